@@ -1,0 +1,85 @@
+"""Every exception of stream_peer, each with what an operator should do about it.
+
+``exit_code`` is what the command line returns when the exception ends a command:
+69 broker unavailable, 70 internal, 77 not authorised, 78 bad settings.
+"""
+
+from typing import ClassVar, NamedTuple
+
+
+class StreamPeerError(Exception):
+    """Base of all errors. Report it: a subclass should have been raised."""
+
+    exit_code: ClassVar[int] = 70
+
+
+class ForecastRangeError(StreamPeerError, ValueError):
+    """A forecast is NaN or outside [0, 1]. Check what the caller passes: events are checked at the door."""
+
+
+class FormulaInputError(StreamPeerError, ValueError):
+    """An argument of a formula is outside its documented range. The message holds the value."""
+
+
+class RejectedEvent(StreamPeerError):  # noqa: N818 - the field's word; it is routed to dead letters
+    """An event that cannot be used. It goes to ``dead-letters`` untouched, with ``reason``; fix the producer.
+
+    Attributes
+    ----------
+    reason : str
+        One of ``stream_peer.events.rejections.Reason``.
+    field : str
+        Path of the field at fault, empty if the whole message is.
+    message : str
+        What is wrong, with the offending value.
+    """
+
+    def __init__(self, reason: str, *, message: str, field: str = "") -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.field = field
+        self.message = message
+
+
+class SettingFault(NamedTuple):
+    """One thing wrong with the settings: where it is, where it came from, and what is wrong."""
+
+    path: str
+    origin: str
+    message: str
+
+
+class SettingsError(StreamPeerError):
+    """The settings are wrong. Correct all listed faults: they are reported together, each with path and origin."""
+
+    exit_code = 78
+
+    def __init__(self, faults: list[SettingFault]) -> None:
+        self.faults = faults
+        super().__init__("; ".join(f"{f.path} ({f.origin}): {f.message}" for f in faults))
+
+
+class TopicsError(StreamPeerError):
+    """Topics are missing or shaped wrongly. Run the command that the message names, then start again."""
+
+    exit_code = 78
+
+
+class BrokerUnavailableError(StreamPeerError):
+    """No broker answered within ``broker_patience``. Check ``bootstrap``, the network and the brokers."""
+
+    exit_code = 69
+
+
+class NotAuthorisedError(StreamPeerError):
+    """The broker refuses these credentials or rights. Check the security block and the ACLs of ``topics plan``."""
+
+    exit_code = 77
+
+
+class StateError(StreamPeerError):
+    """Stored state cannot be read or contradicts itself. Restart; if it comes back, ``reset`` and report it."""
+
+
+class ForeignWriterError(StateError):
+    """Another process wrote to a changelog partition that this worker owns. The restart that follows repairs it."""

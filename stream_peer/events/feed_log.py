@@ -1,0 +1,105 @@
+"""What the question stage and the control agent tell the feed stage: the feed-log, source of truth for ever.
+
+Every record names its ``src``, the input record that caused it, so that a repeat can be recognised. Records are
+JSON, keyed by feed; moments are milliseconds since 1970 UTC.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from stream_peer.events.times import Milliseconds
+
+Verdict = Literal[0, 1, "annulled", "open"]
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True):
+    """The input record that caused a record: where it stands, and which of its consequences this one is.
+
+    ``topic`` is the logical name; ``incarnation`` counts how often that topic was found deleted and re-created;
+    ``index`` numbers the records caused by one input record, from 0. Sources of one (topic, partition) compare by
+    (incarnation, offset, index).
+    """
+
+    topic: str
+    partition: int
+    incarnation: int
+    offset: int
+    index: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The source partition."""
+        return self.topic, self.partition
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Grows along the source partition."""
+        return self.incarnation, self.offset, self.index
+
+
+class FeedLogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """What all records of the feed-log have."""
+
+    src: Source
+    feed: str
+
+
+class Round(FeedLogRecord, frozen=True, kw_only=True, tag="round"):
+    """A question's forecasts as they stood at ``boundary``. Replaces what an earlier round of that boundary said.
+
+    ``experts`` and ``probabilities`` are parallel, sorted by expert; a round over 900 KB is split by expert into
+    ``parts`` records, each but the last with the same fields.
+    """
+
+    question_id: str
+    boundary: Milliseconds
+    final: bool = False
+    weight: float = 1.0
+    experts: list[str]
+    probabilities: list[float]
+    part: int = 0
+    parts: int = 1
+
+
+class RoundWithdrawn(FeedLogRecord, frozen=True, kw_only=True, tag="round-withdrawn"):
+    """A boundary that was emitted does not exist any more."""
+
+    question_id: str
+    boundary: Milliseconds
+
+
+class OutcomeRevealed(FeedLogRecord, frozen=True, kw_only=True, tag="outcome"):
+    """What is known of a question's outcome: 0, 1, "annulled", or "open" (a resolution was retracted)."""
+
+    question_id: str
+    outcome: Verdict
+
+
+class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
+    """From here on: the expert's team, whether it is excluded, whether it asked to be forgotten."""
+
+    expert_id: str
+    team: str | None = None
+    excluded: bool = False
+    forget: bool = False
+
+
+class FeedChanged(FeedLogRecord, frozen=True, kw_only=True, tag="feed"):
+    """New sums from here on if ``reset``; revisions go on."""
+
+    reset: bool
+
+
+class SettingsChanged(FeedLogRecord, frozen=True, kw_only=True, tag="settings"):
+    """The feed settings document (``defaults`` and ``feeds``) from here on; ``feed`` is empty: it is for all."""
+
+    feed: str = ""
+    document: dict[str, Any]
+    hash: str
+
+
+AnyFeedLogRecord = Round | RoundWithdrawn | OutcomeRevealed | ExpertChanged | FeedChanged | SettingsChanged
+
+decode_feed_log = msgspec.json.Decoder(AnyFeedLogRecord).decode
+encode_feed_log = msgspec.json.Encoder().encode

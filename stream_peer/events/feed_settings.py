@@ -1,0 +1,225 @@
+"""Feed settings: what changes a feed's meaning or reading. They travel as data, so that every worker applies them
+at the same place of the log.
+
+A document has ``defaults`` and ``feeds``; a feed's settings are the built-in ones, overlaid by ``defaults``,
+overlaid by its own. Durations are text (``7d``, ``90s``, ``500ms``) or a number of seconds in a document, and
+milliseconds once loaded.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.events.incoming import FeedName
+from stream_peer.events.times import Milliseconds
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
+_DURATION = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w|y)\s*$")
+
+Span = Annotated[int, msgspec.Meta(ge=0)]
+PositiveSpan = Annotated[int, msgspec.Meta(gt=0)]
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+PositiveRate = Annotated[float, msgspec.Meta(gt=0.0, le=100.0)]
+
+
+def parse_duration(value: str | float) -> Milliseconds:
+    """Milliseconds of a duration: ``7d``, ``24h``, ``5m``, ``60s``, ``500ms``, ``2y`` (365 days), or seconds.
+
+    Raises
+    ------
+    ValueError
+        If the text is none of these.
+
+    Examples
+    --------
+    >>> parse_duration("7d"), parse_duration("1.5s"), parse_duration(60)
+    (604800000, 1500, 60000)
+    """
+    if isinstance(value, str):
+        found = _DURATION.match(value)
+        if not found:
+            msg = f"{value!r} is no duration such as 7d, 24h, 5m, 60s, 500ms"
+            raise ValueError(msg)
+        return round(float(found.group(1)) * _UNITS[found.group(2)])
+    return round(value * 1000)
+
+
+class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Priors, shares and rates of the mixers (MATH 14). The four priors sum to 1."""
+
+    prior_mean: Share = 0.30
+    prior_peer: Share = 0.50
+    prior_truth_slow: Share = 0.12
+    prior_truth_fast: Share = 0.08
+    uniform_share: Share = 0.5
+    peer_rate: PositiveRate = 0.42
+    truth_rate: PositiveRate = 0.25
+    nominal_error_rate: Annotated[float, msgspec.Meta(ge=0.0, lt=0.5)] = 0.35
+
+
+class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of the trust states."""
+
+    warm_up_questions: Annotated[float, msgspec.Meta(ge=0.0)] = 200.0
+
+
+class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings of one feed, durations in milliseconds.
+
+    Question stage: ``round_every`` to ``history``. Meaning (a change needs a refold): ``preset`` to ``seed``.
+    Reading: ``mixer`` to ``top_experts``. Ledger: the last three.
+    """
+
+    round_every: PositiveSpan = 7 * _UNITS["d"]
+    quorum: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    grace: Span = 60 * _UNITS["s"]
+    max_open: PositiveSpan = 2 * _UNITS["y"]
+    history_for: Span = 30 * _UNITS["d"]
+    backdate_limit: Span | None = 24 * _UNITS["h"]
+    skew: Span = 5 * _UNITS["m"]
+    horizon: PositiveSpan = 10 * _UNITS["y"]
+    idle_after: Span | None = 60 * _UNITS["s"]
+    history: bool = False
+
+    preset: Literal["robust", "paper"] = "robust"
+    loss: Literal["squared", "log"] = "squared"
+    vote_rule: Literal["half", "own-median", "auto"] = "half"
+    min_experts: Annotated[int, msgspec.Meta(ge=2)] = 3
+    memory: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    seed: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+    mixer: MixerSettings = MixerSettings()
+    stretch: bool = True
+    guard: Literal["off", "on"] = "off"
+    trust: TrustSettings = TrustSettings()
+    confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1.0)] = 0.95
+    publish_every: Span = 1 * _UNITS["s"]
+    top_experts: Annotated[int, msgspec.Meta(ge=0, le=100)] = 20
+
+    ledger_for: PositiveSpan = 3 * _UNITS["y"]
+    retract_for: PositiveSpan = 180 * _UNITS["d"]
+    ledger_max: Annotated[int, msgspec.Meta(ge=1)] = 1_000_000
+
+    def meaning(self) -> tuple[object, ...]:
+        """What may not change for a feed with rounds without a refold."""
+        return tuple(getattr(self, name) for name in MEANING)
+
+
+DURATIONS = frozenset(
+    ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
+    + ("publish_every", "ledger_for", "retract_for")
+)
+MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed")
+_NOT_YET: tuple[tuple[str, object, str], ...] = (
+    ("preset", "paper", "only the preset robust can be served by this release"),
+    ("loss", "log", "only the squared loss can be served by this release"),
+    ("vote_rule", "own-median", "only the vote rule half can be served by this release"),
+    ("vote_rule", "auto", "only the vote rule half can be served by this release"),
+    ("guard", "on", "this release has no clone guard"),
+)
+
+
+
+
+class FeedSettingsBook(NamedTuple):
+    """A checked document: the settings of every feed, named or not."""
+
+    default: FeedSettings
+    feeds: Mapping[str, FeedSettings]
+    hash: str
+
+    def of(self, feed: str) -> FeedSettings:
+        """Settings of a feed: its own if it is named in the document, else the defaults."""
+        return self.feeds.get(feed, self.default)
+
+
+def load_document(document: Mapping[str, Any], origin: str = "settings document") -> FeedSettingsBook:
+    """Check a feed settings document and resolve it for every feed that it names.
+
+    Raises
+    ------
+    SettingsError
+        Names every fault at once, each with its path.
+    """
+    faults: list[SettingFault] = []
+    for name in document:
+        if name not in ("defaults", "feeds"):
+            faults.append(SettingFault(str(name), origin, "not known here; a document has defaults and feeds"))
+    defaults = document.get("defaults") or {}
+    feeds = document.get("feeds") or {}
+    if not isinstance(feeds, Mapping):
+        raise SettingsError([*faults, SettingFault("feeds", origin, "must be a mapping of feed names")])
+    default = _resolve("defaults", [defaults], origin, faults)
+    resolved = {}
+    for name, own in feeds.items():
+        path = f"feeds.{name}"
+        try:
+            msgspec.convert(name, FeedName)
+        except msgspec.ValidationError:
+            faults.append(SettingFault(path, origin, "a feed name has 1..100 letters, digits, . - _"))
+        resolved[str(name)] = _resolve(path, [defaults, own or {}], origin, faults)
+    if faults:
+        raise SettingsError(_once(faults))
+    return FeedSettingsBook(default, resolved, document_hash(document))
+
+
+def document_hash(document: Mapping[str, Any]) -> str:
+    """Eight hexadecimal digits that name a document's content, independent of the order of its keys."""
+    canonical = msgspec.json.encode({k: v for k, v in document.items() if v}, order="deterministic")
+    return hashlib.blake2b(canonical, digest_size=4).hexdigest()
+
+
+def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFault]) -> FeedSettings:
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        if not isinstance(layer, Mapping):
+            faults.append(SettingFault(path, origin, "must be a mapping of settings"))
+            continue
+        for name, value in layer.items():
+            nested = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+            merged[str(name)] = {**merged[name], **value} if nested else value
+    settings = _convert(path, merged, origin, faults)
+    faults.extend(SettingFault(f"{path}.{name}", origin, message) for name, message in _contradictions(settings))
+    return settings
+
+
+def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[SettingFault]) -> FeedSettings:
+    """Convert setting by setting, so that every fault is found at once."""
+    good: dict[str, Any] = {}
+    fields = {field.name: field.type for field in msgspec.structs.fields(FeedSettings)}
+    for name, value in merged.items():
+        try:
+            if name not in fields:
+                msg = "no such setting"
+                raise ValueError(msg)  # noqa: TRY301 - reported with the others
+            plain = parse_duration(value) if name in DURATIONS and isinstance(value, str | float | int) else value
+            good[name] = msgspec.convert(plain, fields[name], strict=False)
+        except (ValueError, msgspec.ValidationError) as error:
+            faults.append(SettingFault(f"{path}.{name}", origin, str(error)))
+    if good.get("history"):
+        good.setdefault("backdate_limit", None)
+        good.setdefault("idle_after", None)
+    return FeedSettings(**good)
+
+
+def _contradictions(settings: FeedSettings) -> list[tuple[str, str]]:
+    faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
+    if settings.memory is not None:
+        faults.append(("memory", "this release keeps everything; leave memory out"))
+    mixer = settings.mixer
+    total = mixer.prior_mean + mixer.prior_peer + mixer.prior_truth_slow + mixer.prior_truth_fast
+    if abs(total - 1.0) > 1e-9:
+        faults.append(("mixer", f"the four priors sum to {total:g}, not 1"))
+    return faults
+
+
+def _once(faults: list[SettingFault]) -> list[SettingFault]:
+    """A fault of the defaults shows once, not again for every feed that inherits it."""
+    own = {(f.path.removeprefix("defaults."), f.message) for f in faults if f.path.startswith("defaults.")}
+    return [
+        f for f in faults if not f.path.startswith("feeds.") or (f.path.split(".", 2)[-1], f.message) not in own
+    ]

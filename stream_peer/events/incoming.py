@@ -1,0 +1,263 @@
+"""What platforms send, decoded and checked once, at the door: ``decode`` returns an event or raises RejectedEvent."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import YEAR_2000, Milliseconds, to_iso, to_milliseconds
+
+MAX_EVENT_BYTES = 1_000_000
+MAX_ID_BYTES = 256
+SCHEMA_VERSION = 1
+
+QuestionId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
+ExpertId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
+EventId = Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)]
+FeedName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+QuestionWeight = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
+    """Opens or edits a question. Topic ``forecast-events``, key ``question_id``.
+
+    Each field is last-writer-wins by (``at``, offset); ``at`` defaults to the record time. Moving ``closes_at``
+    reopens the question or cuts it in the past. ``weight`` is its share of a full question in every sum.
+    """
+
+    question_id: QuestionId
+    at: datetime | None = None
+    feed: FeedName | None = None
+    opens_at: datetime | None = None
+    closes_at: datetime | None = None
+    weight: QuestionWeight | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True, tag="forecast"):
+    """An expert's probability that a question's outcome is 1. Topic ``forecast-events``, key ``question_id``.
+
+    Kept in the expert's history; the last one at or before a round's boundary counts there. ``probability`` null
+    withdraws.
+    """
+
+    question_id: QuestionId
+    expert_id: ExpertId
+    probability: Probability | None
+    at: datetime
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class Forecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):
+    """Many experts' forecasts of one question at one moment, in one message (LLM panels, ensembles).
+
+    Topic ``forecast-events``, key ``question_id``. The same as one ``forecast`` each.
+    """
+
+    question_id: QuestionId
+    at: datetime
+    forecasts: dict[ExpertId, Probability | None]
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
+    """A question's outcome: 0, 1, true/false, yes/no; null = annulled; "open" = the resolution is retracted.
+
+    Topic ``forecast-events``, key ``question_id``. Last-writer-wins by (``at``, offset); ``closed_at`` cuts in the
+    past. ``verdict`` is the outcome in its one internal spelling.
+    """
+
+    question_id: QuestionId
+    outcome: bool | int | float | str | None
+    at: datetime
+    closed_at: datetime | None = None
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def verdict(self) -> Literal[0, 1, "annulled", "open"]:
+        """The outcome: 0, 1, "annulled" or "open".
+
+        Raises
+        ------
+        RejectedEvent
+            If it is none of these: it is never thresholded and never defaulted.
+        """
+        value = self.outcome
+        if value is None:
+            return "annulled"
+        spelled = value.strip().lower() if isinstance(value, str) else str(value).lower()
+        verdict = _VERDICTS.get(spelled)
+        if verdict is None:
+            msg = f"outcome is {value!r}, not yes, no, 0, 1, true, false, null (annulled) or 'open' (retracted)"
+            raise RejectedEvent(Reason.OUTCOME_UNKNOWN, field="outcome", message=msg)
+        return verdict
+
+
+class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
+    """An expert's team, exclusion or wish to be forgotten. Topic ``control-events``, key ``feed``."""
+
+    feed: FeedName
+    expert_id: ExpertId
+    at: datetime
+    team: Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)] | None = None
+    excluded: bool = False
+    forget: bool = False
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
+    """Starts a feed's sums anew if ``reset``. Topic ``control-events``, key ``feed``."""
+
+    feed: FeedName
+    reset: bool
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class SettingsControl(msgspec.Struct, frozen=True, kw_only=True, tag="settings"):
+    """The feed settings document. Topic ``control-events``, key ``settings``; broadcast to all partitions.
+
+    ``document`` holds ``defaults`` and ``feeds`` as in the settings file; ``hash`` is ``document_hash`` of it.
+    """
+
+    document: dict[str, Any]
+    hash: str
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True, tag="tick"):
+    """Time as an event: deadlines up to ``now`` are due. Written by the partition's owner, for nobody else's use."""
+
+    now: datetime
+    schema: int = SCHEMA_VERSION
+
+
+Event = Question | Forecast | Forecasts | Resolution | ExpertControl | FeedControl | SettingsControl | Tick
+
+_VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
+    **dict.fromkeys(("0", "0.0", "false", "no"), 0),
+    **dict.fromkeys(("1", "1.0", "true", "yes"), 1),
+    "open": "open",
+}
+_decode_event = msgspec.json.Decoder(Event).decode
+_TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
+_PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+
+
+def decode(payload: bytes | None) -> Event:
+    """Decode one message of ``forecast-events`` or ``control-events``.
+
+    Parameters
+    ----------
+    payload : bytes or None
+        A JSON object in UTF-8, at most 1 MB, told apart by ``type``. Unknown fields are ignored.
+
+    Raises
+    ------
+    RejectedEvent
+        With the reason, the path of the field at fault and the offending value.
+    """
+    if not payload:
+        raise RejectedEvent(Reason.EMPTY, message="the message has no payload")
+    if len(payload) > MAX_EVENT_BYTES:
+        msg = f"the message has {len(payload):,} bytes, more than {MAX_EVENT_BYTES:,}"
+        raise RejectedEvent(Reason.TOO_LARGE, message=msg)
+    try:
+        event = _decode_event(payload)
+    except msgspec.ValidationError as error:
+        raise _rejection(str(error), payload) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        msg = f"not a JSON object in UTF-8: {error}"
+        raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
+    _check(event)
+    return event
+
+
+def moment(value: datetime, field: str = "at") -> Milliseconds:
+    """A moment of an event in milliseconds.
+
+    Raises
+    ------
+    RejectedEvent
+        If it lies before 2000, which no forecast does: seconds were taken for milliseconds, most likely.
+    """
+    milliseconds = to_milliseconds(value)
+    if milliseconds < YEAR_2000:
+        msg = f"{field} is {to_iso(milliseconds)}, before 2000 (seconds passed where milliseconds were meant?)"
+        raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)
+    return milliseconds
+
+
+def _check(event: Event) -> None:
+    """What the decoder cannot: the version, and ids by their length in bytes."""
+    if event.schema != SCHEMA_VERSION:
+        msg = f"schema is {event.schema}; this release reads {SCHEMA_VERSION}"
+        raise RejectedEvent(Reason.UNKNOWN_VERSION, field="schema", message=msg)
+    if isinstance(event, Question | Forecast | Forecasts | Resolution):
+        _check_id(event.question_id, "question_id")
+    if isinstance(event, Forecast | ExpertControl):
+        _check_id(event.expert_id, "expert_id")
+    elif isinstance(event, Forecasts):
+        for expert_id in event.forecasts:
+            _check_id(expert_id, "forecasts")
+    elif isinstance(event, Resolution):
+        event.verdict  # noqa: B018 - raises for an unknown outcome
+
+
+def _check_id(value: str, field: str) -> None:
+    if not value.isascii() and len(value.encode()) > MAX_ID_BYTES:
+        msg = f"{field} has {len(value.encode())} bytes, more than {MAX_ID_BYTES}"
+        raise RejectedEvent(Reason.ID_LENGTH, field=field, message=msg)
+
+
+def _rejection(fault: str, payload: bytes) -> RejectedEvent:
+    """The decoder's complaint as a reason, a path and a sentence with the offending value."""
+    found = _PATH.search(fault)
+    path = found.group(1) if found else ""
+    what = fault[: found.start()] if found else fault
+    field = re.split(r"[.\[]", path)[0]
+    reason, advice = _reason(what, field)
+    shown = _offending(payload, field)
+    message = f"{path or 'the message'}: {what}{shown}{advice}"
+    return RejectedEvent(reason, field=path, message=message)
+
+
+def _reason(what: str, field: str) -> tuple[Reason, str]:
+    if "missing required field" in what:
+        return (Reason.UNKNOWN_TYPE if "`type`" in what else Reason.MISSING_FIELD), ""
+    if field == "type":
+        return Reason.UNKNOWN_TYPE, ""
+    if field in ("probability", "forecasts") and ("`float` <=" in what or "`float` >=" in what):
+        return Reason.PROBABILITY_RANGE, " (percent? convert at the source)"
+    if field in _TIME_FIELDS:
+        return Reason.TIME_FORMAT, " (times are ISO 8601 text, not seconds or milliseconds)"
+    if field == "feed" and "regex" in what:
+        return Reason.FEED_NAME, ""
+    if field == "weight" and ("`float` <=" in what or "`float` >" in what):
+        return Reason.WEIGHT_RANGE, ""
+    if "length" in what:
+        return Reason.ID_LENGTH, ""
+    return Reason.WRONG_TYPE, ""
+
+
+def _offending(payload: bytes, field: str) -> str:
+    if not field:
+        return ""
+    try:
+        value = msgspec.json.decode(payload, type=dict[str, Any]).get(field)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+    return f", got {value!r}"[:200]

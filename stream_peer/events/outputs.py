@@ -1,0 +1,168 @@
+"""What subscribers read. ``revision`` is the offset of the feed-log record that caused an output: equal revision
+means equal bytes, and a reader keeps the highest per key, or simply the last.
+"""
+
+from typing import Literal
+
+import msgspec
+
+ErrorRateStatus = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted", "biased-reveal"]
+TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradicted", "uninformative"]
+QuestionState = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
+Outcome = Literal[0, 1, "annulled"]
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What all outputs have. ``at`` is the time of the feed-log record, ISO 8601 UTC; ``settings`` a short hash."""
+
+    schema: int = 1
+    feed: str
+    revision: int
+    at: str
+    settings: str
+    part: int | msgspec.UnsetType = msgspec.UNSET
+    parts: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Estimated error rates of reference answers; ``low`` and ``high`` bound the mean of ``zero`` and ``one``.
+
+    ``measured`` is the share of wrong reference answers on resolved questions, null before the first.
+    """
+
+    zero: float
+    one: float
+    low: float
+    high: float
+    status: ErrorRateStatus
+    measured: float | None
+
+
+class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of each shadow mixer in the published mix; they sum to 1 (MATH 14, outer layer)."""
+
+    mean: float
+    peer: float
+    truth_slow: float
+    truth_fast: float
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """Upper bound on the regret of following ``select`` so far, in summed loss, against the best single expert."""
+
+    regret_at_most: float
+    confidence: float
+    conditional_on: str = "independent errors"
+
+
+class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert."""
+
+    id: str
+    mix: float
+    select: float
+    questions: float
+    coverage: float
+    peer_loss: float | None
+    outcome_loss: float | None
+    resolved: float
+    team: str | None
+
+
+class Weights(Published, frozen=True, kw_only=True):
+    """Topic ``weights``, key feed, compacted: whom to listen to now."""
+
+    status: TrustState
+    status_reasons: list[str]
+    questions: float
+    resolved: float
+    error_rate: ErrorRateSummary
+    mixer: MixerShares
+    stretch: float
+    certificate: Certificate | None
+    experts: list[WeightedExpert]
+
+
+class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
+    """Error rates measured on resolved questions: P(ŷ=1|y=0), P(ŷ=0|y=1), null where no such outcome is known."""
+
+    zero: float | None
+    one: float | None
+    resolved: float
+
+
+class ErrorRates(Published, frozen=True, kw_only=True):
+    """Topic ``error-rates``, key feed, compacted."""
+
+    status: ErrorRateStatus
+    status_reasons: list[str]
+    zero: float
+    one: float
+    low: float
+    high: float
+    effective_questions: float
+    from_truth: TruthRates
+    vote_rule: str
+
+
+class QuestionOutput(Published, frozen=True, kw_only=True):
+    """What the outputs keyed by question have: the latest round of a question and what became of it."""
+
+    question: str
+    state: QuestionState
+    boundary: str | None
+    rounds: int
+
+
+class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
+    """Topic ``reference-answers``, key question: the experts' own stand-in for the outcome."""
+
+    reference_answer: int | None
+    tie: bool
+    votes: int
+    yes: int
+    experts: int
+    outcome: Outcome | None
+    error_rate: ErrorRateSummary
+
+
+class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """One expert's forecast in the round, its own (leave-one-out) reference answer and its losses, in [0, 1] scale.
+
+    ``peer_loss`` is on the unbiased scale: its expectation is the loss against the outcome. It may leave [0, 1].
+    """
+
+    id: str
+    probability: float
+    reference_answer: int
+    peer_loss: float
+    outcome_loss: float | None
+
+
+class PeerLosses(QuestionOutput, frozen=True, kw_only=True):
+    """Topic ``peer-losses``, key question: how each expert did against the others, and against the outcome if known."""
+
+    error_rate: ErrorRateSummary
+    experts: list[ScoredExpert]
+
+
+class SelectedExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """The expert drawn from the selection weights for this round, and its forecast."""
+
+    expert: str
+    probability: float
+
+
+class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
+    """Topic ``mixed-forecasts``, key question: the crowd's forecast, made with the weights before this round."""
+
+    mix: float | None
+    stretched: float | None
+    mean: float | None
+    median: float | None
+    logit_mean: float | None
+    selected: SelectedExpert | None
+    outcome: Outcome | None
+
+
+encode_output = msgspec.json.Encoder().encode

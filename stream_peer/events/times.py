@@ -1,0 +1,30 @@
+"""Moments as whole milliseconds since 1970 UTC: exact, ordered and cheap; ISO 8601 only at the edges."""
+
+from datetime import UTC, datetime, timedelta
+
+Milliseconds = int
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+YEAR_2000: Milliseconds = 946_684_800_000
+
+
+def to_milliseconds(moment: datetime) -> Milliseconds:
+    """Milliseconds since 1970 UTC, rounded down; a naive moment is UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def to_iso(moment: Milliseconds) -> str:
+    """ISO 8601 in UTC with a ``Z``; milliseconds only where there are any.
+
+    Examples
+    --------
+    >>> to_iso(1_772_366_400_000)
+    '2026-03-01T12:00:00Z'
+    """
+    precision = "milliseconds" if moment % 1000 else "seconds"
+    text = (_EPOCH + moment * _MILLISECOND).isoformat(timespec=precision)
+    return text.removesuffix("+00:00") + "Z"
