@@ -1,5 +1,6 @@
-"""Feed settings: what changes a feed's meaning or reading. They travel as data, so that every worker applies them
-at the same place of the log.
+"""Feed settings: what changes a feed's meaning or reading.
+
+They travel as data, so that every worker applies them at the same place of the log.
 
 A document has ``defaults`` and ``feeds``; a feed's settings are the built-in ones, overlaid by ``defaults``,
 overlaid by its own. Durations are text (``7d``, ``90s``, ``500ms``) or a number of seconds in a document, and
@@ -49,7 +50,7 @@ def parse_duration(value: str | float) -> Milliseconds:
 
 
 class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Priors, shares and rates of the mixers (MATH 14). The four priors sum to 1."""
+    """Priors, shares and rates of the mixers . The four priors sum to 1."""
 
     prior_mean: Share = 0.30
     prior_peer: Share = 0.50
@@ -110,8 +111,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 DURATIONS = frozenset(
-    ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
-    + ("publish_every", "ledger_for", "retract_for")
+    "round_every grace max_open history_for backdate_limit skew horizon idle_after"
+    " publish_every ledger_for retract_for".split()
 )
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (
@@ -121,8 +122,6 @@ _NOT_YET: tuple[tuple[str, object, str], ...] = (
     ("vote_rule", "auto", "only the vote rule half can be served by this release"),
     ("guard", "on", "this release has no clone guard"),
 )
-
-
 
 
 class FeedSettingsBook(NamedTuple):
@@ -146,9 +145,8 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
         Names every fault at once, each with its path.
     """
     faults: list[SettingFault] = []
-    for name in document:
-        if name not in ("defaults", "feeds"):
-            faults.append(SettingFault(str(name), origin, "not known here; a document has defaults and feeds"))
+    unknown = [str(name) for name in document if name not in ("defaults", "feeds")]
+    faults.extend(SettingFault(name, origin, "not known here; a document has defaults and feeds") for name in unknown)
     defaults = document.get("defaults") or {}
     feeds = document.get("feeds") or {}
     if not isinstance(feeds, Mapping):
@@ -220,6 +218,4 @@ def _contradictions(settings: FeedSettings) -> list[tuple[str, str]]:
 def _once(faults: list[SettingFault]) -> list[SettingFault]:
     """A fault of the defaults shows once, not again for every feed that inherits it."""
     own = {(f.path.removeprefix("defaults."), f.message) for f in faults if f.path.startswith("defaults.")}
-    return [
-        f for f in faults if not f.path.startswith("feeds.") or (f.path.split(".", 2)[-1], f.message) not in own
-    ]
+    return [f for f in faults if not f.path.startswith("feeds.") or (f.path.split(".", 2)[-1], f.message) not in own]

@@ -176,7 +176,7 @@ def decode(payload: bytes | None) -> Event:
         msg = f"the message has {len(payload):,} bytes, more than {MAX_EVENT_BYTES:,}"
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
-        event = _decode_event(payload)
+        event: Event = _decode_event(payload)
     except msgspec.ValidationError as error:
         raise _rejection(str(error), payload) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -235,7 +235,7 @@ def _rejection(fault: str, payload: bytes) -> RejectedEvent:
     return RejectedEvent(reason, field=path, message=message)
 
 
-def _reason(what: str, field: str) -> tuple[Reason, str]:
+def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one line a reason
     if "missing required field" in what:
         return (Reason.UNKNOWN_TYPE if "`type`" in what else Reason.MISSING_FIELD), ""
     if field == "type":

@@ -1,5 +1,7 @@
-"""What subscribers read. ``revision`` is the offset of the feed-log record that caused an output: equal revision
-means equal bytes, and a reader keeps the highest per key, or simply the last.
+"""What subscribers read.
+
+``revision`` is the offset of the feed-log record that caused an output: equal revision means equal bytes, and a
+reader keeps the highest per key, or simply the last.
 """
 
 from typing import Literal
@@ -39,7 +41,7 @@ class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
-    """Share of each shadow mixer in the published mix; they sum to 1 (MATH 14, outer layer)."""
+    """Share of each shadow mixer in the published mix; they sum to 1 (the outer layer)."""
 
     mean: float
     peer: float

@@ -10,7 +10,7 @@ def murmur2(data: bytes) -> int:
     Examples
     --------
     >>> murmur2(b"21")
-    3321020365
+    3321034988
     """
     length = len(data)
     value = 0x9747B28C ^ length
