@@ -110,10 +110,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return tuple(getattr(self, name) for name in MEANING)
 
 
-DURATIONS = frozenset(
-    "round_every grace max_open history_for backdate_limit skew horizon idle_after"
-    " publish_every ledger_for retract_for".split()
-)
+_QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
+DURATIONS = frozenset((*_QUESTION_SPANS, "publish_every", "ledger_for", "retract_for"))
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (
     ("preset", "paper", "only the preset robust can be served by this release"),
