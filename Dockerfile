@@ -1,0 +1,44 @@
+# The worker and every other command of stream-peer.
+#
+#   docker build -t stream-peer .
+#   docker run --rm --read-only --tmpfs /tmp stream-peer --help
+#
+# A base of your own, best by digest: --build-arg BASE=python:3.13-slim-bookworm@sha256:...
+ARG BASE=python:3.13-slim-bookworm
+
+FROM ${BASE} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+COPY requirements/build.txt requirements/runtime.txt requirements/
+# pip and the build backend stay in an environment of their own; the one that is shipped holds neither.
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/python -m pip install --require-hashes --only-binary :all: -r requirements/build.txt \
+    && python3 -m venv --without-pip /opt/venv \
+    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary :all: \
+        -r requirements/runtime.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY stream_peer stream_peer
+RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /opt/wheel . \
+    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-deps --no-index /opt/wheel/*.whl
+
+FROM ${BASE}
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="stream-peer" \
+      org.opencontainers.image.description="Learns from a Kafka stream of forecasts whom to listen to" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV PATH="/opt/venv/bin:${PATH}" \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
+COPY --from=build /opt/venv /opt/venv
+USER 10001:10001
+WORKDIR /tmp
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+# Kubernetes ignores this and has probes of its own.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/healthz/ready', timeout=4)"]
+ENTRYPOINT ["stream-peer"]
+CMD ["worker"]
