@@ -77,6 +77,12 @@ class NotAuthorisedError(StreamPeerError):
     exit_code = 77
 
 
+class MissingExtraError(StreamPeerError):
+    """An optional part of the package is not installed. Run the command that the message names."""
+
+    exit_code = 78
+
+
 class StateError(StreamPeerError):
     """Stored state cannot be read or contradicts itself. Restart; if it comes back, ``reset`` and report it."""
 

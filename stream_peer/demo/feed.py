@@ -1,0 +1,98 @@
+"""The demo's events, their settings, and the pace at which they are sent."""
+
+import gzip
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stream_peer.events.feed_settings import document_hash
+from stream_peer.events.incoming import SettingsControl, Tick
+from stream_peer.events.partitioning import partition_of
+from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
+
+FEED = "digits-even"
+MALFORMED = 3
+RANDOM_EXPERT = "random"
+DATA = Path(__file__).parent / "data" / "digits_even.jsonl.gz"
+
+SETTINGS: dict[str, Any] = {
+    "feeds": {FEED: {"history": True, "round_every": "45m", "grace": "60s", "publish_every": "500ms"}}
+}
+"""Events of last year, sent in a minute: their own times count. Questions are open for 90 minutes: two rounds each."""
+
+GRACE: Milliseconds = 60_000
+_QUESTION_ID = re.compile(rb'"question_id":"([^"]{1,256})"')
+
+
+class FeedEvent(NamedTuple):
+    """One message for ``forecast-events``; a malformed one is sent as it is."""
+
+    key: bytes | None
+    value: bytes
+
+    def partition(self, partitions: int) -> int:
+        """Where Kafka's default partitioner would send it."""
+        return partition_of(self.key, partitions) if self.key else 0
+
+
+class _Times(msgspec.Struct):
+    """The fields of an event that speak of time."""
+
+    at: datetime | None = None
+    closes_at: datetime | None = None
+
+
+_decode_times = msgspec.json.Decoder(_Times).decode
+
+
+def read_events(path: Path = DATA) -> list[FeedEvent]:
+    """Messages of a file of JSON lines, compressed or not, in the order of their arrival; keyed by question."""
+    raw = path.read_bytes()
+    lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).splitlines()
+    return [FeedEvent(_key(line), line) for line in lines if line]
+
+
+def _key(line: bytes) -> bytes | None:
+    """The question's id, found without decoding: malformed messages have a key as well."""
+    found = _QUESTION_ID.search(line)
+    return found.group(1) if found else None
+
+
+def last_moment(events: Sequence[FeedEvent]) -> Milliseconds:
+    """The largest time that the events know of; those that cannot be decoded know none."""
+    latest = 0
+    for event in events:
+        try:
+            times = _decode_times(event.value)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            continue
+        latest = max(latest, *(to_milliseconds(moment) for moment in (times.at, times.closes_at) if moment), 0)
+    return latest
+
+
+def closing_tick(events: Sequence[FeedEvent]) -> bytes:
+    """The event that ends a feed of the past, one for each partition: every deadline up to its last moment is due."""
+    now = to_iso(last_moment(events) + GRACE + 1000)
+    return msgspec.json.encode({"type": Tick.__struct_config__.tag, "now": now})
+
+
+def settings_event() -> bytes:
+    """The demo's settings as ``stream-peer settings apply`` would write them to ``control-events``."""
+    return msgspec.json.encode(SettingsControl(document=SETTINGS, hash=document_hash(SETTINGS)))
+
+
+def paced(events: Sequence[FeedEvent], seconds: float, clock: Callable[[], float]) -> Iterator[Sequence[FeedEvent]]:
+    """Slices of the events, each those that are due by the clock since the last one, over ``seconds`` in all.
+
+    A slice may be empty: the caller waits a moment and asks again. Someone who asks late gets more at once.
+    """
+    start, sent = clock(), 0
+    while sent < len(events):
+        share = (clock() - start) / seconds if seconds > 0 else 1.0
+        due = min(len(events), int(share * len(events)))
+        yield events[sent:due]
+        sent = due
