@@ -1,0 +1,130 @@
+"""What all tests share: the broker of the ladder, markers that follow from fixtures, and what is said about skips."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.integration.support.brokers import (
+    Choice,
+    LadderError,
+    Rung,
+    RunningBroker,
+    choose,
+    own_broker,
+    real_probes,
+    running,
+)
+from tests.integration.support.client import KafkaClient
+from tests.integration.support.kafka_broker import KafkaBroker
+
+REPOSITORY = Path(__file__).parent.parent
+DATA = "STREAM_PEER_DATA"
+BROKER_FIXTURES = {"broker", "kafka", "kafka_bootstrap", "own_kafka"}
+
+_choice = pytest.StashKey[Choice | LadderError]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        config.stash[_choice] = choose(os.environ, real_probes(os.environ))
+    except LadderError as error:  # only runs that have broker tests fail of it
+        config.stash[_choice] = error
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    choice = config.stash[_choice]
+    broker = str(choice) if isinstance(choice, LadderError) else choice.describe()
+    data = _data_directory()
+    return [f"test broker: {broker}", f"data sets: {data or f'none ({DATA} is not set)'}"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark by fixtures, and skip with a reason what this machine cannot give."""
+    choice = config.stash[_choice]
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        if used & BROKER_FIXTURES:
+            item.add_marker("kafka")
+        if "own_kafka" in used:
+            item.add_marker("real_kafka")
+        if "data_directory" in used:
+            item.add_marker("data")
+        if item.get_closest_marker("kafka") or item.get_closest_marker("real_kafka"):
+            if isinstance(choice, LadderError):
+                raise pytest.UsageError(str(choice))
+            _skip_what_the_rung_lacks(item, choice.rung)
+        if item.get_closest_marker("data") and _data_directory() is None:
+            item.add_marker(pytest.mark.skip(reason=f"needs the data sets: {DATA} names no directory"))
+
+
+def _skip_what_the_rung_lacks(item: pytest.Item, rung: Rung) -> None:
+    if item.get_closest_marker("real_kafka") and not rung.is_real:
+        item.add_marker(pytest.mark.skip(reason=f"needs a real Kafka, not the {rung.value}"))
+    elif "own_kafka" in getattr(item, "fixturenames", ()) and rung is not Rung.JARS:
+        item.add_marker(pytest.mark.skip(reason=f"needs a broker of its own to break, not the {rung.value}"))
+
+
+def _data_directory() -> Path | None:
+    named = os.environ.get(DATA)
+    return Path(named).resolve() if named and Path(named).is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def data_directory() -> Path:
+    """The data sets that ``STREAM_PEER_DATA`` points to."""
+    found = _data_directory()
+    assert found
+    return found
+
+
+@pytest.fixture(scope="session")
+def broker(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """The broker of this run, started once. Use it with a ``topic_prefix``; do not break it: see ``own_kafka``."""
+    choice = pytestconfig.stash[_choice]
+    assert isinstance(choice, Choice)
+    with running(choice.rung, tmp_path_factory.mktemp("broker") / "kafka") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(broker: RunningBroker) -> str:
+    """Bootstrap servers of the broker of this run."""
+    return broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def kafka(broker: RunningBroker) -> KafkaClient:
+    """Topics and records of the broker of this run."""
+    return KafkaClient(broker)
+
+
+@pytest.fixture
+def topic_prefix(kafka: KafkaClient) -> Iterator[str]:
+    """A prefix for this test's topics and groups; what bears it is deleted afterwards."""
+    prefix = f"test-{uuid.uuid4().hex[:10]}-"
+    yield prefix
+    kafka.delete_topics(prefix)
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[Callable[[Mapping[str, str]], KafkaBroker]]:
+    """Make a started broker of this test's own, to kill, stop and pause: ``own_kafka({})``, or with configuration."""
+    with ExitStack() as stack:
+        made = 0
+
+        def make(config: Mapping[str, str]) -> KafkaBroker:
+            nonlocal made
+            made += 1
+            return stack.enter_context(own_broker(tmp_path / f"kafka-{made}", config=config))
+
+        yield make

@@ -1,0 +1,244 @@
+"""A real Apache Kafka on this machine, without a container: one KRaft node of jars, to start, stop and kill."""
+
+import base64
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from random import SystemRandom
+from types import TracebackType
+from typing import Self
+
+from tests.integration.support.kafka_jars import KafkaJars, alone
+from tests.integration.support.waiting import wait_until
+
+JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"]
+READY = "Kafka Server started"
+
+ONE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "4",
+    "message.max.bytes": "1048588",
+    # One node must do for everything that Kafka wants to keep three copies of.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # Quick joins, and sessions as short as tests like them.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # A killed broker may come back once its old self is given up (9 s by default).
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "1000",
+    # A small machine.
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "background.threads": "2",
+    "log.cleaner.threads": "1",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+}
+COMPACT_SOON = {
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+}
+LOG4J = """\
+Configuration:
+  status: WARN
+  Appenders:
+    File:
+      name: log
+      fileName: "{file}"
+      PatternLayout: {{pattern: "%d{{HH:mm:ss.SSS}} %p %c{{1}} %m%n"}}
+  Loggers:
+    Root: {{level: INFO, AppenderRef: {{ref: log}}}}
+"""
+
+
+class KafkaBroker:
+    """One combined broker and controller on 127.0.0.1, plaintext unless ``config`` says otherwise.
+
+    ``config`` overlays server.properties (``COMPACT_SOON`` is ready-made). ``scram`` are ``name=u,password=p``
+    texts; they need a format of their own instead of the copied template. The ports stay the same over restarts.
+    """
+
+    def __init__(
+        self,
+        jars: KafkaJars,
+        directory: Path,
+        *,
+        config: Mapping[str, str] | None = None,
+        scram: Sequence[str] = (),
+        jvm: Sequence[str] = (),
+    ) -> None:
+        self.jars = jars
+        self.directory = directory
+        self.port, self.controller_port = free_ports(2)
+        self.log = directory / "server.log"
+        self._jvm = [*JVM, *jvm]
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self._write_configuration(config or {})
+        self._lay_data(scram)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process, "the broker does not run"
+        return self._process.pid
+
+    def start(self, deadline: float = 90.0) -> Self:
+        """Start it and return when its log says that it serves (the port opens earlier)."""
+        seen = len(self._log_text())
+        arguments = [f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}"]
+        if self.jars.archive.exists():
+            arguments.append(f"-XX:SharedArchiveFile={self.jars.archive}")
+        command = _java([*self._jvm, *arguments], self.jars, "kafka.Kafka", str(self._properties))
+        with (self.directory / "stdout.log").open("ab") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        wait_until(lambda: self._is_ready(seen), deadline, f"the broker in {self.directory} never became ready")
+        return self
+
+    def stop(self, deadline: float = 30.0) -> None:
+        """SIGTERM; SIGKILL if it has not ended by the deadline."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL. ``start`` brings it back on the same ports and data."""
+        assert self._process, "the broker does not run"
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
+        self.stop()
+
+    @property
+    def _properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _write_configuration(self, config: Mapping[str, str]) -> None:
+        plaintext, controller = f"PLAINTEXT://127.0.0.1:{self.port}", f"CONTROLLER://127.0.0.1:{self.controller_port}"
+        own = {
+            "listeners": f"{plaintext},{controller}",
+            "advertised.listeners": plaintext,
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
+            "log.dirs": str(self.directory / "data"),
+        }
+        lines = [f"{name}={value}\n" for name, value in {**ONE_NODE, **own, **config}.items()]
+        self._properties.write_text("".join(lines))
+        (self.directory / "log4j2.yaml").write_text(LOG4J.format(file=self.log))
+
+    def _lay_data(self, scram: Sequence[str]) -> None:
+        if self.jars.template.is_dir() and not scram:
+            shutil.copytree(self.jars.template, self.directory / "data")
+            return
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        users = [word for user in scram for word in ("--add-scram", f"SCRAM-SHA-512=[{user}]")]
+        arguments = ["format", "--standalone", "-t", cluster, "-c", str(self._properties), *users]
+        command = _java(["-Xmx128m", "-XX:+UseSerialGC"], self.jars, "kafka.tools.StorageTool", *arguments)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if run.returncode:
+            msg = f"Kafka's storage could not be formatted:\n{run.stdout}{run.stderr}"
+            raise RuntimeError(msg)
+
+    def _is_ready(self, seen: int) -> bool:
+        assert self._process
+        if self._process.poll() is not None:
+            output = (self.directory / "stdout.log").read_text()[-2000:]
+            msg = f"the broker ended with {self._process.returncode}:\n{output}{self._log_text()[-4000:]}"
+            raise RuntimeError(msg)
+        return READY in self._log_text()[seen:]
+
+    def _log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+def prepare(jars: KafkaJars) -> None:
+    """Make the formatted template and the class archive, once: later brokers start in two seconds."""
+    with alone(jars.home):
+        if jars.template.is_dir() and jars.archive.exists():
+            return
+        with tempfile.TemporaryDirectory(dir=jars.home) as scratch:
+            first = KafkaBroker(jars, Path(scratch) / "first", jvm=[f"-XX:ArchiveClassesAtExit={scratch}/kafka.jsa"])
+            if not jars.template.is_dir():
+                shutil.copytree(first.directory / "data", Path(scratch) / "template")
+                (Path(scratch) / "template").replace(jars.template)
+            with first:
+                pass
+            archive = Path(scratch) / "kafka.jsa"
+            if archive.exists():  # a Java without class sharing starts brokers slowly, which is no fault
+                archive.replace(jars.archive)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on.
+
+    Below the range from which the kernel takes the ports of outgoing connections: otherwise a client that keeps
+    calling a killed broker may be given the broker's own port, connect to itself, and the broker cannot come back.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) if _is_linux() else 32768
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = SystemRandom().randrange(min(20_000, lowest - 2_000), lowest)
+            listener = held.enter_context(socket.socket())
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    return found
+
+
+def _is_linux() -> bool:
+    return Path("/proc/sys/net/ipv4/ip_local_port_range").exists()
+
+
+def _java(options: Sequence[str], jars: KafkaJars, main: str, *arguments: str) -> list[str]:
+    return ["java", *options, "-cp", jars.class_path, main, *arguments]
