@@ -1,0 +1,90 @@
+"""Formulas: numpy in, numpy out. No clock, no file, no dice; every function can be checked against its docstring.
+
+One module, one question:
+
+- ``losses``: how far is a forecast from an answer?
+- ``references``: what stands in for the answer while it is unknown?
+- ``error_rates``: how often is that wrong?
+- ``peer_losses``: what does a loss against it say about the loss against the outcome?
+- ``learners``: whom to follow?
+- ``mixers``: how to combine?
+- ``bounds``: what can be promised?
+
+A measure of dependence among experts would be a module ``dependence`` beside them. The source is Liu & Helmbold,
+*Online Learning Using Only Peer Prediction*; docstrings say where a formula differs from the paper, and why.
+"""
+
+from stream_peer.numerics.bounds import LEAST_INFORMATION, live_certificate, noise_boundary
+from stream_peer.numerics.error_rates import (
+    ErrorRate,
+    EstimateStatus,
+    MomentSums,
+    MomentTerms,
+    PricedRates,
+    combine_with_truth,
+    interval_ends,
+    moment_terms,
+    priced,
+    symmetric_error_rate,
+)
+from stream_peer.numerics.learners import ada_normal_hedge, softmax
+from stream_peer.numerics.losses import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SmallIntArray,
+    check_probabilities,
+    squared_loss,
+)
+from stream_peer.numerics.mixers import (
+    logit_mean,
+    outer_weights,
+    peer_mixer,
+    safety_net_step,
+    stretch_factor,
+    stretched,
+    truth_fast,
+    truth_slow,
+)
+from stream_peer.numerics.peer_losses import peer_loss, unbiased_peer_loss, unit_peer_loss
+from stream_peer.numerics.references import LeaveOneOut, MajorityAnswer, leave_one_out, majority, votes
+
+__all__ = [
+    "LEAST_INFORMATION",
+    "BoolArray",
+    "ErrorRate",
+    "EstimateStatus",
+    "FloatArray",
+    "IntArray",
+    "LeaveOneOut",
+    "MajorityAnswer",
+    "MomentSums",
+    "MomentTerms",
+    "PricedRates",
+    "SmallIntArray",
+    "ada_normal_hedge",
+    "check_probabilities",
+    "combine_with_truth",
+    "interval_ends",
+    "leave_one_out",
+    "live_certificate",
+    "logit_mean",
+    "majority",
+    "moment_terms",
+    "noise_boundary",
+    "outer_weights",
+    "peer_loss",
+    "peer_mixer",
+    "priced",
+    "safety_net_step",
+    "softmax",
+    "squared_loss",
+    "stretch_factor",
+    "stretched",
+    "symmetric_error_rate",
+    "truth_fast",
+    "truth_slow",
+    "unbiased_peer_loss",
+    "unit_peer_loss",
+    "votes",
+]
