@@ -11,7 +11,7 @@ The paper has no such part. Everything here reads sums; nothing is carried from 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +20,9 @@ from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import FloatArray
 
 _SHADOWS = 4
-_SUPPORTS = tuple(s for size in range(_SHADOWS, 0, -1) for s in combinations(range(_SHADOWS), size))
+_SUPPORTS = tuple(
+    s for size in reversed(range(_SHADOWS)) for s in combinations(range(1, _SHADOWS), size)
+)  # of all but the mean
 _FIT = 16.0
 _STRETCH_SHRINKAGE = 5.0
 _NET_FLOOR = 0.001
@@ -171,15 +173,13 @@ def outer_weights(
     curvature = [[0.0] * _SHADOWS, *([0.0, *(float(m) for m in row)] for row in second_moments)]
     best: list[float] = []
     least = math.inf
-    for support in _SUPPORTS:
-        if any(shares[k] <= 0.0 for k in support):
-            continue
-        found = _on_face(support, curvature, gains, shares)
-        if any(m < 0.0 for m in found):
-            continue
-        value = _objective(found, curvature, gains, shares)
-        if not best or value < least:
-            best, least = found, value
+    for place, point in enumerate(_stationary_points(curvature, gains, shares)):
+        if min(point) >= 0.0:
+            value = _objective(point, curvature, gains, shares)
+            if not best or value < least:
+                best, least = point, value
+            if place == 0:
+                break  # the largest face comes first, and all others are its edges
     return np.array(best)
 
 
@@ -291,54 +291,58 @@ def _textbook_rate(counts: FloatArray, n_experts: int) -> float:
     return math.sqrt(8.0 * math.log(n_experts) / (mean + 1.0))
 
 
-def _on_face(
-    support: tuple[int, ...], curvature: list[list[float]], gains: list[float], prior: list[float]
-) -> list[float]:
-    """Stationary point of the objective among points that sum to 1 and are 0 outside ``support``.
+def _stationary_points(curvature: list[list[float]], gains: list[float], prior: list[float]) -> Iterator[list[float]]:
+    """Stationary point of the objective on each face: among points that sum to 1 and are 0 outside a support.
 
     There 32·(Mm)_k + m_k/π_k = 32·h_k + 1 - λ. Multiplied by π_k the left side is solved once for the right side
-    without λ and once for the factor of λ; then λ makes the sum 1.
+    without λ (``free``) and once for the factor of λ (``pull``); then λ makes the sum 1. The mean has no row or
+    column in M, so it joins a face of the other three as m_0 = π_0·(1 - λ), without another system.
     """
-    rows = [
-        [
-            *(2.0 * _FIT * prior[k] * curvature[k][j] + (1.0 if j == k else 0.0) for j in support),
-            prior[k] * (2.0 * _FIT * gains[k] + 1.0),
-            prior[k],
-        ]
-        for k in support
-    ]
-    free, pull = _solve(rows)
-    multiplier = (sum(free) - 1.0) / sum(pull)
-    point = [0.0] * _SHADOWS
-    for place, k in enumerate(support):
-        point[k] = free[place] - multiplier * pull[place]
-    return point
+    for support in _SUPPORTS:
+        if any(prior[k] <= 0.0 for k in support):
+            continue
+        free, pull = _solve(
+            [
+                [
+                    *[2.0 * _FIT * prior[k] * curvature[k][j] + (j == k) for j in support],
+                    prior[k] * (2.0 * _FIT * gains[k] + 1.0),
+                    prior[k],
+                ]
+                for k in support
+            ]
+        )
+        for mean in (prior[0], 0.0):
+            total_pull = sum(pull) + mean
+            if total_pull > 0.0:
+                multiplier = (sum(free) + mean - 1.0) / total_pull
+                point = [mean - multiplier * mean, 0.0, 0.0, 0.0]
+                for place, k in enumerate(support):
+                    point[k] = free[place] - multiplier * pull[place]
+                yield point
 
 
 def _solve(rows: list[list[float]]) -> tuple[list[float], list[float]]:
-    """Solve a regular system for two right-hand sides, the last two columns, by elimination with partial pivoting."""
+    """Solve a regular system for two right-hand sides, its last two columns, by Gauss-Jordan with partial pivoting."""
     size = len(rows)
     for column in range(size):
         pivot = max(range(column, size), key=lambda r: abs(rows[r][column]))
         rows[column], rows[pivot] = rows[pivot], rows[column]
         top = rows[column]
-        for row in rows[column + 1 :]:
-            factor = row[column] / top[column]
-            for j in range(column, size + 2):
-                row[j] -= factor * top[j]
-    first, second = [0.0] * size, [0.0] * size
-    for i in range(size - 1, -1, -1):
-        row = rows[i]
-        first[i] = (row[size] - sum(row[j] * first[j] for j in range(i + 1, size))) / row[i]
-        second[i] = (row[size + 1] - sum(row[j] * second[j] for j in range(i + 1, size))) / row[i]
-    return first, second
+        for i in range(size):
+            if i != column:
+                row = rows[i]
+                factor = row[column] / top[column]
+                for j in range(column, size + 2):
+                    row[j] -= factor * top[j]
+    return [row[size] / row[i] for i, row in enumerate(rows)], [row[size + 1] / row[i] for i, row in enumerate(rows)]
 
 
 def _objective(point: list[float], curvature: list[list[float]], gains: list[float], prior: list[float]) -> float:
     total = 0.0
     for k, share in enumerate(point):
         if prior[k] > 0.0:
+            row = curvature[k]
+            slope = row[1] * point[1] + row[2] * point[2] + row[3] * point[3] - 2.0 * gains[k]
             distance = share - prior[k]
-            slope = sum(c * m for c, m in zip(curvature[k], point, strict=True)) - 2.0 * gains[k]
             total += _FIT * share * slope + distance * distance / (2.0 * prior[k])
     return total
