@@ -1,0 +1,71 @@
+"""Whom the worker informs about its work: metrics implement this, ``cli`` introduces them, tests pass a fake."""
+
+from typing import Protocol
+
+from stream_peer.engine.stage import Effects, Stage
+
+
+class Observer(Protocol):
+    """Is told what happened. ``stage_name`` is ``question``, ``feed`` or ``control``; calls are quick, never raise."""
+
+    def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
+        """The partition is this worker's now; ``stage`` holds its recovered state."""
+
+    def released(self, stage_name: str, partition: int) -> None:
+        """The partition is another worker's: whatever was reported for it ends."""
+
+    def folded(
+        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
+    ) -> None:
+        """Records up to ``last_offset`` were folded in ``seconds`` and their effects acknowledged by the broker."""
+
+    def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
+        """State was made durable: ``rows`` changelog records of ``bytes_`` bytes."""
+
+    def lag(self, topic: str, partition: int, records: int) -> None:
+        """So many records of an owned input partition were not yet folded."""
+
+    def polled(self, seconds_since_last: float) -> None:
+        """The fetch loop came round."""
+
+    def rebalanced(self) -> None:
+        """The group's partitions were assigned anew."""
+
+    def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
+        """So many changelog records are still to be read before the partition can be owned."""
+
+    def input_lost(self, topic: str, partition: int, records: int) -> None:
+        """Records were gone from the input before they were read (retention shorter than the outage)."""
+
+
+class NullObserver:
+    """Tells nobody."""
+
+    def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
+        """Do nothing."""
+
+    def released(self, stage_name: str, partition: int) -> None:
+        """Do nothing."""
+
+    def folded(
+        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
+    ) -> None:
+        """Do nothing."""
+
+    def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
+        """Do nothing."""
+
+    def lag(self, topic: str, partition: int, records: int) -> None:
+        """Do nothing."""
+
+    def polled(self, seconds_since_last: float) -> None:
+        """Do nothing."""
+
+    def rebalanced(self) -> None:
+        """Do nothing."""
+
+    def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
+        """Do nothing."""
+
+    def input_lost(self, topic: str, partition: int, records: int) -> None:
+        """Do nothing."""
