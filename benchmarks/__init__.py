@@ -1,0 +1,1 @@
+"""What the service costs, measured from outside: `python -m benchmarks.pipeline`, `python -m benchmarks.numerics`."""

@@ -1,0 +1,76 @@
+"""The service as a user runs it: a settings file, the commands of its manual, a worker as a process."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PARTITIONS = 16
+FEED_SETTINGS = {"history": True}
+
+
+class Deployment(NamedTuple):
+    """One topic prefix on a broker; files go to ``directory``."""
+
+    bootstrap: str
+    prefix: str
+    directory: Path
+
+    def prepare(self) -> None:
+        """Write the settings file and make the topics."""
+        settings = {
+            "bootstrap": self.bootstrap,
+            "prefix": self.prefix,
+            "http": {"port": 0},
+            "log": {"format": "console"},
+            "partitions": {"forecast_events": PARTITIONS, "feed_log": PARTITIONS},
+            "defaults": FEED_SETTINGS,
+        }
+        (self.directory / "settings.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        self.command("topics", "apply")
+
+    def topic(self, logical: str) -> str:
+        """Physical name of a topic."""
+        return self.prefix + logical
+
+    def group(self, stage: str) -> str:
+        """Consumer group of a stage."""
+        return f"{self.prefix}stream-peer-{stage}"
+
+    def command(self, *arguments: str) -> None:
+        """Run a command to its end."""
+        subprocess.run(self._line(*arguments), cwd=ROOT, env=self._environment(), check=True, timeout=120)
+
+    @contextlib.contextmanager
+    def worker(self) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker that runs while the block does, and has to stop cleanly."""
+        log = self.directory / "worker.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                self._line("worker"), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
+            )
+        try:
+            yield process
+        except BaseException:
+            sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            raise
+        finally:
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(60)
+        if status:
+            sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            msg = f"the worker ended with {status}, not 0"
+            raise RuntimeError(msg)
+
+    def _line(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "stream_peer", *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "STREAM_PEER_CONFIG": str(self.directory / "settings.yaml")}

@@ -1,0 +1,115 @@
+"""The events of the benchmark: staggered questions whose experts revise their forecasts until they close.
+
+Everything follows from the question's number, so that both forms (an event a forecast, or a message of all experts)
+and every run say the same.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.events.partitioning import partition_of
+from stream_peer.events.times import Milliseconds, to_iso
+
+DAY = 86_400_000
+START: Milliseconds = 1_704_067_200_000  # 2024-01-01
+OPEN_FOR = 6 * DAY  # less than a week: one round a question, at its close
+GRACE = 60_000
+FEEDS = 16
+EXPERTS_PER_FEED = 60
+EXPERTS_PER_QUESTION = 50
+FORECASTS_PER_QUESTION = 160  # 3.2 by each expert
+RESOLVED_SHARE = 0.2
+QUESTIONS = 5_000
+ALL_QUESTIONS_OPEN_WITHIN = 120 * DAY
+
+
+class Message(NamedTuple):
+    """What is sent: when it happened, the key, the payload."""
+
+    at: Milliseconds
+    key: bytes
+    value: bytes
+
+
+class Workload(NamedTuple):
+    """``questions`` of them, told as ``forecast`` events or as ``forecasts`` messages of all experts."""
+
+    questions: int
+    as_messages: bool = False
+
+    @property
+    def forecasts(self) -> int:
+        """How many forecasts there are in it."""
+        return self.questions * FORECASTS_PER_QUESTION
+
+    def partition(self, partition: int, partitions: int) -> list[Message]:
+        """One partition of ``forecast-events``, in the order of time, with the tick that ends it."""
+        mine = (n for n in range(self.questions) if partition_of(_question_id(n), partitions) == partition)
+        messages = [message for number in mine for message in self._question(number)]
+        messages.sort(key=lambda message: message.at)
+        end = to_iso(START + ALL_QUESTIONS_OPEN_WITHIN + 3 * OPEN_FOR + GRACE)
+        return [*messages, Message(0, b"tick", f'{{"type":"tick","now":"{end}"}}'.encode())]
+
+    def _question(self, number: int) -> Iterator[Message]:
+        """Every message about one question."""
+        question, feed = _question_id(number), f"feed-{number % FEEDS}"
+        random = np.random.default_rng(number)
+        opens = START + ALL_QUESTIONS_OPEN_WITHIN * number // self.questions
+        closes = opens + OPEN_FOR
+        text = (
+            f'{{"type":"question","question_id":"{question}","at":"{to_iso(opens)}","feed":"{feed}",'
+            f'"opens_at":"{to_iso(opens)}","closes_at":"{to_iso(closes)}"}}'
+        )
+        key = question.encode()
+        yield Message(opens, key, text.encode())
+        outcome = int(random.random() < 0.5)
+        tell = self._messages if self.as_messages else self._events
+        for at, value in tell(question, feed, opens, outcome, random):
+            yield Message(at, key, value.encode())
+        if random.random() < RESOLVED_SHARE:
+            at = closes + int(random.random() * OPEN_FOR)
+            text = f'{{"type":"resolution","question_id":"{question}","outcome":{outcome},"at":"{to_iso(at)}"}}'
+            yield Message(at, key, text.encode())
+
+    def _events(
+        self, question: str, feed: str, opens: Milliseconds, outcome: int, random: np.random.Generator
+    ) -> Iterator[tuple[Milliseconds, str]]:
+        """Every expert once, then revisions by some of them, spread over the question's life."""
+        experts = random.permutation(EXPERTS_PER_FEED)[:EXPERTS_PER_QUESTION]
+        again = random.choice(experts, FORECASTS_PER_QUESTION - EXPERTS_PER_QUESTION)
+        who = np.concatenate([experts, again])
+        when = opens + np.sort(random.integers(1, OPEN_FOR, FORECASTS_PER_QUESTION))
+        for expert, at, probability in zip(who.tolist(), when.tolist(), _forecasts(who, outcome, random), strict=True):
+            yield (
+                at,
+                f'{{"type":"forecast","question_id":"{question}","expert_id":"expert-{expert}",'
+                f'"probability":{probability},"at":"{to_iso(at)}","feed":"{feed}"}}',
+            )
+
+    def _messages(
+        self, question: str, feed: str, opens: Milliseconds, outcome: int, random: np.random.Generator
+    ) -> Iterator[tuple[Milliseconds, str]]:
+        """All experts at once, three times, and four times for every fifth question."""
+        experts = random.permutation(EXPERTS_PER_FEED)[:EXPERTS_PER_QUESTION]
+        times = 3 + (int(question.removeprefix("question-")) % 5 == 0)
+        for at in (opens + np.sort(random.integers(1, OPEN_FOR, times))).tolist():
+            forecasts = _forecasts(experts, outcome, random)
+            told = ",".join(f'"expert-{e}":{p}' for e, p in zip(experts.tolist(), forecasts, strict=True))
+            yield (
+                at,
+                f'{{"type":"forecasts","question_id":"{question}","at":"{to_iso(at)}","feed":"{feed}",'
+                f'"forecasts":{{{told}}}}}',
+            )
+
+
+def _question_id(number: int) -> str:
+    return f"question-{number:06d}"
+
+
+def _forecasts(experts: "np.typing.NDArray[np.int64]", outcome: int, random: np.random.Generator) -> list[float]:
+    """Forecasts around the truth; an expert with a higher number is worse."""
+    skill = 1.5 - experts / EXPERTS_PER_FEED
+    logits = skill * (2 * outcome - 1) + random.normal(0.0, 1.0, len(experts))
+    return [round(float(p), 3) for p in 1.0 / (1.0 + np.exp(-logits))]
