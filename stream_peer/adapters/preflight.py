@@ -1,0 +1,165 @@
+"""Whether a broker answers and lets us in, and if not, why: the clients themselves only say that they failed."""
+
+import asyncio
+import logging
+import re
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from aiokafka import errors as kafka
+from aiokafka.conn import create_conn
+
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
+from stream_peer.security import aiokafka_options
+from stream_peer.settings import Security, Settings
+
+_ATTEMPT_SECONDS = 10.0
+_PAUSE_SECONDS = 0.5
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+# Validity ::= SEQUENCE { notBefore, notAfter }, each UTCTime (0x17) or GeneralizedTime (0x18).
+_VALIDITY = re.compile(
+    rb"\x30.(?:\x17\x0d|\x18\x0f)(\d{12}(?:\d\d)?Z)(?:\x17\x0d|\x18\x0f)(\d{12}(?:\d\d)?Z)", re.DOTALL
+)
+
+
+def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
+    """Connect and log in once, waiting up to ``broker_patience`` for a broker that is not there yet.
+
+    Parameters
+    ----------
+    settings : Settings
+        Names the brokers and how to talk to them.
+    waiting : callable or None
+        Told once, with the reason, when the first attempt fails and there will be more.
+
+    Raises
+    ------
+    BrokerUnavailableError
+        If no broker could be reached in that time.
+    NotAuthorisedError
+        If a broker refuses us: waiting would not help.
+    SettingsError
+        If ``bootstrap`` names no address, or our certificate cannot be used.
+    """
+    addresses = bootstrap_addresses(settings.bootstrap)
+    _check_own_certificate(settings.security)
+    options = aiokafka_options(settings.security)
+    deadline = time.monotonic() + settings.broker_patience
+    told = waiting is None
+    while True:
+        fault = asyncio.run(_attempt(addresses, options, max(deadline - time.monotonic(), 0.1)))
+        if fault is None:
+            return
+        if time.monotonic() + _PAUSE_SECONDS >= deadline:
+            break
+        if not told and waiting is not None:
+            waiting(fault)
+            told = True
+        time.sleep(_PAUSE_SECONDS)
+    msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
+    raise BrokerUnavailableError(msg)
+
+
+def bootstrap_addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Hosts and ports of ``bootstrap``; the port is 9092 unless given.
+
+    Raises
+    ------
+    SettingsError
+        If there is none, or a port is no number.
+
+    Examples
+    --------
+    >>> bootstrap_addresses("kafka-1:9093, [::1]:9094,localhost")
+    [('kafka-1', 9093), ('::1', 9094), ('localhost', 9092)]
+    """
+    addresses = []
+    for part in filter(None, (part.strip() for part in bootstrap.split(","))):
+        host, colon, port = part.rpartition(":")
+        if not colon or part.endswith("]"):
+            host, port = part, "9092"
+        if not port.isdigit() or not 0 < int(port) < 65_536 or not host.strip("[]"):
+            raise SettingsError([SettingFault("bootstrap", repr(bootstrap), f"{part!r} is not host:port")])
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        raise SettingsError([SettingFault("bootstrap", repr(bootstrap), "names no broker")])
+    return addresses
+
+
+async def _attempt(addresses: list[tuple[str, int]], options: dict[str, object], left: float) -> str | None:
+    """None if one address lets us in, else why the last one could not be reached."""
+    fault = "no address"
+    for host, port in addresses:
+        try:
+            await _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
+        except (OSError, kafka.KafkaError) as error:
+            _raise_if_refused(error, f"{host}:{port}")
+            fault = _fault(error)
+        else:
+            return None
+    return fault
+
+
+async def _connect(host: str, port: int, options: dict[str, object], patience: float) -> None:
+    """Connect, log in, leave. aiokafka's own log lines about it are kept out: the caller says what happened."""
+    log = logging.getLogger("aiokafka")
+    was, log.disabled = log.disabled, True
+    try:
+        milliseconds = round(patience * 1000)
+        connection = await asyncio.wait_for(
+            create_conn(host, port, request_timeout_ms=milliseconds, **options), patience
+        )
+        connection.close()
+    finally:
+        log.disabled = was
+
+
+def _raise_if_refused(error: Exception, address: str) -> None:
+    """Faults that no waiting cures."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        msg = f"The certificate of {address} is not trusted ({error.verify_message}); see security.ca_file."
+    elif isinstance(error, ssl.SSLError):
+        msg = f"{address} does not speak TLS as we do ({error.reason}); see security.protocol and the port."
+    elif isinstance(error, kafka.AuthenticationFailedError | kafka.SaslAuthenticationFailed):
+        msg = f"{address} refuses the user or password; see security.username and security.password."
+    elif isinstance(error, kafka.UnsupportedSaslMechanismError):
+        msg = f"{address} does not offer the mechanism; see security.mechanism. It says: {error}"
+    elif isinstance(error, kafka.IllegalSaslStateError):
+        msg = f"{address} expects another security.protocol than ours."
+    else:
+        return
+    raise NotAuthorisedError(msg) from None
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "the connection was not answered in time (is the port that of another protocol?)"
+    if isinstance(error, kafka.KafkaConnectionError):
+        closed = (
+            "closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
+        )
+        return closed if "closed" in str(error).lower() else str(error)
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _check_own_certificate(security: Security) -> None:
+    """With TLS 1.3 a broker refuses an expired client certificate without a word, so look before connecting."""
+    if security.cert_file is None:
+        return
+    expires = _not_after(security.cert_file.read_text(encoding="utf-8"))
+    if expires is not None and expires < datetime.now(tz=UTC):
+        message = f"the certificate expired at {expires:%Y-%m-%d %H:%M}Z"
+        raise SettingsError([SettingFault("security.cert_file", str(security.cert_file), message)])
+
+
+def _not_after(pem: str) -> datetime | None:
+    """When the first certificate of a PEM file expires: the second time of its validity."""
+    block = _CERTIFICATE.search(pem)
+    validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(block.group(0))) if block else None
+    if validity is None:
+        return None
+    text = validity.group(2).decode()
+    century = "" if len(text) == 15 else "20" if text < "50" else "19"
+    return datetime.strptime(f"{century}{text}", "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
