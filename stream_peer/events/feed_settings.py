@@ -145,8 +145,8 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
     faults: list[SettingFault] = []
     unknown = [str(name) for name in document if name not in ("defaults", "feeds")]
     faults.extend(SettingFault(name, origin, "not known here; a document has defaults and feeds") for name in unknown)
-    defaults = document.get("defaults") or {}
-    feeds = document.get("feeds") or {}
+    defaults = _section(document.get("defaults"))
+    feeds = _section(document.get("feeds"))
     if not isinstance(feeds, Mapping):
         raise SettingsError([*faults, SettingFault("feeds", origin, "must be a mapping of feed names")])
     default = _resolve("defaults", [defaults], origin, faults)
@@ -157,7 +157,7 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
             msgspec.convert(name, FeedName)
         except msgspec.ValidationError:
             faults.append(SettingFault(path, origin, "a feed name has 1..100 letters, digits, . - _"))
-        resolved[str(name)] = _resolve(path, [defaults, own or {}], origin, faults)
+        resolved[str(name)] = _resolve(path, [defaults, _section(own)], origin, faults)
     if faults:
         raise SettingsError(_once(faults))
     return FeedSettingsBook(default, resolved, document_hash(document))
@@ -167,6 +167,11 @@ def document_hash(document: Mapping[str, Any]) -> str:
     """Eight hexadecimal digits that name a document's content, independent of the order of its keys."""
     canonical = msgspec.json.encode({k: v for k, v in document.items() if v}, order="deterministic")
     return hashlib.blake2b(canonical, digest_size=4).hexdigest()
+
+
+def _section(value: Any) -> Any:
+    """Return a part of a document; a name without a value (``feeds:``) stands for an empty one."""
+    return {} if value is None else value
 
 
 def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFault]) -> FeedSettings:

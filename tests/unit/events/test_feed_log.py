@@ -1,0 +1,69 @@
+"""The feed-log's records survive their bytes, and their sources can be compared."""
+
+import pytest
+
+from stream_peer.events.feed_log import (
+    AnyFeedLogRecord,
+    ExpertChanged,
+    FeedChanged,
+    OutcomeRevealed,
+    Round,
+    RoundWithdrawn,
+    SettingsChanged,
+    Source,
+    decode_feed_log,
+    encode_feed_log,
+)
+
+SRC = Source("forecast-events", 3, 0, 4711, 2)
+RECORDS: list[AnyFeedLogRecord] = [
+    Round(src=SRC, feed="f", question_id="q", boundary=1, experts=["a", "b"], probabilities=[0.1, 1.0]),
+    Round(
+        src=SRC,
+        feed="f",
+        question_id="q",
+        boundary=1,
+        final=True,
+        weight=0.25,
+        experts=["a"],
+        probabilities=[0.0],
+        part=1,
+        parts=2,
+    ),
+    RoundWithdrawn(src=SRC, feed="f", question_id="q", boundary=1),
+    *(OutcomeRevealed(src=SRC, feed="f", question_id="q", outcome=outcome) for outcome in (0, 1)),
+    OutcomeRevealed(src=SRC, feed="f", question_id="q", outcome="annulled"),
+    OutcomeRevealed(src=SRC, feed="f", question_id="q", outcome="open"),
+    ExpertChanged(src=SRC, feed="f", expert_id="e", team="t", excluded=True),
+    FeedChanged(src=SRC, feed="f", reset=True),
+    SettingsChanged(src=SRC, document={"defaults": {"grace": "1m"}}, hash="9f3c0d1e"),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_a_record_comes_back_as_it_was(record: AnyFeedLogRecord) -> None:
+    assert decode_feed_log(encode_feed_log(record)) == record
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_equal_records_have_equal_bytes(record: AnyFeedLogRecord) -> None:
+    once = encode_feed_log(record)
+
+    assert encode_feed_log(decode_feed_log(once)) == once
+
+
+def test_probabilities_keep_every_bit() -> None:
+    probabilities = [0.1, 1 / 3, 5e-324, 1 - 2**-53]
+    record = Round(src=SRC, feed="f", question_id="q", boundary=1, experts=list("abcd"), probabilities=probabilities)
+
+    back = decode_feed_log(encode_feed_log(record))
+
+    assert isinstance(back, Round)
+    assert back.probabilities == probabilities
+
+
+def test_sources_of_one_partition_are_ordered_by_incarnation_offset_and_index() -> None:
+    in_order = [Source("t", 0, 0, 9, 0), Source("t", 0, 0, 9, 1), Source("t", 0, 0, 10, 0), Source("t", 0, 1, 0, 0)]
+
+    assert sorted(in_order, key=lambda source: source.position) == in_order
+    assert {source.place for source in in_order} == {("t", 0)}

@@ -1,0 +1,155 @@
+"""The feed settings document: layers, durations, and every fault at once."""
+
+from typing import Any
+
+import pytest
+
+from stream_peer.errors import SettingsError
+from stream_peer.events.feed_settings import (
+    DURATIONS,
+    MEANING,
+    FeedSettings,
+    document_hash,
+    load_document,
+    parse_duration,
+)
+
+
+def faults_of(document: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        load_document(document, origin="feeds.yaml")
+    assert {fault.origin for fault in caught.value.faults} == {"feeds.yaml"}
+    return {fault.path: fault.message for fault in caught.value.faults}
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("500ms", 500),
+        ("90s", 90_000),
+        ("5m", 300_000),
+        ("24h", 86_400_000),
+        ("7d", 604_800_000),
+        ("2w", 1_209_600_000),
+        ("2y", 63_072_000_000),
+        (" 1.5 h ", 5_400_000),
+        (60, 60_000),
+        (0.25, 250),
+    ],
+)
+def test_durations_are_text_with_a_unit_or_seconds(text: str | float, milliseconds: int) -> None:
+    assert parse_duration(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1s", "1 fortnight", "1h30m"])
+def test_other_text_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="no duration"):
+        parse_duration(text)
+
+
+def test_an_empty_document_gives_the_built_in_settings() -> None:
+    book = load_document({})
+
+    assert book.default == book.of("anything") == FeedSettings()
+
+
+def test_a_feed_overlays_the_defaults_which_overlay_the_built_in_ones() -> None:
+    book = load_document({"defaults": {"grace": "2m", "quorum": 5}, "feeds": {"econ": {"grace": "1h"}}})
+
+    assert book.of("econ").grace == 3_600_000
+    assert book.of("econ").quorum == book.of("other").quorum == 5
+    assert book.of("other").grace == 120_000
+    assert book.of("other").round_every == FeedSettings().round_every
+
+
+def test_nested_settings_overlay_field_by_field() -> None:
+    defaults = {"mixer": {"prior_mean": 0.4, "prior_peer": 0.4}}
+
+    book = load_document({"defaults": defaults, "feeds": {"econ": {"mixer": {"peer_rate": 1.0}}}})
+
+    assert book.of("econ").mixer.prior_mean == 0.4
+    assert book.of("econ").mixer.peer_rate == 1.0
+
+
+def test_a_historical_feed_has_no_limit_of_lateness_and_no_idle_clock() -> None:
+    book = load_document({"feeds": {"old": {"history": True}, "strict": {"history": True, "backdate_limit": "1h"}}})
+
+    assert (book.of("old").backdate_limit, book.of("old").idle_after) == (None, None)
+    assert book.of("strict").backdate_limit == 3_600_000
+
+
+def test_every_fault_is_named_at_once_with_its_path() -> None:
+    document = {
+        "defaults": {"grace": "soon", "min_experts": 1},
+        "feeds": {"econ": {"colour": "blue", "confidence": 2}, "a b": {}},
+        "feed": {},
+    }
+
+    faults = faults_of(document)
+
+    assert set(faults) == {
+        "feed",
+        "defaults.grace",
+        "defaults.min_experts",
+        "feeds.econ.colour",
+        "feeds.econ.confidence",
+        "feeds.a b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"defaults": []}, "defaults"),
+        ({"defaults": 7}, "defaults"),
+        ({"feeds": ["econ"]}, "feeds"),
+        ({"feeds": {"econ": "fast"}}, "feeds.econ"),
+    ],
+)
+def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> None:
+    assert path in faults_of(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("preset", "paper"),
+        ("loss", "log"),
+        ("vote_rule", "auto"),
+        ("vote_rule", "own-median"),
+        ("guard", "on"),
+        ("memory", 100),
+    ],
+)
+def test_what_this_release_cannot_serve_is_refused_with_a_reason(name: str, value: object) -> None:
+    message = faults_of({"feeds": {"econ": {name: value}}})[f"feeds.econ.{name}"]
+
+    assert "release" in message
+
+
+def test_priors_must_sum_to_one() -> None:
+    assert "sum to 1.2, not 1" in faults_of({"defaults": {"mixer": {"prior_mean": 0.5}}})["defaults.mixer"]
+
+
+def test_the_hash_names_the_content_not_the_order() -> None:
+    one = {"defaults": {"grace": "1m", "quorum": 3}, "feeds": {}}
+    other = {"defaults": {"quorum": 3, "grace": "1m"}}
+
+    assert document_hash(one) == document_hash(other) == load_document(one).hash
+    assert document_hash(one) != document_hash({"defaults": {"quorum": 4, "grace": "1m"}})
+    assert len(document_hash({})) == 8
+
+
+def test_meaning_changes_with_each_meaning_setting_and_with_no_other() -> None:
+    base = FeedSettings()
+
+    assert len(base.meaning()) == len(MEANING)
+    assert FeedSettings(min_experts=4).meaning() != base.meaning()
+    assert FeedSettings(seed="other").meaning() != base.meaning()
+    assert FeedSettings(publish_every=0).meaning() == base.meaning()
+
+
+def test_every_setting_in_milliseconds_is_read_as_a_duration() -> None:
+    spans = {name for name in FeedSettings.__struct_fields__ if isinstance(getattr(FeedSettings(), name), int)}
+
+    assert spans - {"history", "min_experts", "stretch", "top_experts", "ledger_max"} == DURATIONS
