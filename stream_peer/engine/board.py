@@ -1,0 +1,54 @@
+"""Which feeds have news, and what was last said of them. When something is said depends on it; its bytes do not."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.stage import Output
+from stream_peer.engine.views import FeedView, WeightsReading, feed_outputs, feed_view, read_feed
+
+LEAST_MOVE = 1e-4
+"""A smaller change of all weights is not worth a message; the next snapshot publishes it."""
+
+
+class Publication(NamedTuple):
+    """What was last published of a feed: for knowing whether there is news."""
+
+    trust: str
+    reading: WeightsReading
+
+
+class Board:
+    """Keeps what was published and the newest view of each feed."""
+
+    def __init__(self) -> None:
+        self._unpublished: set[str] = set()
+        self._published: dict[str, Publication] = {}
+        self._views: dict[str, FeedView] = {}
+
+    def changed(self, feed: Feed) -> None:
+        """A record changed the feed."""
+        self._unpublished.add(feed.name)
+        self._views.pop(feed.name, None)
+
+    def unpublished(self, among: Iterable[str] | None = None) -> list[str]:
+        """Feeds changed since they were last published, by name."""
+        return sorted(self._unpublished if among is None else self._unpublished.intersection(among))
+
+    def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
+        """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and trust is the same."""
+        reading, trust = read_feed(feed), feed.standing.trust
+        last = self._published.get(feed.name)
+        if only_news and last and last.trust == trust and not reading.moved(last.reading, LEAST_MOVE):
+            return []
+        self._published[feed.name] = Publication(trust, reading)
+        self._unpublished.discard(feed.name)
+        return feed_outputs(feed, self.view(feed, reading))
+
+    def view(self, feed: Feed, reading: WeightsReading | None = None) -> FeedView:
+        """The newest outputs of a feed as objects; ``reading`` if it is at hand."""
+        view = self._views.get(feed.name)
+        if view is None:
+            view = feed_view(feed, read_feed(feed) if reading is None else reading)
+            self._views[feed.name] = view
+        return view

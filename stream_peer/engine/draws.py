@@ -1,0 +1,31 @@
+"""Chance that can be repeated: numbers that depend on a secret seed and on what they are for, and on nothing else."""
+
+import hashlib
+
+from stream_peer.events.times import Milliseconds
+
+
+def feed_seed(secret: bytes, feed: str, seed_setting: str = "") -> bytes:
+    """The seed of a feed, from the secret of the release and the feed's setting; it does not reveal the secret."""
+    return hashlib.blake2b(_joined(secret, feed.encode(), seed_setting.encode()), digest_size=32).digest()
+
+
+def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpose: str) -> float:
+    """A number in [0, 1), uniform to 53 bits: always the same for the same round and purpose.
+
+    Examples
+    --------
+    >>> seed = feed_seed(b"secret", "econ")
+    >>> draw(seed, "econ", "q1", 0, "tie") == draw(seed, "econ", "q1", 0, "tie")
+    True
+    >>> draw(seed, "econ", "q1", 0, "tie") == draw(seed, "econ", "q1", 0, "select")
+    False
+    """
+    parts = _joined(seed, feed.encode(), question_id.encode(), b"%d" % boundary, purpose.encode())
+    digest = hashlib.blake2b(parts, digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+
+def _joined(*parts: bytes) -> bytes:
+    """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)

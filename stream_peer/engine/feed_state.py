@@ -1,0 +1,209 @@
+"""The state of one feed: its experts, its ledger, its sums, and what is read off them."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from stream_peer.engine.draws import draw, feed_seed
+from stream_peer.engine.facts import Circumstances
+from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.engine.readings import Mixing, Rates, mixing_key, read_mixing, read_rates, read_weights
+from stream_peer.engine.sums import UNIT, Contribution, IndexArray, Sums, expert_column, feed_column
+from stream_peer.engine.trust import UNTRIED, Trust, next_trust
+from stream_peer.events.feed_settings import MEANING, FeedSettings
+from stream_peer.events.outputs import TrustState
+from stream_peer.events.times import Milliseconds
+
+_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
+_ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
+_NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
+
+
+class Standing(msgspec.Struct, array_like=True):
+    """What depends on the path and not only on the sums. It changes the reading, never what was stored.
+
+    ``revision`` and ``at``: offset and time of the last record that changed the feed; ``outcomes``: how often an
+    outcome was applied or taken back.
+    """
+
+    revision: int = -1
+    at: Milliseconds = 0
+    trust: TrustState = UNTRIED
+    net_share: float = 0.0
+    outcomes: int = 0
+
+
+class StoredFeed(msgspec.Struct, array_like=True):
+    """What of a feed is stored beside its ledger and its standing."""
+
+    experts: list[str]
+    meaning: dict[str, str | int | None]
+    teams: dict[str, str]
+    excluded: list[str]
+    settled: bytes
+
+
+class Feed:
+    """One feed. ``entries`` is its ledger by question; ``settings`` those in force, ``settings_hash`` their document.
+
+    ``sums`` always is ``settled`` plus the contributions of all entries.
+    """
+
+    def __init__(self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes) -> None:
+        self.name = name
+        self.entries: dict[str, Entry] = {}
+        self.experts: list[str] = []
+        self.teams: dict[str, str] = {}
+        self.excluded: set[str] = set()
+        self.settled = Sums()
+        self.sums = Sums()
+        self.standing = Standing()
+        self.pieces = 0
+        self.stored = False
+        self._secret = secret
+        self._places: dict[str, int] = {}
+        self._order: IndexArray = np.zeros(0, np.int32)
+        self._rates: Rates | None = None
+        self._mixing: tuple[bytes, Mixing] | None = None
+        self.adopt(settings, settings_hash)
+
+    def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
+        """Settings from here on."""
+        self.settings = settings
+        self.settings_hash = settings_hash
+        self.seed = feed_seed(self._secret, self.name, settings.seed)
+        self._rates = None
+        self._mixing = None
+        self.stored = False
+
+    def has_rounds(self) -> bool:
+        """Whether anything was scored that a change of meaning would contradict."""
+        return any(entry.rounds for entry in self.entries.values()) or not self.settled.is_zero()
+
+    # --- experts ---
+
+    def places(self, experts: Sequence[str]) -> IndexArray:
+        """Indices of experts in the matrix of sums; unknown ones are taken in."""
+        try:
+            found = [self._places[expert] for expert in experts]
+        except KeyError:
+            for expert in experts:
+                if expert not in self._places:
+                    self._take_in(expert)
+            found = [self._places[expert] for expert in experts]
+        return np.array(found, dtype=np.int32)
+
+    def _take_in(self, expert: str) -> None:
+        self._places[expert] = len(self.experts)
+        self.experts.append(expert)
+        self.sums.reserve(len(self.experts))
+        self.stored = False
+
+    def listed(self) -> IndexArray:
+        """Indices of the experts with questions that count, in the order of their ids."""
+        if len(self._order) < len(self.experts):
+            by_id = sorted(range(len(self.experts)), key=self.experts.__getitem__)
+            self._order = np.array(by_id, dtype=np.int32)
+        matrix = self.sums.matrix
+        counted = matrix[_SCORED] + matrix[_RESOLVED]
+        return self._order.compress(counted[self._order] > 0)
+
+    def n_listed(self) -> int:
+        """How many experts have questions that count."""
+        matrix = self.sums.matrix
+        return int(np.count_nonzero(matrix[_SCORED] + matrix[_RESOLVED]))
+
+    # --- sums ---
+
+    def take_out(self, entry: Entry) -> None:
+        """Take a question's contribution out of the sums."""
+        if entry.rounds:
+            self.sums.subtract(contribution(entry))
+            self._rates = None
+
+    def put_in(self, part: Contribution) -> None:
+        """Add a question's contribution to the sums."""
+        self.sums.add(part)
+        self._rates = None
+
+    def recomputed(self) -> Sums:
+        """The sums as they follow from the ledger."""
+        sums = self.settled.copy()
+        sums.reserve(len(self.experts))
+        for entry in self.entries.values():
+            if entry.rounds:
+                sums.add(contribution(entry))
+        return sums
+
+    # --- readings ---
+
+    @property
+    def rates(self) -> Rates:
+        """Newest error rates."""
+        if self._rates is None:
+            self._rates = read_rates(self.sums.feed, self.settings.confidence)
+        return self._rates
+
+    @property
+    def mixing(self) -> Mixing:
+        """Newest shares of the mixers, and stretch."""
+        key = mixing_key(self.sums.feed)
+        if self._mixing is None or self._mixing[0] != key:
+            self._mixing = key, read_mixing(self.sums.feed, self.settings.mixer)
+        return self._mixing[1]
+
+    def trust(self) -> Trust:
+        """The state of trust that follows on the present one, and why."""
+        asked, voters = int(self.sums.feed[_ASKED]), int(self.sums.feed[_VOTERS])
+        return next_trust(self.standing.trust, self.rates, voters / asked if asked else None, self.settings)
+
+    def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
+        """What a round of a question whose contribution is taken out is scored under."""
+        rates = self.rates
+        n_experts = max(self.n_listed(), len(experts))
+        return Circumstances(
+            weights=read_weights(self.sums.read(experts), rates, n_experts, self.settings.mixer),
+            mixing=self.mixing,
+            net_share=self.standing.net_share,
+            rate_zero=rates.zero,
+            rate_one=rates.one,
+            min_experts=self.settings.min_experts,
+            stretch=self.settings.stretch,
+            coin=int(draw(self.seed, self.name, question_id, boundary, "tie") < 0.5),
+            ticket=draw(self.seed, self.name, question_id, boundary, "select"),
+        )
+
+    def net_sums(self) -> tuple[float, float]:
+        """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
+        feed = self.sums.feed
+        return float(feed[_NET_DIFFERENCE]) * UNIT, float(feed[_NET_SQUARE]) * UNIT
+
+    # --- stored form ---
+
+    def encode(self) -> bytes:
+        """Stored form, without ledger and standing."""
+        meaning = {name: getattr(self.settings, name) for name in MEANING}
+        settled = self.settled.to_bytes(len(self.experts))
+        return msgspec.msgpack.encode(StoredFeed(self.experts, meaning, self.teams, sorted(self.excluded), settled))
+
+    def restore(self, data: bytes, standing: Standing, entries: Mapping[str, Entry]) -> None:
+        """Take up what was stored; the sums are computed anew from the ledger."""
+        stored = _decode_feed(data)
+        self.adopt(with_meaning(self.settings, stored.meaning), self.settings_hash)
+        self.experts = stored.experts
+        self._places = {expert: place for place, expert in enumerate(stored.experts)}
+        self.teams, self.excluded = stored.teams, set(stored.excluded)
+        self.settled = Sums.from_bytes(stored.settled, len(stored.experts))
+        self.standing = standing
+        self.entries = dict(entries)
+        self.sums = self.recomputed()
+        self.stored = True
+
+
+_decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
+
+
+def with_meaning(settings: FeedSettings, meaning: Mapping[str, object]) -> FeedSettings:
+    """Settings whose fields that change meaning are replaced."""
+    return msgspec.structs.replace(settings, **dict(meaning))

@@ -1,0 +1,119 @@
+"""Outputs keyed by question: what was said of its latest round, re-published when the evidence changes."""
+
+from typing import Any
+
+import numpy as np
+
+from stream_peer.engine.facts import Facts
+from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.ledger import Entry
+from stream_peer.engine.readings import DECIMALS, Rates
+from stream_peer.engine.stage import Output
+from stream_peer.engine.views import heading, split, summary
+from stream_peer.events import topics
+from stream_peer.events.outputs import (
+    MixedForecast,
+    Outcome,
+    PeerLosses,
+    QuestionState,
+    ReferenceAnswer,
+    ScoredExpert,
+    SelectedExpert,
+    encode_output,
+)
+from stream_peer.events.times import to_iso
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.mixers import logit_mean
+from stream_peer.numerics.peer_losses import unbiased_peer_loss
+
+
+def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
+    """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
+    outcome: Outcome | None = None if entry.evidence == "open" else entry.evidence
+    common = heading(feed)
+    common["question"] = question_id
+    common["state"] = _state(entry, facts)
+    common["boundary"] = to_iso(facts.boundary) if facts else None
+    common["rounds"] = len(entry.rounds)
+    rates = summary(feed.rates)
+    answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
+    losses = PeerLosses(**common, error_rate=rates, experts=_scored(feed, facts, outcome) if facts else [])
+    forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome)
+    at, key = feed.standing.at, question_id.encode()
+    return [
+        Output(topics.REFERENCE_ANSWERS, key, encode_output(answer), at),
+        *split(topics.PEER_LOSSES, question_id, losses, at),
+        Output(topics.MIXED_FORECASTS, key, encode_output(forecast), at),
+    ]
+
+
+def _state(entry: Entry, facts: Facts | None) -> QuestionState:
+    if facts is None:
+        return "withdrawn"
+    if entry.evidence == "annulled":
+        return "annulled"
+    if entry.evidence != "open":
+        return "resolved"
+    return "scored" if facts.counts else "low-evidence"
+
+
+def _answer(facts: Facts | None) -> dict[str, Any]:
+    if facts is None:
+        return {"reference_answer": None, "tie": False, "votes": 0, "yes": 0, "experts": 0}
+    return {
+        "reference_answer": facts.answer,
+        "tie": facts.tie,
+        "votes": facts.voters,
+        "yes": facts.yes,
+        "experts": len(facts.experts),
+    }
+
+
+def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExpert]:
+    """Losses of the experts present: against the others, priced at the newest error rates, and against the outcome."""
+    forecasts = facts.forecasts
+    losses = _peer_losses(facts, feed.rates).round(DECIMALS).tolist()
+    rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
+    ids = feed.experts
+    if outcome not in (0, 1):
+        return [
+            ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
+            for place, p, answer, loss in rows
+        ]
+    true_losses = np.square(float(outcome) - forecasts).round(DECIMALS).tolist()
+    return [
+        ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
+        for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
+    ]
+
+
+def _peer_losses(facts: Facts, rates: Rates) -> FloatArray:
+    """On the unbiased scale: their expectation is the loss against the outcome."""
+    if_one, if_zero = np.square(1.0 - facts.forecasts), np.square(facts.forecasts)
+    against: FloatArray = np.where(facts.answers, if_one, if_zero)
+    return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
+
+
+def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:
+    """Combined forecasts; the mixed ones and the draw as they were made when the round was scored."""
+    if facts is None:
+        return dict.fromkeys(("mix", "stretched", "mean", "median", "logit_mean", "selected"))
+    return {
+        "mix": round(facts.mix, DECIMALS),
+        "stretched": round(facts.stretched, DECIMALS),
+        "mean": round(facts.mean, DECIMALS),
+        "median": _median(facts.forecasts),
+        "logit_mean": round(logit_mean(facts.forecasts), DECIMALS),
+        "selected": SelectedExpert(
+            expert=feed.experts[int(facts.experts[facts.selected])],
+            probability=float(facts.forecasts[facts.selected]),
+        ),
+    }
+
+
+def _median(forecasts: FloatArray) -> float:
+    ordered = np.sort(forecasts)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return float(ordered[middle])
+    return float(ordered[middle - 1] + ordered[middle]) / 2.0

@@ -1,0 +1,63 @@
+"""How far a feed's weights can be trusted, with hysteresis, so that a state does not flicker at its limit.
+
+The states ``dependent`` and ``contradicted``, and what follows from a state for the weights, belong here too.
+"""
+
+from typing import NamedTuple
+
+from stream_peer.engine.readings import Rates
+from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.outputs import TrustState
+
+_VOTERS_MARGIN = 0.25
+_RATES_LEAVE = 0.75
+_RATES_LIMIT = 0.8
+_WARM_AGAIN = 0.9
+
+
+class Trust(NamedTuple):
+    """A state and why it is so; ``ok`` has no reasons."""
+
+    state: TrustState
+    reasons: tuple[str, ...]
+
+
+UNTRIED: TrustState = "warming-up"
+
+
+def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, settings: FeedSettings) -> Trust:
+    """The state after a record, given the one before it.
+
+    ``low-evidence``: fewer than ``min_experts`` voters a question; left at a quarter voter more.
+    ``uninformative``: the error rates sum to more than .8; left at .75.
+    ``warming-up``: fewer effective questions than ``trust.warm_up_questions``; back again below nine tenths of it.
+
+    Parameters
+    ----------
+    before : TrustState
+    rates : Rates
+    mean_voters : float or None
+        Voters a question; None before the first question.
+    settings : FeedSettings
+
+    Returns
+    -------
+    Trust
+    """
+    if mean_voters is not None:
+        limit = settings.min_experts + (_VOTERS_MARGIN if before == "low-evidence" else 0.0)
+        if mean_voters < limit:
+            return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {limit:g} are needed",))
+    total = rates.estimate.zero + rates.estimate.one
+    known = rates.estimate.status != "insufficient"
+    if known and total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
+        return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
+    questions, enough = rates.estimate.effective_questions, settings.trust.warm_up_questions
+    if questions < enough * (_WARM_AGAIN if before == "ok" else 1.0):
+        return Trust("warming-up", (f"{questions:.0f} of {enough:g} effective questions",))
+    return Trust("ok", ())
+
+
+def certifies(state: TrustState) -> bool:
+    """Whether a certificate means anything in this state."""
+    return state in ("ok", "warming-up")

@@ -1,0 +1,216 @@
+"""Outputs keyed by feed: readings of its sums. Records above ``LARGEST`` bytes are split, keyed ``key/part``."""
+
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.readings import DECIMALS, Rates, mixing_weights, read_certificate, read_records, read_weights
+from stream_peer.engine.stage import Output
+from stream_peer.engine.sums import UNIT, IndexArray, feed_column
+from stream_peer.engine.trust import certifies
+from stream_peer.events import topics
+from stream_peer.events.outputs import (
+    Certificate,
+    ErrorRates,
+    ErrorRateSummary,
+    MixerShares,
+    PeerLosses,
+    Published,
+    TruthRates,
+    WeightedExpert,
+    Weights,
+    encode_output,
+)
+from stream_peer.events.times import to_iso
+from stream_peer.numerics.losses import FloatArray
+
+LARGEST = 900_000
+_QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
+
+Splittable = TypeVar("Splittable", Weights, PeerLosses)
+
+
+class FeedView(NamedTuple):
+    """The newest outputs of a feed."""
+
+    weights: Weights
+    error_rates: ErrorRates
+
+
+class WeightsReading(NamedTuple):
+    """The weights of the experts with questions that count, sorted by id."""
+
+    experts: IndexArray
+    columns: FloatArray
+    mix: FloatArray
+    select: FloatArray
+
+    def moved(self, other: "WeightsReading", least: float) -> bool:
+        """Whether some weight differs by ``least`` or more from another reading, or the experts do."""
+        if len(self.experts) != len(other.experts) or (self.experts != other.experts).any():
+            return True
+        return any(
+            bool((np.abs(one - two) >= least).any())
+            for one, two in ((self.mix, other.mix), (self.select, other.select))
+        )
+
+
+class Heading(NamedTuple):
+    """What all outputs of a feed begin with."""
+
+    feed: str
+    revision: int
+    at: str
+    settings: str
+
+
+def heading(feed: Feed) -> dict[str, Any]:
+    """The fields that all outputs of a feed have, as of the last record that changed it."""
+    standing = feed.standing
+    return Heading(feed.name, standing.revision, to_iso(standing.at), feed.settings_hash)._asdict()
+
+
+def summary(rates: Rates) -> ErrorRateSummary:
+    """Error rates as they stand in most outputs."""
+    estimate = rates.estimate
+    return ErrorRateSummary(
+        zero=estimate.zero,
+        one=estimate.one,
+        low=estimate.low,
+        high=estimate.high,
+        status=rates.status,
+        measured=rates.measured,
+    )
+
+
+def read_feed(feed: Feed) -> WeightsReading:
+    """The newest weights of a feed."""
+    experts = feed.listed()
+    columns = feed.sums.read(experts)
+    if not len(experts):
+        return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
+    weights = read_weights(columns, feed.rates, len(experts), feed.settings.mixer)
+    mix = mixing_weights(weights, feed.mixing, feed.standing.net_share)
+    return WeightsReading(experts, columns, mix, weights.select)
+
+
+def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
+    """The outputs keyed by feed."""
+    trust = feed.trust()
+    return FeedView(
+        Weights(
+            **heading(feed),
+            status=trust.state,
+            status_reasons=list(trust.reasons),
+            questions=_count(feed, _QUESTIONS),
+            resolved=_count(feed, _RESOLVED),
+            error_rate=summary(feed.rates),
+            mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, feed.mixing.shares, strict=True))),
+            stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
+            certificate=_certificate(feed, reading),
+            experts=_weighted_experts(feed, reading),
+        ),
+        _error_rates(feed),
+    )
+
+
+def _count(feed: Feed, column: int) -> float:
+    return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
+
+
+def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
+    if not certifies(feed.standing.trust) or not len(reading.experts):
+        return None
+    confidence = feed.settings.confidence
+    bound = read_certificate(feed.sums.feed, reading.columns, len(feed.experts), feed.standing.outcomes, confidence)
+    return None if bound is None else Certificate(regret_at_most=bound, confidence=confidence)
+
+
+def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExpert]:
+    records = read_records(reading.columns, feed.rates)
+    questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
+    coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
+    rows = zip(
+        reading.experts.tolist(),
+        reading.mix.tolist(),
+        reading.select.tolist(),
+        records.questions.tolist(),
+        coverage.tolist(),
+        _known(records.peer_loss),
+        _known(records.outcome_loss),
+        records.resolved.tolist(),
+        strict=True,
+    )
+    return [
+        WeightedExpert(
+            id=feed.experts[place],
+            mix=mix,
+            select=select,
+            questions=counted,
+            coverage=share,
+            peer_loss=peer_loss,
+            outcome_loss=outcome_loss,
+            resolved=resolved,
+            team=feed.teams.get(feed.experts[place]) if feed.teams else None,
+        )
+        for place, mix, select, counted, share, peer_loss, outcome_loss, resolved in rows
+    ]
+
+
+def _known(values: FloatArray) -> list[float | None]:
+    """NaN becomes None: it is not known."""
+    return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
+
+
+def _error_rates(feed: Feed) -> ErrorRates:
+    rates = feed.rates
+    zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
+    reasons = {
+        "insufficient": ["fewer than 50 effective questions"],
+        "uninformative": ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"],
+    }
+    return ErrorRates(
+        **heading(feed),
+        status=rates.status,
+        status_reasons=reasons.get(rates.status, []),
+        zero=rates.estimate.zero,
+        one=rates.estimate.one,
+        low=rates.estimate.low,
+        high=rates.estimate.high,
+        effective_questions=round(rates.estimate.effective_questions, DECIMALS),
+        from_truth=TruthRates(
+            zero=rates.wrong_zero / zeros if zeros else None,
+            one=rates.wrong_one / ones if ones else None,
+            resolved=round(zeros + ones, DECIMALS),
+        ),
+        vote_rule=feed.settings.vote_rule,
+    )
+
+
+def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
+    """``weights`` and ``error-rates`` of a feed, as records."""
+    at, key = feed.standing.at, feed.name
+    rates = Output(topics.ERROR_RATES, key.encode(), encode_output(view.error_rates), at)
+    return [*split(topics.WEIGHTS, key, view.weights, at), rates]
+
+
+def split(topic: str, key: str, record: Splittable, at: int) -> list[Output]:
+    """One record, or several with some of the experts each if it is too large."""
+    whole = encode_output(record)
+    if len(whole) <= LARGEST:
+        return [Output(topic, key.encode(), whole, at)]
+    parts = -(-len(whole) // LARGEST)
+    while True:
+        encoded = [encode_output(_part(record, part, parts)) for part in range(parts)]
+        if max(map(len, encoded)) <= LARGEST:
+            return [Output(topic, f"{key}/{part}".encode(), value, at) for part, value in enumerate(encoded)]
+        parts += 1
+
+
+def _part(record: Splittable, part: int, parts: int) -> Published:
+    size = -(-len(record.experts) // parts)
+    return msgspec.structs.replace(
+        record, experts=record.experts[part * size : (part + 1) * size], part=part, parts=parts
+    )
