@@ -43,21 +43,25 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     SettingsError
         If ``bootstrap`` names no address, or our certificate cannot be used.
     """
+    asyncio.run(preflight_async(settings, waiting=waiting))
+
+
+async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
+    """The same within a loop."""
     addresses = bootstrap_addresses(settings.bootstrap)
     _check_own_certificate(settings.security)
     options = aiokafka_options(settings.security)
     deadline = time.monotonic() + settings.broker_patience
-    told = waiting is None
     while True:
-        fault = asyncio.run(_attempt(addresses, options, max(deadline - time.monotonic(), 0.1)))
+        fault = await _attempt(addresses, options, max(deadline - time.monotonic(), 0.1))
         if fault is None:
             return
         if time.monotonic() + _PAUSE_SECONDS >= deadline:
             break
-        if not told and waiting is not None:
+        if waiting is not None:
             waiting(fault)
-            told = True
-        time.sleep(_PAUSE_SECONDS)
+            waiting = None
+        await asyncio.sleep(_PAUSE_SECONDS)
     msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
     raise BrokerUnavailableError(msg)
 
@@ -141,7 +145,9 @@ def _fault(error: Exception) -> str:
             "closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
         )
         return closed if "closed" in str(error).lower() else str(error)
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _check_own_certificate(security: Security) -> None:

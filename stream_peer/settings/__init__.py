@@ -6,7 +6,7 @@ settings file, ``STREAM_PEER_SECURITY__PASSWORD_FILE``, ``--security-password-fi
 ``500ms``) or seconds, sizes text (``64MB``) or bytes.
 """
 
-from stream_peer.settings.loading import Loaded, load
+from stream_peer.settings.loading import Loaded, load, read_secret
 from stream_peer.settings.model import (
     ENVIRONMENT_PREFIX,
     Http,
@@ -35,4 +35,5 @@ __all__ = [
     "flag_of",
     "leaves",
     "load",
+    "read_secret",
 ]

@@ -74,6 +74,25 @@ def load(
     return Loaded(settings, origins, book)
 
 
+def read_secret(settings: Settings) -> bytes:
+    """The content of ``secret_file``, which seeds the draws; empty without one.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be read, or holds nothing.
+    """
+    if settings.secret_file is None:
+        return b""
+    try:
+        secret = settings.secret_file.read_bytes().strip()
+    except OSError as error:
+        raise SettingsError([SettingFault("secret_file", str(settings.secret_file), str(error.strerror))]) from None
+    if not secret:
+        raise SettingsError([SettingFault("secret_file", str(settings.secret_file), "is empty")])
+    return secret
+
+
 def _from_environment(environment: Mapping[str, str], known: Mapping[str, Leaf]) -> Layer:
     layer: Layer = {}
     for name, text in environment.items():

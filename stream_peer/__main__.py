@@ -1,0 +1,6 @@
+"""``python -m stream_peer``."""
+
+from stream_peer.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The feed settings document on control-events: what was applied last, and applying another."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from aiokafka import AIOKafkaProducer, TopicPartition
+
+from stream_peer.adapters.preflight import preflight_async
+from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.errors import RejectedEvent
+from stream_peer.events import topics
+from stream_peer.events.feed_settings import document_hash
+from stream_peer.events.incoming import SettingsControl, decode
+from stream_peer.events.partitioning import partition_of
+from stream_peer.security import aiokafka_options
+from stream_peer.settings import Settings
+
+KEY = b"settings"
+
+
+class Applied(NamedTuple):
+    """A settings document on control-events, and where it stands."""
+
+    document: Mapping[str, Any]
+    hash: str
+    partition: int
+    offset: int
+
+
+async def newest_document(settings: Settings) -> Applied | None:
+    """The document that was applied last; None if none ever was.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If control-events cannot be read.
+    """
+    newest = None
+    async with onlooker(settings) as consumer:
+        place = await _place(settings)
+        async for records in read_to_end(consumer, [place]):
+            for record in records:
+                newest = _applied(record) or newest
+    return newest
+
+
+async def apply_document(settings: Settings, document: Mapping[str, Any]) -> Applied:
+    """Write the document to control-events; return when every in-sync replica has it.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    """
+    event = SettingsControl(document=dict(document), hash=document_hash(document))
+    await preflight_async(settings)
+    place = await _place(settings)
+    options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+    with kafka_errors(settings):
+        async with AIOKafkaProducer(acks="all", **options) as producer:
+            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), KEY, place.partition)
+    return Applied(document, event.hash, place.partition, sent.offset)
+
+
+async def _place(settings: Settings) -> TopicPartition:
+    """Where every settings event is written, so that their order is the order of the log."""
+    topic = settings.topic(topics.CONTROL_EVENTS)
+    partitions = await partitions_of(settings, topic)
+    return TopicPartition(topic, partition_of(KEY, len(partitions)))
+
+
+def _applied(record: Any) -> Applied | None:
+    try:
+        event = decode(record.value)
+    except RejectedEvent:  # the control agent refuses it too
+        return None
+    if not isinstance(event, SettingsControl):
+        return None
+    return Applied(event.document, event.hash, record.partition, record.offset)

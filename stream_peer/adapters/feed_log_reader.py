@@ -1,0 +1,174 @@
+"""The feed-log and what was published from it, for ``replay --from-log``: fold the log again and compare."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from aiokafka import TopicPartition
+
+from stream_peer.adapters.reading import onlooker, partitions_of, read_to_end
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects, Output
+from stream_peer.events import topics
+from stream_peer.events.partitioning import partition_of
+from stream_peer.settings import Settings
+
+_COMPARED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
+_DIFFERENCES_KEPT = 20
+
+Place = tuple[str, str, int]
+"""A published record: logical topic, key, revision."""
+
+
+class Comparison(NamedTuple):
+    """What became of every published revision of a feed.
+
+    ``different`` and ``never`` name the first few: published with other bytes, published but never made by the log.
+    """
+
+    records: int
+    equal: int
+    different: list[Place]
+    never: list[Place]
+    log_start: int
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every published revision is what the log gives, byte for byte."""
+        return not self.different and not self.never
+
+
+class _Head(msgspec.Struct):
+    feed: str
+    revision: int
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+def replay_from_log(
+    settings: Settings,
+    feed: str,
+    *,
+    secret: bytes = b"",
+    write: Callable[[Output], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Fold a feed's partition of the feed-log from its start, and compare what comes out with what was published.
+
+    Parameters
+    ----------
+    settings : Settings
+        Names the brokers and the topics.
+    feed : str
+        Whose outputs to compare; the other feeds of its partition are folded with it.
+    secret : bytes
+        The deployment's, as its workers have it.
+    write : callable or None
+        Gets every output of the feed, once a revision.
+    progress : callable or None
+        Told how many records of how many were folded.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If the topics cannot be read.
+    """
+    return asyncio.run(_replay(settings, feed, secret, write, progress))
+
+
+async def _replay(
+    settings: Settings,
+    feed: str,
+    secret: bytes,
+    write: Callable[[Output], None] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Comparison:
+    async with onlooker(settings) as consumer:
+        tally = _Tally(await _published(consumer, settings, feed))
+        place = await _place(settings, feed)
+        start, end = await _ends(consumer, place)
+        stage, folded = FeedStage(topic=place.topic, partition=place.partition, secret=secret), 0
+        async for records in read_to_end(consumer, [place]):
+            for record in records:
+                for output in _outputs(stage, record, feed):
+                    tally.add(output)
+                    if write is not None:
+                        write(output)
+            folded += len(records)
+            if progress is not None:
+                progress(folded, end - start)
+    return tally.result(folded, start)
+
+
+def _outputs(stage: FeedStage, record: Any, feed: str) -> list[Output]:
+    """What a record gives for the feed. Whether a revision of weights was published depends on timing, so all are."""
+    effects = Effects()
+    stage.step(record, effects)
+    stage.publish(effects)
+    return [o for o in effects.outputs if o.topic in _COMPARED and o.value and _head(o.value).feed == feed]
+
+
+class _Tally:
+    """Ticks off what was published."""
+
+    def __init__(self, published: dict[Place, set[bytes]]) -> None:
+        self._published = published
+        self._made: set[Place] = set()
+        self._different: list[Place] = []
+        self._equal = 0
+
+    def add(self, output: Output) -> None:
+        value = output.value or b""
+        place = _place_of(output.topic, output.key, value)
+        digests = self._published.get(place)
+        if digests is None or place in self._made:
+            return
+        self._made.add(place)
+        if digests == {_digest(value)}:
+            self._equal += 1
+        else:
+            self._different.append(place)
+
+    def result(self, records: int, start: int) -> Comparison:
+        never = [place for place in self._published if place not in self._made]
+        return Comparison(
+            records, self._equal, self._different[:_DIFFERENCES_KEPT], sorted(never)[:_DIFFERENCES_KEPT], start
+        )
+
+
+async def _published(consumer: Any, settings: Settings, feed: str) -> dict[Place, set[bytes]]:
+    """Digests of every published record of the feed; more than one a place means that revisions contradict."""
+    found: dict[Place, set[bytes]] = {}
+    for logical in _COMPARED:
+        async for record in _records(consumer, settings, settings.topic(logical)):
+            if record.value and _head(record.value).feed == feed:
+                found.setdefault(_place_of(logical, record.key, record.value), set()).add(_digest(record.value))
+    return found
+
+
+async def _records(consumer: Any, settings: Settings, topic: str) -> AsyncIterator[Any]:
+    async for records in read_to_end(consumer, await partitions_of(settings, topic)):
+        for record in records:
+            yield record
+
+
+async def _place(settings: Settings, feed: str) -> TopicPartition:
+    topic = settings.topic(topics.FEED_LOG)
+    partitions = await partitions_of(settings, topic)
+    return TopicPartition(topic, partition_of(feed, len(partitions)))
+
+
+async def _ends(consumer: Any, place: TopicPartition) -> tuple[int, int]:
+    starts, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
+    return starts[place], ends[place]
+
+
+def _place_of(logical: str, key: bytes | None, value: bytes) -> Place:
+    return logical, (key or b"").decode(errors="replace"), _head(value).revision
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=16).digest()

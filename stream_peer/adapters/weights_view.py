@@ -1,0 +1,96 @@
+"""The newest weights of every feed, read from the compacted topic by anyone, without a group."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.events import topics
+from stream_peer.events.outputs import Weights
+from stream_peer.settings import Settings
+
+_POLL_MILLISECONDS = 500
+_decode = msgspec.json.Decoder(Weights).decode
+
+
+class NewestWeights:
+    """Folds records of the weights topic: the last of each feed, put together if it came in parts."""
+
+    def __init__(self) -> None:
+        self.by_feed: dict[str, Weights] = {}
+        self._parts: dict[str, dict[int, Weights]] = {}
+
+    def add(self, value: bytes | None, key: bytes | None = None) -> Weights | None:
+        """Take a record; return the weights of its feed if they are now complete and newer than before."""
+        if value is None:
+            self.by_feed.pop((key or b"").decode(errors="replace"), None)
+            return None
+        weights = _decode(value)
+        if weights.parts is not msgspec.UNSET and weights.part is not msgspec.UNSET:
+            parts = {n: p for n, p in self._parts.get(weights.feed, {}).items() if p.revision == weights.revision}
+            parts[weights.part] = weights
+            self._parts[weights.feed] = parts
+            if len(parts) < weights.parts:
+                return None
+            weights = _joined(parts)
+        return self._newer(weights)
+
+    def _newer(self, weights: Weights) -> Weights | None:
+        known = self.by_feed.get(weights.feed)
+        if known is not None and known.revision >= weights.revision:
+            return None
+        self.by_feed[weights.feed] = weights
+        return weights
+
+
+async def read_newest(settings: Settings, feed: str | None = None) -> dict[str, Weights]:
+    """The newest weights of every feed, or of one, as they stand now.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be read.
+    """
+    newest = NewestWeights()
+    async with onlooker(settings) as consumer:
+        async for records in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
+            for record in records:
+                newest.add(record.value, record.key)
+    return {name: weights for name, weights in newest.by_feed.items() if feed in (None, name)}
+
+
+async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
+    """The newest weights of a feed, then each newer one as it comes, for ever.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be read.
+    """
+    newest = NewestWeights()
+    async with onlooker(settings) as consumer:
+        async for records in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
+            for record in records:
+                newest.add(record.value, record.key)
+        if feed in newest.by_feed:
+            yield newest.by_feed[feed]
+        while True:
+            for records in (await _poll(consumer, settings)).values():
+                for record in records:
+                    weights = newest.add(record.value, record.key)
+                    if weights is not None and weights.feed == feed:
+                        yield weights
+
+
+async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[Any]]:
+    with kafka_errors(settings):
+        found: dict[TopicPartition, list[Any]] = await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)
+        return found
+
+
+def _joined(parts: dict[int, Weights]) -> Weights:
+    ordered = [parts[n] for n in sorted(parts)]
+    experts = [expert for part in ordered for expert in part.experts]
+    return msgspec.structs.replace(ordered[0], experts=experts, part=msgspec.UNSET, parts=msgspec.UNSET)

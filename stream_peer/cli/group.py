@@ -1,0 +1,123 @@
+"""The group of all commands, and how a command ends: a sentence on stderr and an exit code, never a traceback."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from stream_peer import __version__
+from stream_peer.errors import SettingsError, StreamPeerError
+
+_USAGE = 2
+_INTERNAL = 70
+_INTERRUPTED = 130
+
+
+class Entry(NamedTuple):
+    """A command that is not imported yet: where it is, and its line in the overview."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "demo": Entry("stream_peer.cli.demo", "demo_command", "The whole service on this machine, on real forecasts."),
+    "worker": Entry("stream_peer.cli.worker", "worker_command", "Run a worker: forecasts in, weights out."),
+    "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
+    "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
+    "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
+    "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, in the order a newcomer meets them."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None if there is none of that name."""
+        del ctx
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, from the summaries here."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "--version", "-V", prog_name="stream-peer")
+def cli() -> None:
+    """Learn from a Kafka stream of forecasts whom to listen to, long before the outcomes are known.
+
+    \b
+    stream-peer demo                                  see it work, with nothing but Python
+    stream-peer replay forecasts.jsonl                try it on a file of yours
+    stream-peer topics apply --bootstrap kafka:9092   make the topics
+    stream-peer worker --bootstrap kafka:9092         serve
+    stream-peer tail my-feed --bootstrap kafka:9092   watch
+
+    \b
+    Every setting can stand in a file (--config or STREAM_PEER_CONFIG), in the environment
+    (http.port is STREAM_PEER_HTTP__PORT) or in a flag (--http-port); flags win, then the
+    environment. `stream-peer settings show` lists them all, with where each came from.
+
+    \b
+    Exit codes: 0 done or stopped cleanly, 2 usage, 69 no broker, 70 internal error,
+    77 not authorised, 78 settings or topics are wrong.
+    """  # noqa: D301 - \b is click's mark for lines that are not to be joined
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process with the exit code of what happened."""
+    try:
+        code = cli.main(args=arguments, prog_name="stream-peer", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = _USAGE
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except BrokenPipeError:  # the reader of our output (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except StreamPeerError as error:
+        click.echo(said(error), err=True)
+        code = error.exit_code
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback at a user
+        click.echo(_internal(error), err=True)
+        code = _INTERNAL
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def said(error: StreamPeerError) -> str:
+    """What a user reads: one sentence, or for wrong settings one line each."""
+    if not isinstance(error, SettingsError):
+        return f"stream-peer: {error}"
+    lines = [f"  {fault.path} ({fault.origin}): {fault.message}" for fault in error.faults]
+    count = "A setting is" if len(lines) == 1 else f"{len(lines)} settings are"
+    return "\n".join([f"stream-peer: {count} wrong:", *lines])
+
+
+def _internal(error: Exception) -> str:
+    if os.environ.get("STREAM_PEER_LOG__LEVEL") == "debug":
+        return "".join(traceback.format_exception(error))
+    return (
+        f"stream-peer: internal error, please report it: {type(error).__name__}: {error} "
+        "(STREAM_PEER_LOG__LEVEL=debug shows where)"
+    )

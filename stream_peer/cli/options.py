@@ -1,0 +1,97 @@
+"""The flags of the settings, the same for every command that needs settings."""
+
+import os
+import shlex
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
+
+COMMON = ("bootstrap", "prefix", "id")
+# What decides which topics there are and how to reach them.
+_SHAPING = (*COMMON, "broker", "security.", "partitions.", "replication")
+
+
+class Invocation(NamedTuple):
+    """The settings of this call, and the flags that led to them."""
+
+    loaded: Loaded
+    config: Path | None
+    flags: dict[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self.loaded.settings
+
+    def command(self, name: str) -> str:
+        """Another command of ours as the user would type it to get the same settings."""
+        config = [] if self.config is None or "STREAM_PEER_CONFIG" in os.environ else ["--config", str(self.config)]
+        given = [
+            word for path, text in self.flags.items() if path.startswith(_SHAPING) for word in (flag_of(path), text)
+        ]
+        return shlex.join(["stream-peer", *name.split(), *config, *given])
+
+
+def settings_options(*shown: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command ``--config`` and a flag for every setting; it gets an ``Invocation`` as its first argument.
+
+    ``shown`` are dotted paths whose flags stand in ``--help`` beside the common ones; the others work unseen.
+    A secret has no flag, since anyone on the machine could read it there: its ``…-file`` flag names a file.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        flags = {_parameter(path): path for path in _flag_paths()}
+
+        @wraps(function)
+        def with_settings(config: Path | None, **arguments: Any) -> Any:
+            given = {path: arguments.pop(name) for name, path in flags.items()}
+            texts = {path: text for path, text in given.items() if text is not None}
+            return function(Invocation(load(config, os.environ, texts), config, texts), **arguments)
+
+        decorated: Callable[..., Any] = with_settings
+        for path, leaf in reversed(_flag_paths().items()):
+            decorated = _option(path, leaf, hidden=path not in (*COMMON, *shown))(decorated)
+        return _config_option(decorated)
+
+    return decorate
+
+
+def waiting_note(settings: Settings) -> Callable[[str], None]:
+    """Says once, to a person at a terminal, that there is no broker yet and for how long we wait."""
+
+    def note(reason: str) -> None:
+        if click.get_text_stream("stderr").isatty():
+            text = f"No broker at {settings.bootstrap} yet ({reason}); waiting up to {settings.broker_patience:g}s."
+            click.echo(text, err=True)
+
+    return note
+
+
+def _flag_paths() -> dict[str, Leaf]:
+    known = leaves()
+    return {f"{path}_file" if leaf.reads == "secret" else path: leaf for path, leaf in known.items()}
+
+
+def _parameter(path: str) -> str:
+    return "setting_" + path.replace(".", "__")
+
+
+def _option(path: str, leaf: Leaf, *, hidden: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    text = leaf.about + (f" [{'|'.join(leaf.choices)}]" if leaf.choices else "")
+    default = "" if leaf.default in (None, "", False) else f"  [default: {leaf.default}]"
+    metavar = path.rsplit(".", 1)[-1].upper()
+    return click.option(flag_of(path), _parameter(path), metavar=metavar, help=text + default, hidden=hidden)
+
+
+_config_option = click.option(
+    "--config",
+    "-c",
+    type=click.Path(path_type=Path),
+    envvar="STREAM_PEER_CONFIG",
+    help="Settings file (YAML). `stream-peer settings schema` describes it.  [env: STREAM_PEER_CONFIG]",
+)

@@ -1,0 +1,114 @@
+"""``stream-peer settings show | check | apply | schema``."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import click
+
+from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.settings.shown import shown_feed_settings, shown_settings
+
+Row = tuple[str, object, str]
+
+
+@click.group(name="settings", no_args_is_help=True)
+def settings_group() -> None:
+    """Show, check and apply settings."""
+
+
+@settings_group.command(name="show")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+@click.option("--changed", is_flag=True, help="Leave out what is at its default.")
+@settings_options()
+def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> None:
+    """Print every setting with its value and where it came from. Secrets are shown as ***.
+
+    Feed settings stand below, under defaults and feeds: they take effect when `settings apply` has sent them.
+
+    \b
+    stream-peer settings show
+    stream-peer settings show --config settings.yaml --changed
+    """  # noqa: D301
+    rows = [row for row in _rows(invocation) if not changed or row[2] != "default"]
+    if as_json:
+        click.echo(json.dumps({path: {"value": value, "origin": origin} for path, value, origin in rows}, indent=2))
+        return
+    width = max((len(path) for path, _, _ in rows), default=0)
+    values = max((len(_text(value)) for _, value, _ in rows), default=0)
+    for path, value, origin in rows:
+        click.echo(f"{path:<{width}}  {_text(value):<{min(values, 40)}}  {origin}")
+    click.echo(f"\n# feed settings: {invocation.loaded.book.hash}")
+
+
+@settings_group.command(name="check")
+@settings_options()
+def check_command(invocation: Invocation) -> None:
+    """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
+
+    \b
+    stream-peer settings check --config settings.yaml
+    """  # noqa: D301
+    book = invocation.loaded.book
+    click.echo(f"The settings are right. Feed settings {book.hash}, of {len(book.feeds)} feeds by name.")
+
+
+@settings_group.command(name="apply")
+@click.option("--force", is_flag=True, help="Send them even if the same were sent last.")
+@settings_options()
+def apply_command(invocation: Invocation, *, force: bool) -> None:
+    """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are stored.
+
+    From there they reach every partition, and each feed takes them up at its place of the log: all workers
+    and every replay agree on when.
+
+    \b
+    stream-peer settings apply --config settings.yaml
+    """  # noqa: D301
+    if invocation.config is None:
+        msg = "name the file whose feed settings to apply: --config FILE"
+        raise click.UsageError(msg)
+    from stream_peer.adapters.control_events import apply_document, newest_document
+
+    settings, book = invocation.settings, invocation.loaded.book
+    newest = None if force else asyncio.run(newest_document(settings))
+    if newest is not None and newest.hash == book.hash:
+        click.echo(f"Nothing to do: feed settings {book.hash} are the ones applied last.")
+        return
+    applied = asyncio.run(apply_document(settings, settings.document))
+    was = f", after {newest.hash}" if newest is not None else ""
+    click.echo(f"Applied feed settings {book.hash}{was} (control-events {applied.partition}, offset {applied.offset}).")
+
+
+@settings_group.command(name="schema")
+def schema_command() -> None:
+    """Print the JSON Schema of the settings file.
+
+    \b
+    stream-peer settings schema > settings.schema.json
+    # first line of settings.yaml, for editors that know the YAML language server:
+    # yaml-language-server: $schema=settings.schema.json
+    """  # noqa: D301
+    from stream_peer.settings.schema import settings_schema
+
+    click.echo(json.dumps(settings_schema(), indent=2))
+
+
+def _rows(invocation: Invocation) -> Iterator[Row]:
+    loaded = invocation.loaded
+    for path, value in shown_settings(loaded.settings):
+        yield path, value, loaded.origins[path]
+    built_in = dict(shown_feed_settings(FeedSettings()))
+    default = dict(shown_feed_settings(loaded.book.default))
+    origin = f"file {invocation.config}"
+    for path, value in default.items():
+        yield f"defaults.{path}", value, "default" if value == built_in[path] else origin
+    for feed, settings in loaded.book.feeds.items():
+        for path, value in shown_feed_settings(settings):
+            if value != default[path]:
+                yield f"feeds.{feed}.{path}", value, origin
+
+
+def _text(value: object) -> str:
+    return "-" if value in (None, "") else str(value)

@@ -1,0 +1,108 @@
+"""``stream-peer tail FEED``: the newest weights, once or as they change."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
+from stream_peer.settings import Settings
+
+
+@click.command(name="tail")
+@click.argument("feed")
+@click.option("--once", is_flag=True, help="Print the newest weights as JSON and leave.")
+@click.option("--experts", "shown", default=20, show_default=True, help="How many experts to show, by mix.")
+@settings_options()
+def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -> None:
+    """Watch the weights of FEED: a live table on a terminal, a line for each change elsewhere. Ctrl-C ends it.
+
+    \b
+    stream-peer tail econ --bootstrap kafka:9092
+    stream-peer tail econ --once | jq '.experts[:3]'
+    """  # noqa: D301
+    if once:
+        click.echo(encode_output(_newest(invocation.settings, feed)))
+        return
+    follow = _follow_live if sys.stdout.isatty() else _follow_lines
+    try:
+        asyncio.run(follow(invocation.settings, feed, shown))
+    except KeyboardInterrupt:
+        return
+
+
+def summary(weights: Weights) -> str:
+    """One line about the weights of a feed."""
+    rate = weights.error_rate
+    certificate = "-" if weights.certificate is None else f"{weights.certificate.regret_at_most:.1f}"
+    leaders = ", ".join(f"{expert.id} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
+    reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    return (
+        f"{weights.at} revision {weights.revision} {weights.status}{reasons} "
+        f"questions {weights.questions:g} resolved {weights.resolved:g} "
+        f"error rate {(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] "
+        f"regret at most {certificate} mix {leaders or '-'}"
+    )
+
+
+def by_mix(weights: Weights) -> list[WeightedExpert]:
+    """Experts, those with the most weight first."""
+    return sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
+
+
+def table(weights: Weights, shown: int) -> Table:
+    """The experts with the most weight, with what speaks for them."""
+    found = Table(title=None, expand=False)
+    found.add_column("expert", no_wrap=True, max_width=40)
+    for name in ("mix", "select", "questions", "coverage", "peer loss", "outcome loss", "resolved"):
+        found.add_column(name, justify="right")
+    experts = by_mix(weights)
+    for expert in experts[:shown]:
+        found.add_row(Text(expert.id), *_cells(expert))
+    if len(experts) > shown:
+        found.add_row(Text(f"… {len(experts) - shown} more"), f"{sum(e.mix for e in experts[shown:]):.3f}")
+    return found
+
+
+def _cells(expert: WeightedExpert) -> Iterator[str]:
+    yield f"{expert.mix:.3f}"
+    yield f"{expert.select:.3f}"
+    yield f"{expert.questions:g}"
+    yield f"{expert.coverage:.0%}"
+    yield "-" if expert.peer_loss is None else f"{expert.peer_loss:.3f}"
+    yield "-" if expert.outcome_loss is None else f"{expert.outcome_loss:.3f}"
+    yield f"{expert.resolved:g}"
+
+
+def _newest(settings: Settings, feed: str) -> Weights:
+    from stream_peer.adapters.weights_view import read_newest
+
+    found = asyncio.run(read_newest(settings))
+    if feed in found:
+        return found[feed]
+    there = ", ".join(sorted(found)) or "none yet"
+    msg = f"no weights of feed {feed!r} so far; feeds that have some: {there}"
+    raise click.BadParameter(msg, param_hint="FEED")
+
+
+async def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
+    del shown
+    from stream_peer.adapters.weights_view import follow
+
+    async for weights in follow(settings, feed):
+        click.echo(summary(weights))
+
+
+async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
+    from stream_peer.adapters.weights_view import follow
+
+    console = Console()
+    with Live(Text(f"Waiting for weights of {feed} …"), console=console, auto_refresh=False) as live:
+        async for weights in follow(settings, feed):
+            live.update(Group(Text(f"{feed}  {summary(weights)}"), table(weights, shown)), refresh=True)

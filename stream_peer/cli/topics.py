@@ -1,0 +1,106 @@
+"""``stream-peer topics plan | apply | check``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from stream_peer.adapters.topic_plan import (
+    Finding,
+    WantedTopic,
+    acl_commands,
+    set_up_rights,
+    wanted_topics,
+    worker_rights,
+)
+from stream_peer.cli.options import Invocation, settings_options, waiting_note
+
+if TYPE_CHECKING:
+    from stream_peer.adapters.kafka_admin import KafkaAdmin
+
+
+@click.group(name="topics", no_args_is_help=True)
+def topics_group() -> None:
+    """Plan, make and check the topics on the brokers."""
+
+
+@topics_group.command(name="plan")
+@click.option("--offline", is_flag=True, help="Ask no broker: print only what is needed.")
+@click.option("--user", default="stream-peer", show_default=True, help="User that the rights are printed for.")
+@settings_options("replication", "partitions.forecast_events", "partitions.feed_log")
+def plan_command(invocation: Invocation, *, offline: bool, user: str) -> None:
+    """Print the topics that are needed, what `topics apply` would do, and the rights that users need.
+
+    \b
+    stream-peer topics plan --bootstrap kafka:9092
+    stream-peer topics plan --offline --prefix acme- --user acme     for whoever makes your topics
+    """  # noqa: D301
+    settings = invocation.settings
+    findings = [] if offline else _admin(invocation).plan().findings
+    _print_topics(wanted_topics(settings), settings.replication)
+    if not offline:
+        click.echo()
+        _print_findings(findings, invocation.command("topics apply"))
+    for title, entries in (("A worker", worker_rights(settings)), ("Set-up, besides,", set_up_rights(settings))):
+        click.echo(f"\n# {title} needs these rights, where brokers have ACLs:")
+        for command in acl_commands(entries, user, settings.bootstrap):
+            click.echo(command)
+
+
+@topics_group.command(name="apply")
+@settings_options("replication", "partitions.forecast_events", "partitions.feed_log")
+def apply_command(invocation: Invocation) -> None:
+    """Make the topics that are missing, and set the policies that differ. Partition counts are never changed.
+
+    \b
+    stream-peer topics apply --bootstrap kafka:9092
+    stream-peer topics apply --config settings.yaml --replication 3
+    """  # noqa: D301
+    if invocation.settings.broker == "embedded":
+        click.echo("The embedded broker makes its topics by itself: nothing to do.")
+        return
+    done = _admin(invocation).apply()
+    for finding in done:
+        click.echo(f"{finding.topic}: {_deed(finding)}")
+    if not done:
+        click.echo("Nothing to do: all topics are as planned.")
+
+
+@topics_group.command(name="check")
+@settings_options("partitions.forecast_events", "partitions.feed_log")
+def check_command(invocation: Invocation) -> None:
+    """End with 0 if the topics are as planned, with 78 and the list of faults if not. Changes nothing.
+
+    \b
+    stream-peer topics check --bootstrap kafka:9092 && stream-peer worker --bootstrap kafka:9092
+    """  # noqa: D301
+    _admin(invocation).check()
+    click.echo(f"All {len(wanted_topics(invocation.settings))} topics are as planned.")
+
+
+def _admin(invocation: Invocation) -> "KafkaAdmin":
+    from stream_peer.adapters.kafka_admin import KafkaAdmin
+
+    settings = invocation.settings
+    return KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting_note(settings))
+
+
+def _deed(finding: Finding) -> str:
+    return "made" if finding.kind == "missing" else f"set its policies ({finding.message})"
+
+
+def _print_topics(wanted: tuple[WantedTopic, ...], replication: int) -> None:
+    width = max(len(topic.name) for topic in wanted)
+    click.echo(f"{'topic':<{width}}  partitions  replicas  policies")
+    for topic in wanted:
+        policies = " ".join(f"{name}={policy.value}" for name, policy in topic.policies.items())
+        click.echo(f"{topic.name:<{width}}  {topic.partitions:>10}  {replication:>8}  {policies}")
+
+
+def _print_findings(findings: list[Finding], command: str) -> None:
+    if not findings:
+        click.echo("The brokers have them all, as planned.")
+        return
+    for finding in findings:
+        click.echo(f"{finding.topic} {finding.message}")
+    if any(finding.kind != "partitions" for finding in findings):
+        click.echo(f"`{command}` mends what is missing or has other policies.")
