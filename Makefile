@@ -1,0 +1,86 @@
+# Everything that is done to this repository by hand or by CI. A fresh clone needs python3 (3.11 or newer) and make.
+#
+#   make demo     the whole service on this machine, on real data, with a live table and a report
+#   make test     unit, property and doctests, then integration on the most real broker that can be had
+#   make check    style, types, imports, dependencies, spelling, docs, generated files
+PYTHON ?= python3
+VENV ?= .venv
+PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+
+# The data sets that some tests and benchmarks read; without them those are skipped.
+export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check lint bench bench-short generated docs format lock clean
+
+help:
+	@grep -E '^#   make ' Makefile | cut -c5-
+
+# Environments. demo and dev share one; the pins of one are those of the other.
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.13 ...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: requirements/build.txt requirements/demo.txt pyproject.toml | $(VENV)/.made
+	$(PIP) install --quiet --require-hashes -r requirements/build.txt
+	$(PIP) install --quiet --require-hashes -r requirements/demo.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.demo
+	$(PIP) install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/.demo
+	$(VENV)/bin/stream-peer demo $(DEMO_ARGS)
+
+test: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+check: lint docs
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy stream_peer tests
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/deptry .
+	$(VENV)/bin/codespell
+	$(VENV)/bin/python docs/generate.py --check
+
+format: $(VENV)/.dev
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+bench: $(VENV)/.dev
+	$(VENV)/bin/python -m benchmarks.pipeline
+
+bench-short: $(VENV)/.dev
+	$(VENV)/bin/python -m benchmarks.pipeline --short
+
+generated: $(VENV)/.dev
+	$(VENV)/bin/python docs/generate.py
+
+docs: $(VENV)/.dev
+	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+
+# Newer versions within the bounds of pyproject.toml: review the difference, run the tests, commit.
+PIP_COMPILE = $(VENV)/bin/pip-compile --quiet --strip-extras --generate-hashes --reuse-hashes --allow-unsafe --no-header \
+	--no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links $(LOCK_ARGS)
+lock: $(VENV)/.dev
+	mkdir -p build
+	$(PIP_COMPILE) --output-file requirements/build.txt requirements/build.in
+	$(PIP_COMPILE) --output-file requirements/runtime.txt pyproject.toml
+	$(PIP_COMPILE) --constraint requirements/runtime.txt --all-extras --output-file requirements/demo.txt pyproject.toml
+	$(VENV)/bin/python -c "import tomllib; g = tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']; \
+		print(*g['dev'], *g['docs'], sep='\n')" > build/dev.in
+	$(PIP_COMPILE) --constraint requirements/demo.txt --all-extras --output-file requirements/dev.txt pyproject.toml build/dev.in
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis report.html
+
+include tools.mk

@@ -1,0 +1,192 @@
+"""Files that follow from the code: JSON Schemas of all events, and the tables of the reference.
+
+``python docs/generate.py`` writes them, ``--check`` says whether any differs. They are committed, so that a reader
+finds them without installing anything, and a change of a contract shows in its review.
+"""
+
+import ast
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from stream_peer.events import feed_log, incoming, outputs
+from stream_peer.events.feed_settings import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.events.rejections import Reason
+from stream_peer.settings import leaves
+
+ROOT = Path(__file__).parent.parent
+SCHEMAS = "stream_peer/events/schemas"
+GENERATED = "docs/generated"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+INCOMING = get_args(incoming.Event)
+FEED_LOG = get_args(feed_log.AnyFeedLogRecord)
+OUTPUTS = {
+    "weights": outputs.Weights,
+    "error-rates": outputs.ErrorRates,
+    "reference-answers": outputs.ReferenceAnswer,
+    "peer-losses": outputs.PeerLosses,
+    "mixed-forecasts": outputs.MixedForecast,
+}
+FEED_SETTINGS = {
+    "round_every": "time between two rounds of a question; doubles after every 8 rounds",
+    "quorum": "a round as well at the first moment at which so many experts have a forecast",
+    "grace": "how long after its boundary a round waits for late events",
+    "max_open": "a question closes so long after it opened, if nothing closes it before",
+    "history_for": "how long after the close forecasts are kept, so that a correction can be applied",
+    "backdate_limit": "a forecast counts from its stated time, but at most so long before it arrived; null: no limit",
+    "skew": "how far ahead of its arrival an event may be dated and still move the clock",
+    "horizon": "events dated further ahead are refused",
+    "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",
+    "history": "the feed's events lie in the past: sets backdate_limit and idle_after to null",
+    "preset": "how a feed learns; robust is the only one of this release",
+    "loss": "what a forecast costs; squared is the only one of this release",
+    "vote_rule": "half: a forecast above 1/2 votes yes; the only one of this release",
+    "min_experts": "fewer forecasts give no reference answer",
+    "memory": "null: every question counts for ever",
+    "seed": "another seed gives other draws and other coins for ties",
+    "stretch": "whether mixed forecasts are also given moved away from 1/2, as far as outcomes justify",
+    "guard": "whether copies of an expert are held down; only off in this release",
+    "confidence": "of intervals and of the certificate",
+    "publish_every": "at most one record of weights and error rates in this time",
+    "top_experts": "so many experts get a series of their own in the metrics",
+    "ledger_for": "a question without an outcome can be corrected for so long",
+    "retract_for": "an outcome can be corrected for so long",
+    "ledger_max": "so many questions of a feed can be corrected; beyond, the oldest are settled",
+    "mixer.prior_mean": "share of the plain mean before any evidence",
+    "mixer.prior_peer": "share of the mixer that learns from peer losses",
+    "mixer.prior_truth_slow": "share of the mixer that learns slowly from outcomes",
+    "mixer.prior_truth_fast": "share of the mixer that learns quickly from outcomes",
+    "mixer.uniform_share": "how much of the peer mixer stays uniform",
+    "mixer.peer_rate": "learning rate of the peer mixer",
+    "mixer.truth_rate": "learning rate of the slow truth mixer",
+    "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
+    "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
+}
+
+
+def files() -> dict[str, str]:
+    """Every generated file: its path in the repository and its content."""
+    made = {f"{SCHEMAS}/{name}.v1.json": _json(schema) for name, schema in _schemas().items()}
+    tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
+    made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
+    return made
+
+
+def _schemas() -> dict[str, dict[str, Any]]:
+    tagged = {kind.__struct_config__.tag: kind for kind in INCOMING}
+    records = {f"feed-log.{kind.__struct_config__.tag}": kind for kind in FEED_LOG}
+    return {name: _schema(name, kind) for name, kind in {**tagged, **records, **OUTPUTS}.items()}
+
+
+def _schema(name: str, kind: type) -> dict[str, Any]:
+    (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    own = components.pop(reference["$ref"].rsplit("/", 1)[-1])
+    schema = {"$schema": DIALECT, "$id": f"urn:stream-peer:{name}:1", **own}
+    return {**schema, "$defs": components} if components else schema
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _events() -> str:
+    rows = []
+    for kind in INCOMING:
+        fields = [
+            f"`{field.name}`" + ("\\*" if field.required else "")
+            for field in msgspec.structs.fields(kind)
+            if field.name != "schema"
+        ]
+        rows.append((f"`{kind.__struct_config__.tag}`", ", ".join(fields), _first_sentence(kind)))
+    return _table(("type", "fields (\\* required)", "meaning"), rows)
+
+
+def _first_sentence(kind: type) -> str:
+    lines = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].splitlines()
+    return " ".join(lines).replace("``", "`").split(". ")[0].rstrip(".")
+
+
+def _reasons() -> str:
+    return _table(
+        ("reason", "meaning"), [(f"`{name}`", said.replace("``", "`")) for name, said in _documented(Reason).items()]
+    )
+
+
+def _documented(kind: type[Reason]) -> dict[str, str]:
+    """The members of an enumeration with the text that stands below each."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    members = [
+        (ast.literal_eval(line.value), ast.literal_eval(below.value))
+        for line, below in zip(body.body, body.body[1:], strict=False)
+        if isinstance(line, ast.Assign) and isinstance(below, ast.Expr)
+    ]
+    return dict(members)
+
+
+def _feed_settings() -> str:
+    rows = []
+    for path, (default, name) in _feed_defaults().items():
+        shown = _duration(default) if name in DURATIONS else json.dumps(default)
+        rows.append((f"`{path}`", f"`{shown}`", "meaning" if name in MEANING else "", FEED_SETTINGS[path]))
+    return _table(("setting", "default", "", "what it says"), rows)
+
+
+def _feed_defaults() -> dict[str, tuple[Any, str]]:
+    defaults: dict[str, tuple[Any, str]] = {}
+    for kind, before in ((FeedSettings, ""), (MixerSettings, "mixer."), (TrustSettings, "trust.")):
+        plain = msgspec.to_builtins(kind())
+        defaults.update({before + name: (value, name) for name, value in plain.items()})
+    return {path: found for path, found in defaults.items() if path not in {"mixer", "trust"}}
+
+
+def _duration(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "null"
+    units = {"y": 31_536_000_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+    return next(f"{milliseconds // size}{unit}" for unit, size in units.items() if milliseconds % size == 0)
+
+
+def _settings() -> str:
+    rows = [
+        (f"`{leaf.path}`", f"`{leaf.variable}`", f"`{json.dumps(leaf.default, default=str)}`", leaf.about)
+        for leaf in leaves().values()
+    ]
+    return _table(("setting", "environment", "default", "what it says"), rows)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Write what differs; with ``--check`` only name it."""
+    made = files()
+    differing = [path for path, text in made.items() if _content(path) != text]
+    kept = {str(p.relative_to(ROOT)) for folder in (SCHEMAS, GENERATED) for p in (ROOT / folder).glob("*.*")}
+    superfluous = sorted(kept - set(made))
+    if arguments == ["--check"]:
+        for path in [*differing, *superfluous]:
+            sys.stderr.write(f"{path} is not what docs/generate.py makes: run `make generated`\n")
+        return 1 if differing or superfluous else 0
+    for path in differing:
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(made[path], encoding="utf-8")
+    for path in superfluous:
+        (ROOT / path).unlink()
+    return 0
+
+
+def _content(path: str) -> str | None:
+    file = ROOT / path
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
