@@ -83,6 +83,10 @@ class MissingExtraError(StreamPeerError):
     exit_code = 78
 
 
+class RecordTooLargeError(StreamPeerError):
+    """A record exceeds what the broker takes. Raise ``max.message.bytes`` of the topic that the message names."""
+
+
 class StateError(StreamPeerError):
     """Stored state cannot be read or contradicts itself. Restart; if it comes back, ``reset`` and report it."""
 

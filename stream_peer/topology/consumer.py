@@ -1,0 +1,297 @@
+"""Faust's consumer, changed in its unit: one message per partition and fetch, whose value is the list of records.
+
+Everything per message (flow control, generation check, acknowledgement, commit) then runs once per batch. Beyond that
+it closes three holes through which a rebalance can lose or hold back records, and proves where records are missing.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import structlog
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+
+from stream_peer.errors import StateError
+from stream_peer.topology.partition import UNKNOWN
+from stream_peer.topology.watchdog import now
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS = 20_000
+"""Longest batch that is handed over as one message."""
+
+_SMALL_FETCH = 2_000  # records, below which it is worth while to gather
+_ASK_AGAIN_SECONDS = 0.5
+
+
+class OrderProof:
+    """Whether nothing lies between the offset that is wanted and the one that came.
+
+    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: markers of transactions,
+    retention and compaction leave such holes. The seek is asked for here and done by the fetch loop, where no other
+    fetch is in flight; a fetch begun elsewhere could take records from the new position and prove a lie.
+    """
+
+    def __init__(self, clock: Callable[[], float] = now) -> None:
+        self._clock = clock
+        self._asked: dict[Any, int] = {}
+        self._sought: dict[Any, int] = {}
+        self._proofs: dict[Any, tuple[int, int]] = {}
+        self._last: dict[Any, tuple[int, float]] = {}
+
+    def admits(self, tp: Any, want: int, first: int) -> bool:
+        """Whether it is proven; otherwise ask for a seek, at most every half second for the same offset."""
+        if self._proofs.get(tp) == (want, first):
+            return True
+        last_want, at = self._last.get(tp, (-1, 0.0))
+        if last_want != want or self._clock() - at > _ASK_AGAIN_SECONDS:
+            self._last[tp] = (want, self._clock())
+            self._asked[tp] = want
+        return False
+
+    def asked(self, assignment: Iterable[Any]) -> dict[Any, int]:
+        """Seeks to do now, of assigned partitions; they count as done."""
+        mine = set(assignment)
+        asked = {tp: want for tp, want in self._asked.items() if tp in mine}
+        self._asked.clear()
+        self._sought.update(asked)
+        return asked
+
+    def fetched(self, tp: Any, first: int) -> None:
+        """Remember where the first fetch after a seek began."""
+        want = self._sought.pop(tp, None)
+        if want is not None:
+            self._proofs[tp] = (want, first)
+
+    def clear(self) -> None:
+        """Forget everything: positions were set anew."""
+        for known in (self._asked, self._sought, self._proofs, self._last):
+            known.clear()
+
+
+class BatchConsumer(driver.Consumer):
+    """The consumer of an app all of whose topics are read in batches."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._delivered: dict[Any, deque[Any]] = {}
+        self._proof = OrderProof()
+        self._reading: dict[Any, int] = {}  # next offset of changelogs, which have no other check of order
+        self._polled = now()
+        super().__init__(*args, **kwargs)
+
+    # Fetching.
+
+    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
+        """Fetch from a copy of the active partitions: the live set is shared with a thread, and empty means all."""
+        if active_partitions is None:
+            return await super()._getmany(None, timeout)
+        copied = frozenset(active_partitions)
+        return await super()._getmany(copied, timeout) if copied else {}
+
+    async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
+        began = time.perf_counter()
+        if self.flow_active:
+            await self._seek_all(self._proof.asked(self.assignment()))
+        records, active = await super()._wait_next_records(timeout)
+        for tp, batch in (records or {}).items():
+            self._proof.fetched(tp, batch[0].offset)
+        gather = self.app.gather - (time.perf_counter() - began)
+        if records and gather > 0 and sum(map(len, records.values())) < _SMALL_FETCH:
+            await asyncio.sleep(gather)
+        return records, active
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[Any, Any]]:  # noqa: ASYNC109 - Faust's signature
+        """Fetch, and yield one message per partition. What cannot be delivered is sought back."""
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+        if self.should_stop:
+            return
+        generation = self.app.consumer_generation_id  # not before the flow resumed: the fetch belongs to this one
+        records, active = await self._wait_next_records(timeout)
+        self._report_poll()
+        if self.should_stop:
+            return
+        back: dict[Any, int] = {}
+        for tp, batch in _cut(records or {}):
+            if tp in back:
+                continue
+            if self._deliverable(tp, active, generation) and self._in_order(tp, batch):
+                yield tp, self._message(tp, batch, generation)
+            else:
+                back[tp] = batch[0].offset
+        await self._seek_back(back)
+
+    async def _seek_back(self, undelivered: Mapping[Any, int]) -> None:
+        if not undelivered:
+            return
+        if self.flow_active:
+            mine = self.assignment()
+            await self._seek_all({tp: offset for tp, offset in undelivered.items() if tp in mine})
+        else:
+            await self._seek_while_stopped()
+
+    def _report_poll(self) -> None:
+        at = now()
+        self.app.observer.polled(at - self._polled)
+        self._polled = at
+
+    async def _seek_while_stopped(self) -> None:
+        try:
+            await self.perform_seek()
+        except Exception as error:  # noqa: BLE001 - as Faust does: the recovery that follows seeks again
+            log.warning("seek_failed", reason=repr(error))
+
+    def _deliverable(self, tp: Any, active: Any, generation: int) -> bool:
+        if not self.flow_active or self.app.consumer_generation_id != generation:
+            return False
+        return active is None or tp in active or tp in self._buffered_partitions
+
+    def _in_order(self, tp: Any, batch: Any) -> bool:
+        """Check changelogs here; inputs are checked where they are folded."""
+        want = self._reading.get(tp)
+        if want is not None:
+            if batch[0].offset > want and not self._proof.admits(tp, want, batch[0].offset):
+                return False
+            self._reading[tp] = max(want, batch[-1].offset + 1)
+        return True
+
+    def _message(self, tp: Any, batch: Any, generation: int) -> Any:
+        self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+        last = batch[-1]
+        at = (last.timestamp or 0) / 1000
+        message = ConsumerMessage(
+            tp.topic, tp.partition, last.offset, at, last.timestamp_type, None, None, batch, None, 0, 0, tp,
+            generation_id=generation,
+        )  # fmt: skip
+        if self.app.topics.acks_enabled_for(tp.topic):
+            self._delivered.setdefault(tp, deque()).append(message)
+        return message
+
+    # Acknowledging: in the order of delivery, whole batches.
+
+    async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
+        """Offsets inside a batch are no gap."""
+
+    def _new_offset(self, tp: Any) -> int | None:
+        """What may be committed: up to the first batch that is not acknowledged."""
+        delivered = self._delivered.get(tp) or deque()
+        offset = None
+        while delivered and delivered[0].acked:
+            offset = delivered.popleft().offset + 1
+        self._acked[tp].clear()
+        self._acked_index[tp].clear()
+        return offset
+
+    def forget(self, message: Any) -> None:
+        """Take a message back that was not processed: it must not hold up what follows it."""
+        delivered = self._delivered.get(message.tp)
+        if delivered and message in delivered:
+            delivered.remove(message)
+        self._unacked_messages.discard(message)
+
+    # Ownership.
+
+    def admits(self, tp: Any, want: int, first: int) -> bool:
+        """Whether nothing lies between ``want`` and ``first``; else a seek is asked for."""
+        admitted = self._proof.admits(tp, want, first)
+        log.info("input_order", topic=tp.topic, partition=tp.partition, want=want, first=first, admitted=admitted)
+        return admitted
+
+    async def log_start(self, tp: Any) -> int:
+        """The first offset that the broker still has."""
+        return int((await self.earliest_offsets(tp))[tp])
+
+    async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
+        """Claim before Faust recovers: before it asks where the changelogs end."""
+        self._delivered.clear()
+        self._reading.clear()
+        try:
+            await self.app.ownership.claim(assigned)
+        except Exception as error:  # noqa: BLE001 - without a claim nothing may be owned
+            self.app.ownership.fail(error)
+        self.app.observer.rebalanced()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Let Faust wait for the last snapshots, then let go."""
+        await super().on_partitions_revoked(revoked)
+        self.app.ownership.drop()
+        for tp in revoked:
+            self._delivered.pop(tp, None)
+
+    async def wait_empty(self) -> None:
+        """Take the last snapshots: Faust waits here, on stop and revoke, before tables and producers stop."""
+        async with self.app.ownership.drained():
+            await super().wait_empty()
+
+    async def seek_wait(self, partitions: Mapping[Any, int]) -> None:
+        """Seek; of changelogs remember where reading begins."""
+        for tp, offset in partitions.items():
+            if self._is_changelog_tp(tp):
+                self._reading[TP(tp.topic, tp.partition)] = offset
+        await super().seek_wait(partitions)
+
+    async def perform_seek(self) -> None:
+        """Own what was recovered, and start each partition behind its head, not at the group's offset."""
+        await super().perform_seek()
+        ends = await self._ends()
+        ownership = self.app.ownership
+        try:
+            owned = ownership.take_over(self.assignment(), self._starts(ends), self)
+            places = {tp: partition.want for tp, partition in owned.items() if partition.want != UNKNOWN}
+            _check_ends(places, ends)
+        except Exception as error:  # noqa: BLE001 - the caller only logs
+            ownership.fail(error)
+            return
+        for tp, partition in owned.items():
+            if partition.has_state:
+                self._committed_offset[tp] = partition.applied + 1  # else ack() refuses what lies below the group's
+        self._proof.clear()
+        await self._seek_all(places)
+
+    async def _ends(self) -> dict[Any, int]:
+        inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
+        return {TP(tp.topic, tp.partition): end for tp, end in (await self.highwaters(*inputs)).items()}
+
+    def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int | None]:
+        """Where partitions without a head begin."""
+        starts: dict[Any, int | None] = {}
+        for tp, end in ends.items():
+            if self.app.ownership.keepers[tp.topic].input.changelog is None:
+                starts[tp] = self._committed_offset.get(tp)
+            elif self.app.start_at_end:
+                starts[tp] = end
+        return starts
+
+    async def _seek_all(self, places: Mapping[Any, int]) -> None:
+        if places:
+            await self.seek_wait(places)
+            self._read_offset.update({tp: offset or None for tp, offset in places.items()})
+
+
+def _check_ends(places: Mapping[Any, int], ends: Mapping[Any, int]) -> None:
+    for tp, want in places.items():
+        end = ends.get(tp, want)
+        if want > end:
+            msg = f"{tp.topic}-{tp.partition} ends at {end}, but the state covers {want - 1}: it was made anew"
+            raise StateError(msg)
+
+
+def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Batches of bounded length, partition by partition, each in order."""
+    for key, fetched in records.items():
+        tp = TP(key.topic, key.partition)
+        if len(fetched) <= BATCH_RECORDS:
+            yield tp, fetched
+        else:
+            yield from ((tp, fetched[start : start + BATCH_RECORDS]) for start in range(0, len(fetched), BATCH_RECORDS))
+
+
+class BatchTransport(driver.Transport):
+    """The transport that brings the consumer into an app."""
+
+    Consumer = BatchConsumer

@@ -1,0 +1,88 @@
+"""What we rely on inside Faust and aiokafka: private names with the signatures that we know, checked at start.
+
+The versions are pinned; this catches an installation that ignores the pin, or lacks the compiled stream iterator,
+whose Python twin acknowledges messages that it skips.
+"""
+
+import importlib.util
+import inspect
+from collections.abc import Iterable
+
+from aiokafka import AIOKafkaProducer
+from faust.tables.recovery import Recovery
+from faust.transport.consumer import Consumer
+from faust.transport.drivers import aiokafka as driver
+
+from stream_peer.errors import StateError
+
+COMPILED = "faust._cython.streams"
+
+METHODS = {
+    (Consumer, "getmany"): ("self", "timeout"),
+    (Consumer, "_wait_next_records"): ("self", "timeout"),
+    (Consumer, "_new_offset"): ("self", "tp"),
+    (Consumer, "_add_gap"): ("self", "tp", "offset_from", "offset_to"),
+    (Consumer, "_is_changelog_tp"): ("self", "tp"),
+    (Consumer, "on_partitions_revoked"): ("self", "revoked"),
+    (Consumer, "on_partitions_assigned"): ("self", "assigned", "generation_id"),
+    (Consumer, "wait_empty"): ("self",),
+    (Consumer, "perform_seek"): ("self",),
+    (driver.Consumer, "_getmany"): ("self", "active_partitions", "timeout"),
+    (driver.Consumer, "seek_wait"): ("self", "partitions"),
+    (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
+    (driver.Consumer, "highwaters"): ("self", "partitions"),
+    (Recovery, "active_remaining"): ("self",),
+    (AIOKafkaProducer, "create_batch"): ("self",),
+    (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
+}
+ATTRIBUTES = (
+    "_acked",
+    "_acked_index",
+    "_buffered_partitions",
+    "_committed_offset",
+    "_read_offset",
+    "_unacked_messages",
+    "flow_active",
+    "can_resume_flow",
+)
+
+
+def breaches() -> list[str]:
+    """What is not as relied on."""
+    return [*_changed_methods(), *_missing_attributes(), *_missing_extension()]
+
+
+def check() -> None:
+    """Refuse to run on a Faust that is not the one we know.
+
+    Raises
+    ------
+    StateError
+        Names everything that differs.
+    """
+    found = breaches()
+    if found:
+        msg = f"the installed Faust or aiokafka is not the pinned one: {'; '.join(found)}"
+        raise StateError(msg)
+
+
+def _changed_methods() -> Iterable[str]:
+    for (owner, name), known in METHODS.items():
+        method = getattr(owner, name, None)
+        actual = None if method is None else tuple(inspect.signature(method).parameters)
+        if actual != known:
+            yield f"{owner.__module__}.{owner.__name__}.{name} takes {actual}, not {known}"
+
+
+def _missing_attributes() -> Iterable[str]:
+    source = inspect.getsource(Consumer)
+    return (f"{Consumer.__name__}.{name} is gone" for name in ATTRIBUTES if f"{name}:" not in source)
+
+
+def _missing_extension() -> Iterable[str]:
+    from faust import streams
+
+    if importlib.util.find_spec(COMPILED) is None:
+        yield f"{COMPILED} is not compiled"
+    elif streams.NO_CYTHON:
+        yield "NO_CYTHON is set"

@@ -1,0 +1,57 @@
+"""Whether this worker lives, is ready, has started: the answers to an orchestrator's probes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stream_peer.topology.watchdog import Vitals
+
+Answer = tuple[bool, str]
+"""(yes, why not)"""
+
+_NOT_STARTED = (False, "starting")
+
+
+class Health:
+    """Answers for a worker that may not have been built yet: ``attach`` it when it is."""
+
+    def __init__(self) -> None:
+        self._vitals: Vitals | None = None
+        self._apps: Sequence[Any] = ()
+        self._was_ready = False
+
+    def attach(self, vitals: Vitals, apps: Sequence[Any]) -> None:
+        """Say whose health it is; the topics were checked before."""
+        self._vitals, self._apps = vitals, apps
+
+    def live(self) -> Answer:
+        """The loop turns and assigned work progresses. Otherwise a restart helps."""
+        if self._vitals is None:
+            return True, "starting"
+        if self._vitals.silence > self._vitals.limits.silence / 2:
+            return False, f"the event loop is blocked for {self._vitals.silence:.1f} s"
+        stuck = self._vitals.stuck()
+        return (False, f"{stuck} stands still") if stuck else (True, "")
+
+    def ready(self) -> Answer:
+        """Partitions are assigned and recovered, and nobody told the worker to stop."""
+        if self._vitals is None:
+            return _NOT_STARTED
+        if self._vitals.is_stopping:
+            return False, "stopping"
+        waiting = [reason for reason in map(_not_ready, self._apps) if reason]
+        self._was_ready = self._was_ready or not waiting
+        return (False, "; ".join(waiting)) if waiting else (True, "")
+
+    def started(self) -> Answer:
+        """Was ready once."""
+        return (True, "") if self._was_ready else self.ready()
+
+
+def _not_ready(app: Any) -> str | None:
+    """Why an app is not ready yet."""
+    if not app.started or app.rebalancing or app.consumer is None:
+        return f"{app.conf.id} waits for its partitions"
+    keepers = app.ownership.keepers.values()
+    assigned = sum(len(keeper.assigned(app.consumer.assignment())) for keeper in keepers)
+    owned = sum(len(keeper.partitions) for keeper in keepers)
+    return f"{app.conf.id} recovers {assigned - owned} of {assigned} partitions" if owned < assigned else None

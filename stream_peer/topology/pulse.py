@@ -1,0 +1,110 @@
+"""Beside folding: telling the watchdog that the loop turns, and looking after progress, lag and ticks."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from stream_peer.engine.observer import Observer
+from stream_peer.topology.partition import OwnedPartition
+from stream_peer.topology.producer import BatchProducer
+from stream_peer.topology.question_app import QUESTION
+from stream_peer.topology.ticks import Ticker
+from stream_peer.topology.watchdog import Vitals, Watchdog
+
+_BEAT_SECONDS = 0.05
+_LOOK_SECONDS = 0.5
+_POSITION_SECONDS = 2.0
+
+
+class Stalls:
+    """How long work may stand still, in seconds."""
+
+    def __init__(self, session: float, rebalance_timeout: float) -> None:
+        self.folding = max(session / 2, 10.0)
+        self.joining = session + rebalance_timeout + 30.0
+
+
+class Pulse(Service):
+    """Started after the producer and before the apps; the watchdog runs while it does."""
+
+    def __init__(
+        self, apps: Sequence[Any], producer: BatchProducer, vitals: Vitals, watchdog: Watchdog, stalls: Stalls
+    ) -> None:
+        super().__init__()
+        self._apps = apps
+        self._producer = producer
+        self._vitals = vitals
+        self._watchdog = watchdog
+        self._stalls = stalls
+        self._ticker = Ticker()
+        self._observer: Observer = apps[0].observer
+
+    async def on_start(self) -> None:
+        """Begin to watch."""
+        self._watchdog.start()
+
+    @Service.task
+    async def _beat(self) -> None:
+        while not self.should_stop:
+            self._vitals.beat()
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    @Service.task
+    async def _ask_broker(self) -> None:
+        pause = self._vitals.limits.broker / 10
+        while not self.should_stop:
+            if await self._producer.answers():
+                self._vitals.broker_answered()
+            await self.sleep(pause)
+
+    @Service.task
+    async def _look(self) -> None:
+        while not self.should_stop:
+            names: set[str] = set()
+            caught_up: list[OwnedPartition] = []
+            for app in self._apps:
+                if app.started and app.consumer is not None:
+                    names |= self._look_at_joining(app)
+                    for partition in [] if app.rebalancing else app.ownership.partitions():
+                        names.add(await self._look_at(app, partition, caught_up))
+            self._vitals.retain(names)
+            ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
+            await self._producer.send(ticks)
+            await self.sleep(_LOOK_SECONDS)
+
+    async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+        lag = await _lag(app.consumer, partition)
+        self._observer.lag(partition.tp.topic, partition.tp.partition, lag)
+        if lag == 0 and partition.idle and partition.stage_name == QUESTION:
+            caught_up.append(partition)
+        name = f"{partition.stage_name} {partition.tp.partition}"
+        self._vitals.progress(name, (id(partition), partition.applied) if lag else None, self._stalls.folding)
+        return name
+
+    def _look_at_joining(self, app: Any) -> set[str]:
+        """A rebalance or recovery that does not move on is fatal."""
+        if not app.rebalancing:
+            return set()
+        name = f"{app.conf.id} joining"
+        remaining = app.tables.recovery.active_remaining() if app.in_recovery else {}
+        self._vitals.progress(name, (app.rebalancing_count, tuple(sorted(remaining.items()))), self._stalls.joining)
+        for tp, records in remaining.items():
+            self._observer.recovering(app.stage_name_of(tp.topic), tp.partition, max(0, records))
+        return {name}
+
+
+async def _lag(consumer: Any, partition: OwnedPartition) -> int:
+    """Records not folded yet. A log that ends with the marker of a transaction has none left behind the last one."""
+    try:
+        end = consumer.highwater(partition.tp)
+        lag = 0 if end is None else max(0, end - partition.reached)
+        if lag and partition.idle:
+            position = await asyncio.wait_for(consumer.position(partition.tp), _POSITION_SECONDS)
+            lag = max(0, end - position)
+    except (KafkaError, TimeoutError):  # revoked meanwhile
+        return 0
+    return lag

@@ -1,0 +1,203 @@
+"""The worker: both apps in one process, from the start-up check to the exit code."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import mode
+import structlog
+from aiokafka import errors as kafka
+
+from stream_peer.engine.observer import Observer
+from stream_peer.engine.stage import Stage
+from stream_peer.errors import StreamPeerError
+from stream_peer.security import aiokafka_options
+from stream_peer.settings import Settings
+from stream_peer.topology import contract, start_check
+from stream_peer.topology.feed_app import feed_app
+from stream_peer.topology.health import Health
+from stream_peer.topology.partition import Surroundings
+from stream_peer.topology.producer import BatchProducer
+from stream_peer.topology.pulse import Pulse, Stalls
+from stream_peer.topology.question_app import question_app
+from stream_peer.topology.stage_app import StageApp
+from stream_peer.topology.watchdog import Limits, Vitals, Watchdog, leave
+
+log = structlog.get_logger(__name__)
+
+_EMBEDDED_PARTITIONS = 4
+_GC_THRESHOLDS = (100_000, 50, 100)  # batches make many short-lived objects: 15-25 % of the CPU at the defaults
+
+StageMaker = Callable[[int], Stage]
+
+
+class StageMakers(NamedTuple):
+    """How the stage of a partition is made."""
+
+    question: StageMaker
+    feed: StageMaker
+    control: StageMaker
+
+
+def _no_fault(_place: str) -> None:
+    """Nothing goes wrong here."""
+
+
+def run(
+    settings: Settings,
+    observer: Observer,
+    secret: bytes,
+    services: Iterable[Any] = (),
+    *,
+    health: Health | None = None,
+    stages: StageMakers | None = None,
+    fault: Callable[[str], None] = _no_fault,
+) -> int:
+    """Run a worker until it is told to stop; return its exit code.
+
+    Parameters
+    ----------
+    settings : Settings
+        Everything that is decided outside.
+    observer : Observer
+        Told what happens.
+    secret : bytes
+        Seeds the feed stage's draws.
+    services : iterable of mode.Service
+        Run beside the apps: the HTTP server.
+    health : Health or None
+        Attached to this worker before it starts.
+    stages : StageMakers or None
+        Other stages than the product's, for tests.
+    fault : callable
+        Called at the named places where tests let the process die.
+
+    Raises
+    ------
+    StreamPeerError
+        If the worker cannot start; it carries the exit code.
+    """
+    contract.check()
+    start_check.check(settings)
+    gc.set_threshold(*_GC_THRESHOLDS)
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    assembly = _assemble(settings, observer, stages or _product_stages(settings, secret), fault)
+    if health is not None:
+        health.attach(assembly.vitals, assembly.apps)
+    worker = StageWorker(assembly.vitals, assembly.producer, assembly.pulse, *assembly.apps, *services)
+    return worker.run()
+
+
+class _Assembly(NamedTuple):
+    vitals: Vitals
+    producer: BatchProducer
+    pulse: Pulse
+    apps: Sequence[StageApp]
+
+
+def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault: Callable[[str], None]) -> _Assembly:
+    limits = Limits(
+        silence=settings.session / 2,
+        write=settings.batch_deadline,
+        shutdown=settings.shutdown_deadline,
+        broker=settings.broker_patience,
+    )
+    vitals = Vitals(limits)
+    compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
+    options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+    producer = BatchProducer(options, settings.topic, compression, vitals)
+    around = Surroundings(producer, observer, settings.snapshot_every, fail, fault)
+    apps = _apps(settings, around, stages)
+    stalls = Stalls(settings.session, settings.rebalance_timeout)
+    return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls), apps)
+
+
+def _apps(settings: Settings, around: Surroundings, stages: StageMakers) -> list[StageApp]:
+    questions, feeds = partition_counts(settings)
+    apps = []
+    if settings.stage in ("all", "question"):
+        apps.append(question_app(settings, around, stages.question, questions))
+    if settings.stage in ("all", "feed"):
+        apps.append(feed_app(settings, around, stages.feed, stages.control, feeds))
+    return apps
+
+
+def partition_counts(settings: Settings) -> tuple[int, int]:
+    """Partitions of forecast-events and of feed-log."""
+    if settings.broker == "embedded":
+        return _EMBEDDED_PARTITIONS, _EMBEDDED_PARTITIONS
+    return settings.partitions.forecast_events, settings.partitions.feed_log
+
+
+def _product_stages(settings: Settings, secret: bytes) -> StageMakers:
+    from stream_peer.engine.control import ControlStage
+    from stream_peer.engine.feed import FeedStage
+    from stream_peer.engine.question import QuestionStage
+    from stream_peer.events import topics
+
+    questions, feeds = partition_counts(settings)
+    forecasts, feed_log = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.FEED_LOG)
+    controls = settings.topic(topics.CONTROL_EVENTS)
+    return StageMakers(
+        lambda p: QuestionStage(topic=forecasts, partition=p, partitions=questions, feed_log_partitions=feeds),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret),
+        lambda p: ControlStage(topic=controls, partition=p, forecast_partitions=questions, feed_log_partitions=feeds),
+    )
+
+
+_NOT_AUTHORISED = (
+    kafka.TopicAuthorizationFailedError,
+    kafka.GroupAuthorizationFailedError,
+    kafka.ClusterAuthorizationFailedError,
+    kafka.SaslAuthenticationFailed,
+    kafka.AuthenticationFailedError,
+)
+_UNAVAILABLE = (kafka.KafkaConnectionError, kafka.NoBrokersAvailable, kafka.RequestTimedOutError, OSError)
+
+
+def exit_code(error: BaseException | None) -> int:
+    """Exit code that says what an operator may do about the error."""
+    if error is None:
+        return 0
+    if isinstance(error, StreamPeerError):
+        return error.exit_code
+    if isinstance(error, _NOT_AUTHORISED):
+        return 77
+    return 69 if isinstance(error, _UNAVAILABLE) else 70
+
+
+def fail(error: BaseException) -> None:
+    """End the process: state may be half changed, so nothing more may be written or acknowledged."""
+    leave(exit_code(error), str(error) or repr(error), error)
+
+
+class StageWorker(mode.Worker):
+    """Runs services until a signal; a second signal ends the process at once."""
+
+    def __init__(self, vitals: Vitals, *services: Any) -> None:
+        super().__init__(*services, daemon=True, override_logging=False, quiet=True)
+        self._vitals = vitals
+
+    def run(self) -> int:
+        """Run to the end; return the exit code."""
+        with contextlib.suppress(SystemExit):
+            self.execute_from_commandline()
+        return exit_code(self.crash_reason)
+
+    def _on_sigint(self) -> None:
+        self._stop_or_leave(signal.SIGINT)
+
+    def _on_sigterm(self) -> None:
+        self._stop_or_leave(signal.SIGTERM)
+
+    def _stop_or_leave(self, number: signal.Signals) -> None:
+        if self._vitals.is_stopping:
+            log.warning("worker_ends", code=70, reason="told to stop a second time")
+            os._exit(70)
+        self._vitals.stopping()
+        log.info("worker_stops", signal=number.name)
+        self._schedule_shutdown(number)

@@ -1,0 +1,243 @@
+"""Counting workers as processes: start them, feed them, break them, and compare everything with the slow obvious way."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from stream_peer.engine.state_log import Fold
+from stream_peer.events import topics
+from stream_peer.topology.start_check import expected_partitions
+from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.counting_stage import expected, settings_from
+from tests.integration.support.waiting import wait_until
+
+OWNED = "partition_owned"
+
+
+class CountingWorker:
+    """One worker process. Its log is a file that can be searched from the last start on."""
+
+    def __init__(self, options: dict[str, Any], log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        self._from = log.stat().st_size if log.exists() else 0
+        env = {**os.environ, "COUNTING_SETTINGS": json.dumps(options), **environment}
+        with log.open("a") as out:
+            command = [sys.executable, "-m", "tests.integration.support.counting_stage"]
+            self.process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
+
+    def said(self) -> str:
+        """What it logged since its start."""
+        with self.log.open() as log:
+            log.seek(self._from)
+            return log.read()
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self.process.poll() is not None
+
+    def wait_owned(self, deadline: float = 45.0) -> Self:
+        """Until it owns something."""
+        wait_until(
+            lambda: OWNED in self.said() or self.has_ended(),
+            deadline,
+            lambda: f"it owned nothing: {self.said()[-3000:]}",
+        )
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, if it still lives."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGKILL, deadline: float = 25.0) -> int:
+        """Send a signal and wait for the end; return the exit code."""
+        self.send(number)
+        return self.process.wait(deadline)
+
+
+class Verdict(NamedTuple):
+    """What a run left behind, against what it should have."""
+
+    inputs: int
+    missing: int
+    repeated: int
+    wrong: int
+    wrong_keys: int
+    lag: int
+    ignored: int
+
+    @property
+    def exact(self) -> bool:
+        """Everything is there, right, and committed."""
+        return not (self.missing or self.wrong or self.wrong_keys or self.lag)
+
+
+class Counting:
+    """Topics of one counting deployment, its feeder, its workers and the final comparison."""
+
+    def __init__(self, kafka: KafkaClient, prefix: str, directory: Path, **options: Any) -> None:
+        self.kafka = kafka
+        self.directory = directory
+        self.options = {"bootstrap": kafka.bootstrap, "prefix": prefix, "stage": "question", **options}
+        self.settings = settings_from(self.options)
+        self.workers: dict[str, CountingWorker] = {}
+        self.starts = 0
+        self._feeder: threading.Thread | None = None
+        self.fed = 0
+        self._make_topics()
+
+    def _make_topics(self) -> None:
+        wanted = expected_partitions(self.settings)
+        forecasts = self.settings.topic(topics.FORECAST_EVENTS)
+        changelogs = {name: n for name, n in wanted.items() if name.endswith("changelog")}
+        rest = {name: n for name, n in wanted.items() if name not in changelogs and name != forecasts}
+        self.kafka.create_topics({forecasts: wanted[forecasts]}, {"message.timestamp.type": "LogAppendTime"})
+        self.kafka.create_topics(changelogs, {"cleanup.policy": "compact"})
+        self.kafka.create_topics(rest)
+
+    def start(self, name: str = "w1", *, fault: str = "", **options: Any) -> CountingWorker:
+        """Start a worker, or start it again."""
+        self.starts += 1
+        environment = {"STREAM_PEER_FAULT": fault} if fault else {}
+        worker = CountingWorker({**self.options, **options}, self.directory / f"{name}.log", environment)
+        self.workers[name] = worker
+        return worker
+
+    def restart_ended(self) -> None:
+        """Whoever left is started again, as an orchestrator would."""
+        for name, worker in list(self.workers.items()):
+            if worker.has_ended():
+                self.start(name)
+
+    def feed(self, count: int, rate: float, keys: int = 200) -> None:
+        """Produce events in the background at a steady pace."""
+        self._feeder = threading.Thread(target=self._feed, args=(count, rate, keys), daemon=True)
+        self._feeder.start()
+
+    def _feed(self, count: int, rate: float, keys: int) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 20, "partitioner": "murmur2_random"}
+            | {"enable.idempotence": True, "message.timeout.ms": 300_000}
+        )
+        choose, began = random.Random(7), time.monotonic()
+        topic = self.settings.topic(topics.FORECAST_EVENTS)
+        for index in range(count):
+            value = json.dumps({"x": choose.randrange(1_000_000)})
+            producer.produce(topic, key=f"q-{choose.randrange(keys)}", value=value)
+            if index % 50 == 0:
+                producer.poll(0)
+                time.sleep(max(0.0, began + index / rate - time.monotonic()))
+        producer.flush(120)
+        self.fed += count
+
+    def lag(self) -> int:
+        """Records of the inputs that no group offset covers yet."""
+        return sum(self._lag(stage, topic) for stage, topic in self._inputs())
+
+    def _inputs(self) -> list[tuple[Any, str]]:
+        inputs: list[tuple[Any, str]] = [("question", topics.FORECAST_EVENTS)]
+        return inputs if self.settings.stage == "question" else [*inputs, ("feed", topics.FEED_LOG)]
+
+    def _lag(self, stage: Any, logical: str) -> int:
+        topic = self.settings.topic(logical)
+        ends = self.kafka.end_offsets(topic)
+        committed = self.kafka.committed(self.settings.app_id(stage), topic)
+        return sum(end - committed.get(partition, 0) for partition, end in ends.items())
+
+    def drain(self, deadline: float = 60.0) -> None:
+        """Until the feeder is done and everything is committed."""
+        assert self._feeder is not None
+        self._feeder.join(120)
+
+        def drained() -> bool:
+            self.restart_ended()
+            return self.lag() == 0
+
+        wait_until(drained, deadline, lambda: f"not drained: {self.lag()} behind; {self._said()}", every=0.3)
+
+    def _said(self) -> str:
+        return "\n".join(f"{name}: {worker.said()[-1500:]}" for name, worker in self.workers.items())
+
+    def stop(self) -> list[int]:
+        """Stop all workers as an orchestrator does; return their exit codes."""
+        return [worker.end(signal.SIGTERM) for worker in self.workers.values() if not worker.has_ended()]
+
+    def kill(self) -> None:
+        """End whatever still runs."""
+        for worker in self.workers.values():
+            if not worker.has_ended():
+                worker.send(signal.SIGCONT)
+                worker.end()
+
+    def verdicts(self) -> list[Verdict]:
+        """Compare outputs, state and offsets of every stage with the slow obvious way."""
+        first = self._verdict("question", topics.FORECAST_EVENTS, topics.FEED_LOG)
+        if self.settings.stage == "question":
+            return [first]
+        return [first, self._verdict("feed", topics.FEED_LOG, topics.WEIGHTS)]
+
+    def _verdict(self, stage: Any, source: str, output: str) -> Verdict:
+        inputs = self.kafka.read_all(self.settings.topic(source))
+        outputs = self.kafka.read_all(self.settings.topic(output))
+        want = expected(((m.partition, m.offset, m.key, m.value) for m in inputs), remember_sources=stage == "feed")  # type: ignore[misc]  # read from a topic, so not None
+        got: dict[Any, int] = defaultdict(int)
+        wrong = 0
+        for message in outputs:
+            place = tuple(json.loads(message.value or b"")["src"])
+            got[place] += 1
+            wrong += want.get(place) != message.value
+        state, ignored = self._state(self.settings.changelog(stage))
+        return Verdict(
+            inputs=len(inputs),
+            missing=len(set(want) - set(got)),
+            repeated=len(outputs) - len(got),
+            wrong=wrong,
+            wrong_keys=sum(state.get(key) != value for key, value in _last(inputs, want).items()),
+            lag=self._lag(stage, source),
+            ignored=ignored,
+        )
+
+    def _state(self, changelog: str) -> tuple[dict[Any, Any], int]:
+        folds: dict[int, Fold] = defaultdict(Fold)
+        for message in self.kafka.read_all(changelog):
+            folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+        state = {
+            (partition, key[2:]): msgspec.msgpack.decode(value)
+            for partition, fold in folds.items()
+            for key, value in fold.recovered().entries.items()
+        }
+        return state, sum(fold.foreign for fold in folds.values())
+
+
+def _last(inputs: list[Message], want: dict[Any, bytes]) -> dict[Any, Any]:
+    """The state of each key after the whole input."""
+    last: dict[Any, Any] = {}
+    for message in inputs:
+        value = want.get((message.partition, message.offset))
+        if value is not None:
+            last[message.partition, message.key] = json.loads(value)["state"]
+    return last
+
+
+@contextlib.contextmanager
+def counting(kafka: KafkaClient, prefix: str, directory: Path, **options: Any) -> Iterator[Counting]:
+    """A counting deployment whose workers are gone at the end, however the test ends."""
+    deployment = Counting(kafka, prefix, directory, **options)
+    try:
+        yield deployment
+    finally:
+        deployment.kill()

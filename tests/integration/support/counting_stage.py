@@ -1,0 +1,160 @@
+"""A stage that counts, so that one record too few, too many or out of order shows; and a worker that runs it.
+
+``python -m tests.integration.support.counting_stage`` is a worker as ``stream-peer worker`` is one, with counting
+stages. It reads ``COUNTING_SETTINGS`` (JSON) and ``STREAM_PEER_FAULT``.
+"""
+
+import json
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from stream_peer.engine.observer import NullObserver
+from stream_peer.engine.stage import Effects, Output, Record, Snapshot
+from stream_peer.errors import StreamPeerError
+from stream_peer.events import topics
+from stream_peer.events.times import Milliseconds
+from stream_peer.settings import Http, Partitions, Settings, SnapshotEvery
+from stream_peer.topology import worker
+
+
+class CountingStage:
+    """State: key → [number, running hash]. One output a record, which names its source offset and the state after it.
+
+    ``remember_sources``: as the feed stage does, skip records whose ``[partition, offset]`` was seen already.
+    """
+
+    def __init__(self, partition: int, output_topic: str, *, remember_sources: bool = False) -> None:
+        self._partition = partition
+        self._topic = output_topic
+        self._remember = remember_sources
+        self._state: dict[bytes, list[int]] = {}
+        self._seen: dict[str, int] = {}
+        self._dirty: set[bytes] = set()
+        self.clock: Milliseconds = 0
+
+    def step(self, record: Record, effects: Effects) -> None:
+        """Count the record under its key."""
+        event = json.loads(record.value or b"{}")
+        if self._remember:
+            source = str(event["src"][0])
+            if event["src"][1] <= self._seen.get(source, -1):
+                effects.counts["repeated", ""] += 1
+                return
+            self._seen[source] = event["src"][1]
+        key = record.key or b""
+        number, running = self._state.get(key, [0, 7])
+        self._state[key] = state = [number + 1, (running * 31 + event["x"]) % 1_000_000_007]
+        self._dirty.add(b"k/" + key)
+        value = {"src": [self._partition, record.offset], "x": event["x"], "state": state}
+        effects.outputs.append(Output(self._topic, key, json.dumps(value).encode(), record.timestamp))
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        """Nothing is published but outputs."""
+
+    def changed_feeds(self) -> Mapping[str, Milliseconds]:
+        """No feeds."""
+        return {}
+
+    def snapshot(self) -> Snapshot:
+        """Every counter that changed."""
+        entries = {key: msgspec.msgpack.encode(self._state[key[2:]]) for key in self._dirty}
+        self._dirty.clear()
+        return Snapshot(entries, msgspec.msgpack.encode(self._seen))
+
+    def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
+        """Go on from there."""
+        self._seen = msgspec.msgpack.decode(head) if head else {}
+        self._state = {key[2:]: msgspec.msgpack.decode(value) for key, value in entries.items()}
+
+    def deadline(self) -> Milliseconds | None:
+        """Nothing waits."""
+        return None
+
+
+def expected(records: Iterable[tuple[int, int, bytes, bytes]], *, remember_sources: bool = False) -> dict[Any, bytes]:
+    """The slow obvious way: output bytes by (partition, offset) of the input record."""
+    stages: dict[int, CountingStage] = {}
+    values: dict[Any, bytes] = {}
+    for partition, offset, key, value in records:
+        stage = stages.setdefault(partition, CountingStage(partition, "", remember_sources=remember_sources))
+        effects = Effects()
+        stage.step(_Plain(offset, key, value), effects)
+        if effects.outputs:
+            values[partition, offset] = effects.outputs[0].value or b""
+    return values
+
+
+class _Plain(msgspec.Struct):
+    offset: int
+    key: bytes
+    value: bytes
+    timestamp: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def counting_stages() -> worker.StageMakers:
+    """forecast-events → feed-log → weights."""
+    return worker.StageMakers(
+        question=lambda partition: CountingStage(partition, topics.FEED_LOG),
+        feed=lambda partition: CountingStage(partition, topics.WEIGHTS, remember_sources=True),
+        control=lambda partition: CountingStage(partition, topics.DEAD_LETTERS),
+    )
+
+
+def settings_from(options: Mapping[str, Any]) -> Settings:
+    """Settings for a test: short sessions, frequent snapshots."""
+    partitions = Partitions(forecast_events=4, control_events=4, feed_log=4, dead_letters=4)
+    defaults: dict[str, Any] = {
+        "session": 6.0,
+        "rebalance_timeout": 8.0,
+        "batch_deadline": 3.0,
+        "shutdown_deadline": 8.0,
+        "broker_patience": 20.0,
+        "compression": "none",
+    }
+    every = SnapshotEvery(seconds=options.get("snapshot_seconds", 1.0))
+    rest = {name: value for name, value in options.items() if name != "snapshot_seconds"}
+    return Settings(partitions=partitions, snapshot_every=every, http=Http(port=0), **{**defaults, **rest})
+
+
+def fault_from(environment: Mapping[str, str]) -> Any:
+    """``place:probability`` → a hook that kills this process at the place, that often."""
+    place, _, probability = environment.get("STREAM_PEER_FAULT", ":0").partition(":")
+
+    def fault(here: str) -> None:
+        if here == place and random.random() < float(probability):
+            sys.stderr.write(f"FAULT {here}\n")
+            sys.stderr.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault
+
+
+def main() -> int:
+    """Run the worker of the environment; return its exit code."""
+    processors: list[Any] = [
+        structlog.processors.TimeStamper("%H:%M:%S.%f"),
+        structlog.processors.format_exc_info,
+        structlog.processors.KeyValueRenderer(["timestamp", "event"]),
+    ]
+    structlog.configure(processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    settings = settings_from(json.loads(os.environ["COUNTING_SETTINGS"]))
+    try:
+        return worker.run(settings, NullObserver(), b"", stages=counting_stages(), fault=fault_from(os.environ))
+    except StreamPeerError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
