@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.integration.support.brokers import (
@@ -24,6 +25,11 @@ from tests.integration.support.kafka_broker import KafkaBroker
 REPOSITORY = Path(__file__).parent.parent
 DATA = "STREAM_PEER_DATA"
 BROKER_FIXTURES = {"broker", "kafka", "kafka_bootstrap", "own_kafka"}
+
+# No deadline: a busy machine is no fault. CI draws the same examples each time, a developer's machine new ones.
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _choice = pytest.StashKey[Choice | LadderError]()
 
