@@ -108,7 +108,7 @@ async def _attempt(addresses: list[tuple[str, int]], options: dict[str, object],
 
 async def _connect(host: str, port: int, options: dict[str, object], patience: float) -> None:
     """Connect, log in, leave. aiokafka's own log lines about it are kept out: the caller says what happened."""
-    log = logging.getLogger("aiokafka")
+    log = logging.getLogger("aiokafka.conn")
     was, log.disabled = log.disabled, True
     try:
         milliseconds = round(patience * 1000)
@@ -125,7 +125,7 @@ def _raise_if_refused(error: Exception, address: str) -> None:
     if isinstance(error, ssl.SSLCertVerificationError):
         msg = f"The certificate of {address} is not trusted ({error.verify_message}); see security.ca_file."
     elif isinstance(error, ssl.SSLError):
-        msg = f"{address} does not speak TLS as we do ({error.reason}); see security.protocol and the port."
+        msg = f"{address} does not speak TLS as we do ({_reason(error)}); see security.protocol and the port."
     elif isinstance(error, kafka.AuthenticationFailedError | kafka.SaslAuthenticationFailed):
         msg = f"{address} refuses the user or password; see security.username and security.password."
     elif isinstance(error, kafka.UnsupportedSaslMechanismError):
@@ -135,6 +135,10 @@ def _raise_if_refused(error: Exception, address: str) -> None:
     else:
         return
     raise NotAuthorisedError(msg) from None
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return getattr(error, "reason", None) or str(error)
 
 
 def _fault(error: Exception) -> str:

@@ -9,8 +9,12 @@ import click
 VARIABLE = "STREAM_PEER_FAULT"
 
 
-def fault_from(environment: Mapping[str, str]) -> Callable[[str], None] | None:
-    """What kills this process (SIGKILL) when it comes to ``PLACE`` for the N-th time; None without the variable.
+def _pass(_place: str) -> None:
+    """Go on."""
+
+
+def fault_from(environment: Mapping[str, str]) -> Callable[[str], None]:
+    """What kills this process (SIGKILL) when it comes to ``PLACE`` for the N-th time; nothing without the variable.
 
     Raises
     ------
@@ -19,7 +23,7 @@ def fault_from(environment: Mapping[str, str]) -> Callable[[str], None] | None:
     """
     text = environment.get(VARIABLE, "")
     if not text:
-        return None
+        return _pass
     place, _, number = text.partition(":")
     if not place or not (number or "1").isdigit():
         msg = f"{VARIABLE} is {text!r}, not PLACE or PLACE:N"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 
 import click
 import structlog
@@ -39,12 +40,12 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
         _check_topics(invocation)
         _compare_feed_settings(invocation)
     log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
-    if fault is not None:
+    if os.environ.get(VARIABLE):
         log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
     context.exit(_run(settings, secret, fault))
 
 
-def _run(settings: Settings, secret: bytes, fault: object) -> int:
+def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int:
     from stream_peer.adapters.http import HttpServer
     from stream_peer.adapters.prometheus import Metrics
     from stream_peer.topology.health import Health
@@ -52,8 +53,7 @@ def _run(settings: Settings, secret: bytes, fault: object) -> int:
 
     metrics, health = Metrics(), Health()
     server = HttpServer(settings.http, metrics, health)
-    options = {} if fault is None else {"fault": fault}
-    return run(settings, metrics, secret, [server], health=health, **options)
+    return run(settings, metrics, secret, [server], health=health, fault=fault)
 
 
 def _check_topics(invocation: Invocation) -> None:

@@ -17,11 +17,11 @@ def settings_schema() -> dict[str, Any]:
     )
     root = blocks.pop(_name_of(ref))
     feed = _name_of(feed_ref)
-    _accept_durations(blocks[feed]["properties"])
     blocks["Security"]["properties"]["password_file"] = {"type": "string", "description": "file with the password"}
     for block in (root, *blocks.values()):
         block["additionalProperties"] = False
         _accept_units(block["properties"])
+    _accept_durations(blocks[feed]["properties"])
     root["properties"].pop("document")
     root["properties"]["defaults"] = {"$ref": f"#/$defs/{feed}", "description": "feed settings of every feed"}
     root["properties"]["feeds"] = {"type": "object", "additionalProperties": {"$ref": f"#/$defs/{feed}"}}

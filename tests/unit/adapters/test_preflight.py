@@ -1,0 +1,108 @@
+import asyncio
+import contextlib
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from aiokafka import errors as kafka
+
+from stream_peer.adapters import preflight as module
+from stream_peer.adapters.preflight import bootstrap_addresses, preflight
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingsError
+from stream_peer.settings import Security, Settings
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def rude_port() -> Iterator[int]:
+    """Something that takes connections and closes them at once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    server.accept()[0].close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_nobody_there_is_one_sentence_after_the_patience(closed_port: int) -> None:
+    told: list[str] = []
+    settings = Settings(bootstrap=f"127.0.0.1:{closed_port}", broker_patience=0.8)
+
+    with pytest.raises(BrokerUnavailableError) as caught:
+        preflight(settings, waiting=told.append)
+
+    assert str(caught.value) == f"No broker answered at 127.0.0.1:{closed_port} within 0.8s: connection refused."
+    assert told == ["connection refused"]
+
+
+def test_a_closed_connection_names_what_it_may_mean(rude_port: int) -> None:
+    settings = Settings(bootstrap=f"127.0.0.1:{rude_port}", broker_patience=0.3)
+
+    with pytest.raises(BrokerUnavailableError, match="client certificate is missing or refused"):
+        preflight(settings)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (kafka.SaslAuthenticationFailed("no"), "refuses the user or password"),
+        (kafka.UnsupportedSaslMechanismError("no"), "does not offer the mechanism"),
+        (kafka.IllegalSaslStateError("no"), r"expects another security.protocol"),
+        (ssl.SSLError(1, "wrong version"), "does not speak TLS as we do"),
+    ],
+)
+def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    monkeypatch.setattr(module, "create_conn", refuse)
+
+    with pytest.raises(NotAuthorisedError, match=sentence):
+        preflight(Settings(broker_patience=60.0))
+
+
+def test_an_expired_client_certificate_is_named_before_connecting(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    past = datetime.datetime(2020, 1, 2, 3, 4, tzinfo=datetime.UTC)
+    expired = authority.issue_cert("peer", not_before=past - datetime.timedelta(days=9), not_after=past)
+    expired.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "peer.pem"))
+    security = Security(protocol="ssl", cert_file=tmp_path / "peer.pem")
+
+    with pytest.raises(SettingsError, match="expired at 2020-01-02 03:04Z"):
+        preflight(Settings(security=security))
+
+
+def test_a_client_certificate_that_lasts_is_no_fault(tmp_path: Path, closed_port: int) -> None:
+    for until in (
+        datetime.datetime(2049, 1, 1, tzinfo=datetime.UTC),
+        datetime.datetime(2051, 1, 1, tzinfo=datetime.UTC),
+    ):
+        lasting = trustme.CA().issue_cert("peer", not_after=until)
+        lasting.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "peer.pem"))
+        security = Security(protocol="ssl", cert_file=tmp_path / "peer.pem")
+
+        with pytest.raises(BrokerUnavailableError):
+            preflight(Settings(bootstrap=f"127.0.0.1:{closed_port}", security=security, broker_patience=0.1))
+
+
+@pytest.mark.parametrize("bootstrap", ["kafka:port", "kafka:0", "kafka:70000", ":9092", ",", "a:1,b:x"])
+def test_a_bootstrap_that_is_no_address_is_refused(bootstrap: str) -> None:
+    with pytest.raises(SettingsError, match="bootstrap"):
+        bootstrap_addresses(bootstrap)

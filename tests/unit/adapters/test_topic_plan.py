@@ -1,0 +1,122 @@
+import pytest
+
+from stream_peer.adapters.topic_plan import (
+    ActualTopic,
+    Policy,
+    WantedTopic,
+    acl_commands,
+    compare,
+    creation_configs,
+    set_up_rights,
+    wanted_topics,
+    worker_rights,
+)
+from stream_peer.events import topics
+from stream_peer.settings import Partitions, Settings
+
+SETTINGS = Settings(prefix="acme-", partitions=Partitions(forecast_events=6, feed_log=3, control_events=2))
+WANTED = {topic.name: topic for topic in wanted_topics(SETTINGS)}
+AS_WANTED = {t.name: ActualTopic(t.partitions, creation_configs(t, 1)) for t in WANTED.values()}
+
+
+def policy(name: str, key: str) -> Policy:
+    return WANTED[name].policies[key]
+
+
+def test_every_topic_and_both_changelogs_are_wanted() -> None:
+    assert WANTED.keys() == {SETTINGS.topic(name) for name in topics.ALL} | {
+        "acme-stream-peer-question-question-state-changelog",
+        "acme-stream-peer-feed-feed-state-changelog",
+    }
+
+
+def test_partitions_of_what_is_derived_follow_its_source() -> None:
+    counts = {name.removeprefix("acme-"): topic.partitions for name, topic in WANTED.items()}
+
+    assert {counts[name] for name in topics.KEYED_BY_QUESTION} == {6} == {counts["forecast-events"]}
+    assert {counts[name] for name in topics.KEYED_BY_FEED} == {3} == {counts["feed-log"]}
+    assert counts["stream-peer-question-question-state-changelog"] == 6
+    assert counts["stream-peer-feed-feed-state-changelog"] == 3
+    assert (counts["control-events"], counts["dead-letters"]) == (2, 4)
+
+
+def test_what_holds_state_is_compacted_only_and_what_is_the_truth_is_kept_for_ever() -> None:
+    for name in ("acme-weights", "acme-error-rates", SETTINGS.changelog("question"), SETTINGS.changelog("feed")):
+        assert policy(name, "cleanup.policy") == Policy("compact")
+        assert int(policy(name, "min.compaction.lag.ms").value) >= 86_400_000
+    for name in ("acme-feed-log", "acme-control-events"):
+        assert policy(name, "retention.ms") == Policy("-1")
+    assert policy("acme-forecast-events", "message.timestamp.type") == Policy("LogAppendTime")
+
+
+def test_topics_made_as_wanted_are_as_wanted() -> None:
+    assert compare(WANTED.values(), AS_WANTED) == []
+
+
+def test_a_missing_topic_is_named_with_its_shape() -> None:
+    rest = {name: topic for name, topic in AS_WANTED.items() if name != "acme-feed-log"}
+
+    (finding,) = compare(WANTED.values(), rest)
+
+    assert finding == ("acme-feed-log", "missing", "is missing (3 partitions, delete)")
+
+
+def test_other_partitions_are_named_with_both_counts_and_what_they_follow() -> None:
+    name = SETTINGS.changelog("question")
+
+    (finding,) = compare(WANTED.values(), {**AS_WANTED, name: AS_WANTED[name]._replace(partitions=4)})
+
+    assert finding == (name, "partitions", "has 4 partitions, not 6 (as many as acme-forecast-events)")
+
+
+@pytest.mark.parametrize(
+    ("logical", "key", "value", "accepted"),
+    [
+        ("forecast-events", "retention.ms", "-1", True),
+        ("forecast-events", "retention.ms", "31536000000", True),
+        ("forecast-events", "retention.ms", "86400000", False),
+        ("forecast-events", "message.timestamp.type", "CreateTime", False),
+        ("feed-log", "retention.ms", "31536000000", False),
+        ("feed-log", "cleanup.policy", "compact", False),
+        ("weights", "cleanup.policy", "compact,delete", False),
+        ("reference-answers", "retention.ms", "1000", True),
+        ("reference-answers", "cleanup.policy", "compact", True),
+    ],
+)
+def test_policies_are_demanded_where_meaning_depends_on_them(
+    logical: str, key: str, value: str, accepted: bool
+) -> None:
+    name = SETTINGS.topic(logical)
+    changed = ActualTopic(AS_WANTED[name].partitions, {**AS_WANTED[name].configs, key: value})
+
+    findings = compare(WANTED.values(), {**AS_WANTED, name: changed})
+
+    assert [finding.kind for finding in findings] == ([] if accepted else ["config"])
+
+
+def test_settings_that_the_broker_does_not_tell_are_not_judged() -> None:
+    assert compare(WANTED.values(), {name: t._replace(configs={}) for name, t in AS_WANTED.items()}) == []
+
+
+def test_from_three_replicas_on_a_write_needs_two() -> None:
+    topic = WantedTopic("t", 1, "", {})
+
+    assert creation_configs(topic, 2) == {}
+    assert creation_configs(topic, 3) == {"min.insync.replicas": "2"}
+
+
+def test_a_worker_may_not_create_or_alter_anything() -> None:
+    entries = worker_rights(SETTINGS)
+
+    assert {entry.operation for entry in entries} == {"Read", "Write", "DescribeConfigs"}
+    assert ("Read", "group", "acme-stream-peer-", True) in entries
+    assert ("Write", "topic", "acme-control-events", False) not in entries
+    assert all(entry.name.startswith("acme-") for entry in (*entries, *set_up_rights(SETTINGS)))
+
+
+def test_rights_are_printed_as_commands_of_kafkas_own_tool() -> None:
+    commands = list(acl_commands(worker_rights(SETTINGS), "peer", "kafka:9092"))
+
+    start = "kafka-acls.sh --bootstrap-server kafka:9092 --add --allow-principal 'User:peer' "
+    assert all(command.startswith(start) for command in commands)
+    assert start + "--operation Read --group 'acme-stream-peer-' --resource-pattern-type prefixed" in commands

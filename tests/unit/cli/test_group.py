@@ -1,0 +1,117 @@
+import subprocess
+import sys
+
+import click
+import pytest
+
+from stream_peer import __version__
+from stream_peer.cli import group
+from stream_peer.errors import (
+    BrokerUnavailableError,
+    NotAuthorisedError,
+    SettingFault,
+    SettingsError,
+    StateError,
+    StreamPeerError,
+)
+from tests.unit.cli.support import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(group.LazyGroup, "get_command", lambda *_: command)
+
+
+def test_the_overview_names_every_command_and_imports_none(capsys: Capture) -> None:
+    ended = run(capsys, "--help")
+
+    assert ended.code == 0
+    assert all(f"  {name} " in ended.out for name in group.COMMANDS)
+    heavy = "import sys, stream_peer.cli; print(sorted({'faust', 'aiokafka', 'kafka', 'numpy'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_the_version_is_the_packages(capsys: Capture) -> None:
+    assert run(capsys, "--version").out == f"stream-peer, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BrokerUnavailableError("No broker answered."), 69),
+        (NotAuthorisedError("Refused."), 77),
+        (StateError("State contradicts itself."), 70),
+    ],
+)
+def test_our_errors_are_one_sentence_and_their_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, error: StreamPeerError, code: int
+) -> None:
+    raising(monkeypatch, error)
+
+    assert run(capsys, "worker") == (code, "", f"stream-peer: {error}\n")
+
+
+def test_faults_of_the_settings_stand_in_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    raising(monkeypatch, SettingsError([SettingFault("a", "flag --a", "is wrong"), SettingFault("b", "file f", "too")]))
+
+    assert run(capsys, "worker") == (
+        78,
+        "",
+        "stream-peer: 2 settings are wrong:\n  a (flag --a): is wrong\n  b (file f): too\n",
+    )
+
+
+def test_a_defect_is_a_sentence_too_and_a_traceback_only_when_debugging(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    raising(monkeypatch, ZeroDivisionError("division by zero"))
+
+    calm = run(capsys, "worker")
+    monkeypatch.setenv("STREAM_PEER_LOG__LEVEL", "debug")
+    debugging = run(capsys, "worker")
+
+    assert calm.code == debugging.code == 70
+    assert calm.err.startswith("stream-peer: internal error, please report it: ZeroDivisionError: division by zero")
+    assert "Traceback" not in calm.err
+    assert "Traceback" in debugging.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["topics", "nonsense"], ["topics", "check", "--nonsense"], ["tail"], ["settings", "apply"]],
+)
+def test_wrong_usage_ends_with_2(capsys: Capture, arguments: list[str]) -> None:
+    ended = run(capsys, *arguments)
+
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupted_command_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, error: BaseException
+) -> None:
+    raising(monkeypatch, error)
+
+    ended = run(capsys, "tail")
+
+    assert (ended.code, ended.out, ended.err.strip()) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    (
+        "worker|topics plan|topics apply|topics check|settings show|settings check|settings apply|settings schema|tail"
+    ).split("|"),
+)
+def test_the_help_of_every_command_has_an_example(capsys: Capture, command: str) -> None:
+    ended = run(capsys, *command.split(), "--help")
+
+    assert ended.code == 0
+    assert f"stream-peer {command}" in ended.out.split("Options:")[0].split("\n", 1)[1]

@@ -1,0 +1,72 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.unit.cli.support import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    written = tmp_path / "settings.yaml"
+    written.write_text(
+        "prefix: acme-\nsecurity: {protocol: sasl_ssl, username: u, password: hunter2}\n"
+        "defaults: {grace: 5s}\nfeeds: {econ: {quorum: 5}}\n"
+    )
+    return written
+
+
+def test_show_prints_values_with_their_origin_and_no_secret(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "settings", "show", "-c", str(file), "--id", "mine")
+
+    lines = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
+    assert ended.code == 0
+    assert lines["prefix"] == ["acme-", "file", str(file)]
+    assert lines["id"] == ["mine", "flag", "--id"]
+    assert lines["security.password"][0] == "***"
+    assert lines["defaults.grace"] == ["5s", "file", str(file)]
+    assert lines["feeds.econ.quorum"] == ["5", "file", str(file)]
+    assert "hunter2" not in ended.out
+
+
+def test_show_can_be_read_by_machines(capsys: Capture, file: Path) -> None:
+    shown = json.loads(run(capsys, "settings", "show", "--json", "-c", str(file)).out)
+
+    assert shown["prefix"] == {"value": "acme-", "origin": f"file {file}"}
+    assert shown["session"] == {"value": "45s", "origin": "default"}
+
+
+def test_show_can_leave_out_defaults(capsys: Capture, file: Path) -> None:
+    out = run(capsys, "settings", "show", "--changed", "-c", str(file)).out
+
+    assert "prefix" in out
+    assert "batch_deadline" not in out
+
+
+def test_check_accepts_what_is_right(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "settings", "check", "-c", str(file))
+
+    assert ended.code == 0
+    assert ended.out.startswith("The settings are right.")
+
+
+def test_check_names_every_fault(capsys: Capture, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("sesion: 3s\nhttp: {port: 99999}\ndefaults: {vote_rule: quarter}\n")
+
+    ended = run(capsys, "settings", "check", "-c", str(wrong))
+
+    assert ended.code == 78
+    assert ended.out == ""
+    assert len(ended.err.splitlines()) == 4
+
+
+def test_the_schema_is_one(capsys: Capture) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run(capsys, "settings", "schema").out))
+
+
+def test_applying_without_a_file_is_wrong_usage(capsys: Capture) -> None:
+    assert "--config FILE" in run(capsys, "settings", "apply").err

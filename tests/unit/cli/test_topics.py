@@ -1,0 +1,65 @@
+import pytest
+
+from stream_peer.adapters.kafka_admin import KafkaAdmin, Plan
+from stream_peer.adapters.topic_plan import Finding, wanted_topics
+from stream_peer.settings import Settings
+from tests.unit.cli.support import run
+
+Capture = pytest.CaptureFixture[str]
+MISSING = Finding("weights", "missing", "is missing (16 partitions, compact)")
+MORE = Finding("feed-log", "partitions", "has 8 partitions, not 16 (partitions.feed_log)")
+
+
+def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+    monkeypatch.setattr(KafkaAdmin, "plan", lambda _: Plan(wanted_topics(Settings()), list(findings)))
+
+
+def test_the_plan_without_a_broker_prints_topics_and_rights(capsys: Capture) -> None:
+    ended = run(capsys, "topics", "plan", "--offline", "--prefix", "acme-", "--user", "peer")
+
+    assert ended.code == 0
+    assert all(topic.name in ended.out for topic in wanted_topics(Settings(prefix="acme-")))
+    assert "kafka-acls.sh" in ended.out
+    assert "'User:peer'" in ended.out
+
+
+def test_the_plan_says_what_apply_would_do(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    found(monkeypatch, MISSING)
+
+    out = run(capsys, "topics", "plan", "--prefix", "acme-").out
+
+    assert "weights is missing" in out
+    assert "`stream-peer topics apply --prefix acme-` mends" in out
+
+
+def test_topics_as_planned_are_said_to_be(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    found(monkeypatch)
+
+    assert "as planned" in run(capsys, "topics", "plan").out
+    assert run(capsys, "topics", "check") == (0, "All 11 topics are as planned.\n", "")
+    assert run(capsys, "topics", "apply") == (0, "Nothing to do: all topics are as planned.\n", "")
+
+
+def test_missing_topics_are_listed_with_the_command_to_run(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    found(monkeypatch, MISSING, MORE)
+
+    ended = run(capsys, "topics", "check", "--bootstrap", "kafka:1")
+
+    assert ended.code == 78
+    assert "run `stream-peer topics apply --bootstrap kafka:1`" in ended.err
+    assert "\n  weights is missing (16 partitions, compact)" in ended.err
+    assert "\n  feed-log has 8 partitions, not 16" in ended.err
+
+
+def test_partitions_alone_cannot_be_mended_by_a_command(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    found(monkeypatch, MORE)
+
+    for command in ("check", "apply"):
+        ended = run(capsys, "topics", command)
+        assert ended.code == 78
+        assert "cannot change once there is state" in ended.err
+        assert "has 8 partitions, not 16" in ended.err
+
+
+def test_the_embedded_broker_needs_no_set_up(capsys: Capture) -> None:
+    assert "nothing to do" in run(capsys, "topics", "apply", "--broker", "embedded").out
