@@ -106,9 +106,17 @@ def test_an_interrupted_command_says_nothing(
 
 @pytest.mark.parametrize(
     "command",
-    (
-        "worker|topics plan|topics apply|topics check|settings show|settings check|settings apply|settings schema|tail"
-    ).split("|"),
+    [
+        "worker",
+        "topics plan",
+        "topics apply",
+        "topics check",
+        "settings show",
+        "settings check",
+        "settings apply",
+        "settings schema",
+        "tail",
+    ],
 )
 def test_the_help_of_every_command_has_an_example(capsys: Capture, command: str) -> None:
     ended = run(capsys, *command.split(), "--help")

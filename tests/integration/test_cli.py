@@ -1,0 +1,184 @@
+"""The commands as a user runs them, in processes of their own, on a real broker."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stream_peer.events import topics
+from stream_peer.events.incoming import SettingsControl, decode
+from stream_peer.settings import Partitions, Settings
+from tests.integration.support.client import KafkaClient, Message
+
+pytestmark = pytest.mark.real_kafka
+
+SMALL = {"forecast_events": 2, "control_events": 2, "feed_log": 2, "dead_letters": 1}
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_PEER_")}
+    return subprocess.run(
+        [sys.executable, "-m", "stream_peer", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**clean, **environment},
+    )
+
+
+def settings_of(prefix: str) -> Settings:
+    return Settings(prefix=prefix, partitions=Partitions(**SMALL))
+
+
+@pytest.fixture
+def file(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Path:
+    content = {
+        "bootstrap": kafka_bootstrap,
+        "prefix": topic_prefix,
+        "partitions": SMALL,
+        "broker_patience": "20s",
+        "defaults": {"round_every": "1d"},
+        "feeds": {"econ": {"quorum": 5}},
+    }
+    written = tmp_path / "settings.yaml"
+    written.write_text(json.dumps(content))
+    return written
+
+
+def test_topics_are_checked_made_and_found_as_planned(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
+    before = command("topics", "check", "-c", str(file))
+    made = command("topics", "apply", "-c", str(file))
+    after = command("topics", "check", "-c", str(file))
+    again = command("topics", "apply", "-c", str(file))
+
+    assert before.returncode == 78
+    assert before.stderr.count("is missing") == 11
+    assert f"run `stream-peer topics apply --config {file}`" in before.stderr
+    assert (made.returncode, made.stdout.count(": made")) == (0, 11)
+    assert (after.returncode, again.returncode) == (0, 0), after.stderr + again.stderr
+    assert "Nothing to do" in again.stdout
+    names = {*map(settings_of(topic_prefix).topic, topics.ALL)}
+    assert names < {name for name in kafka.topics() if name.startswith(topic_prefix)}
+
+
+def test_other_partition_counts_are_named_with_both_counts_and_left_alone(
+    file: Path, topic_prefix: str, kafka: KafkaClient
+) -> None:
+    kafka.create_topics({topic_prefix + topics.FORECAST_EVENTS: 6}, {"message.timestamp.type": "LogAppendTime"})
+
+    made = command("topics", "apply", "-c", str(file))
+    checked = command("topics", "check", "-c", str(file))
+
+    assert made.returncode == checked.returncode == 78
+    expected = f"{topic_prefix}forecast-events has 6 partitions, not 2 (partitions.forecast_events)"
+    assert expected in made.stderr
+    assert expected in checked.stderr
+
+
+def test_a_wrong_policy_is_named_and_set(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
+    forecasts, feed_log = topic_prefix + topics.FORECAST_EVENTS, topic_prefix + topics.FEED_LOG
+    kafka.create_topics({forecasts: 2}, {"retention.ms": "3600000"})
+    kafka.create_topics({feed_log: 2}, {"cleanup.policy": "compact"})
+
+    before = command("topics", "check", "-c", str(file))
+    made = command("topics", "apply", "-c", str(file))
+    after = command("topics", "check", "-c", str(file))
+
+    assert f"{forecasts} has message.timestamp.type=CreateTime, not LogAppendTime" in before.stderr
+    assert f"{forecasts} has retention.ms=3600000, not ≥ 2592000000" in before.stderr
+    assert f"{feed_log} has cleanup.policy=compact, not delete" in before.stderr
+    assert (made.returncode, after.returncode) == (0, 0), made.stderr + after.stderr
+
+
+def test_a_plan_changes_nothing(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
+    planned = command("topics", "plan", "-c", str(file))
+
+    assert planned.returncode == 0
+    assert "is missing" in planned.stdout
+    assert not [name for name in kafka.topics() if name.startswith(topic_prefix)]
+
+
+def test_feed_settings_reach_control_events_once(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
+    command("topics", "apply", "-c", str(file))
+
+    applied = command("settings", "apply", "-c", str(file))
+    again = command("settings", "apply", "-c", str(file))
+
+    assert (applied.returncode, again.returncode) == (0, 0), applied.stderr + again.stderr
+    assert "Nothing to do" in again.stdout
+    (message,) = kafka.read_all(topic_prefix + topics.CONTROL_EVENTS)
+    event = decode(message.value)
+    assert isinstance(event, SettingsControl)
+    assert message.key == b"settings"
+    assert event.document == {"defaults": {"round_every": "1d"}, "feeds": {"econ": {"quorum": 5}}}
+    assert event.hash in applied.stdout
+
+
+def test_changed_feed_settings_are_applied_after_the_older_ones(
+    file: Path, topic_prefix: str, kafka: KafkaClient
+) -> None:
+    command("topics", "apply", "-c", str(file))
+    command("settings", "apply", "-c", str(file))
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "defaults": {"round_every": "2d"}}))
+
+    changed = command("settings", "apply", "-c", str(file))
+
+    assert ", after " in changed.stdout
+    first, second = kafka.read_all(topic_prefix + topics.CONTROL_EVENTS)
+    assert first.partition == second.partition
+    assert b"2d" in (second.value or b"")
+
+
+def test_settings_cannot_be_applied_where_there_are_no_topics(file: Path, topic_prefix: str) -> None:
+    ended = command("settings", "apply", "-c", str(file))
+
+    assert ended.returncode == 78
+    assert ended.stderr.startswith(f"stream-peer: There is no topic {topic_prefix}control-events")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["topics", "check"], ["worker"], ["tail", "econ", "--once"], ["settings", "apply"]], ids=" ".join
+)
+def test_an_unreachable_broker_is_one_sentence_within_the_patience(file: Path, arguments: list[str]) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+    began = time.monotonic()
+
+    ended = command(*arguments, "-c", str(file), "--bootstrap", f"127.0.0.1:{port}", "--broker-patience", "2s")
+
+    assert ended.returncode == 69
+    assert ended.stderr == f"stream-peer: No broker answered at 127.0.0.1:{port} within 2s: connection refused.\n"
+    assert time.monotonic() - began < 60
+
+
+def test_a_worker_without_topics_ends_with_the_list_and_the_command(file: Path, topic_prefix: str) -> None:
+    ended = command("worker", "-c", str(file))
+
+    assert ended.returncode == 78
+    assert f"run `stream-peer topics apply --config {file}`" in ended.stderr
+    assert f"{topic_prefix}forecast-events is missing (2 partitions, delete)" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_tail_once_prints_the_newest_weights(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
+    from tests.unit.adapters.test_weights_view import weights
+
+    command("topics", "apply", "-c", str(file))
+    for revision in (3, 5):
+        kafka.produce(topic_prefix + topics.WEIGHTS, [Message(b"econ", msgspec.json.encode(weights(revision, "a")))])
+
+    found = command("tail", "econ", "--once", "-c", str(file))
+    other = command("tail", "sport", "--once", "-c", str(file))
+
+    assert json.loads(found.stdout)["revision"] == 5
+    assert other.returncode == 2
+    assert "feeds that have some: econ" in other.stderr
