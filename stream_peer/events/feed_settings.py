@@ -180,6 +180,8 @@ def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFaul
         if not isinstance(layer, Mapping):
             faults.append(SettingFault(path, origin, "must be a mapping of settings"))
             continue
+        if layer.get("history"):  # the limits of the layers below are for live feeds
+            merged = {name: value for name, value in merged.items() if name not in ("backdate_limit", "idle_after")}
         for name, value in layer.items():
             nested = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
             merged[str(name)] = {**merged[name], **value} if nested else value

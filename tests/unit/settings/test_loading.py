@@ -172,6 +172,20 @@ def test_feed_settings_of_the_file_are_resolved_and_travel_as_they_were_written(
     assert loaded.settings.document == {"defaults": {"grace": "3s", "guard": "off"}, "feeds": {"2024": {"quorum": 5}}}
 
 
+def test_a_historical_feed_does_not_inherit_the_limits_of_live_ones(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        "defaults: {backdate_limit: 1h, idle_after: 5s}\n"
+        "feeds: {archive: {history: true}, mixed: {history: true, backdate_limit: 2h}, live: {}}\n",
+    )
+
+    book = load(file).book
+
+    assert (book.of("archive").backdate_limit, book.of("archive").idle_after) == (None, None)
+    assert (book.of("mixed").backdate_limit, book.of("mixed").idle_after) == (7_200_000, None)
+    assert (book.of("live").backdate_limit, book.of("live").idle_after) == (3_600_000, 5000)
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "security:\n", "{}"])
 def test_a_file_may_be_empty_or_name_empty_blocks(tmp_path: Path, text: str) -> None:
     assert load(written(tmp_path, text)).settings == Settings()
