@@ -1,6 +1,7 @@
 """Facts: what was computed for a round when it was scored. They are history; no later outcome changes them."""
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +20,8 @@ _HEADER = struct.Struct("<qBBBBiiii18d")
 Bits = npt.NDArray[np.uint8]
 
 
-class Weighted(NamedTuple):
-    """Weighted means over the experts present of the losses against the own reference answers, against 1 and 0."""
-
-    answer: float
-    one: float
-    zero: float
-
-
-class Facts(NamedTuple):
-    """What was computed for a round.
+class Head(NamedTuple):
+    """The numbers of a round.
 
     Attributes
     ----------
@@ -36,18 +29,23 @@ class Facts(NamedTuple):
         The round's moment.
     rule : int
         Number of the vote rule.
-    counts : bool
-        Whether there were voters enough for the round to count while no outcome is known.
-    answer, tie
-        The published reference answer: the majority of everybody.
+    counts : int
+        1 if there were voters enough for the round to count while no outcome is known, else 0.
+    answer, tie : int
+        The published reference answer, the majority of everybody; 1 if it was a tie.
     voters, yes : int
         Votes, and those above ½.
     selected : int
         Position among those present of the expert that was drawn from ``select``.
+    n_experts : int
+        How many were present.
     rate_zero, rate_one : float
         The error rates that priced.
-    own, published : Weighted
-        Under the learner's own selection weights, and under the published ones.
+    own_answer, own_one, own_zero : float
+        Weighted means of the losses against the own reference answers, against 1 and against 0, under the
+        learner's own selection weights.
+    published_answer, published_one, published_zero : float
+        The same under the published ones.
     spread : float
         Weighted mean of the distance between ℓ(p, 1) and ℓ(p, 0), under the published weights.
     pair, rest : float
@@ -56,23 +54,25 @@ class Facts(NamedTuple):
         The mixers' forecasts.
     unguarded, mix, stretched : float
         The mixed forecast before the safety net, as published, and stretched.
-    experts, forecasts, select, answers, ties
-        Of those present, sorted by expert id: index, forecast, published selection weight, own (leave-one-out)
-        reference answer, and whether that was a tie.
     """
 
     boundary: Milliseconds
     rule: int
-    counts: bool
+    counts: int
     answer: int
-    tie: bool
+    tie: int
     voters: int
     yes: int
     selected: int
+    n_experts: int
     rate_zero: float
     rate_one: float
-    own: Weighted
-    published: Weighted
+    own_answer: float
+    own_one: float
+    own_zero: float
+    published_answer: float
+    published_one: float
+    published_zero: float
     spread: float
     pair: float
     rest: float
@@ -83,33 +83,31 @@ class Facts(NamedTuple):
     unguarded: float
     mix: float
     stretched: float
+
+
+class Facts(NamedTuple):
+    """What was computed for a round.
+
+    Its numbers; and of each expert present, sorted by id: index, forecast, published selection weight, own
+    (leave-one-out) reference answer, and whether that was a tie.
+    """
+
+    head: Head
     experts: IndexArray
     forecasts: FloatArray
     select: FloatArray
     answers: Bits
     ties: Bits
 
+    def alone(self) -> "Stack":
+        """As the only round of its question."""
+        return Stack([self.head], self.experts, self.forecasts, self.select, self.answers, self.ties)
+
     def pack(self) -> bytes:
         """Stored form: a header and 21 bytes an expert."""
-        header = _HEADER.pack(
-            self.boundary,
-            self.rule,
-            self.counts,
-            self.answer,
-            self.tie,
-            self.voters,
-            self.yes,
-            self.selected,
-            len(self.experts),
-            self.rate_zero,
-            self.rate_one,
-            *self.own,
-            *self.published,
-            *self[_FIRST_SCALAR:_LAST_SCALAR],
-        )
         return b"".join(
             (
-                header,
+                _HEADER.pack(*self.head),
                 self.experts.astype("<i4", copy=False).tobytes(),
                 self.forecasts.astype("<f8", copy=False).tobytes(),
                 self.select.astype("<f8", copy=False).tobytes(),
@@ -118,29 +116,45 @@ class Facts(NamedTuple):
         )
 
 
-_FIRST_SCALAR, _LAST_SCALAR = Facts._fields.index("spread"), Facts._fields.index("experts")
+class Stack(NamedTuple):
+    """Facts of all rounds of a question, by boundary, those of the experts one behind the other."""
+
+    heads: Sequence[Head]
+    experts: IndexArray
+    forecasts: FloatArray
+    select: FloatArray
+    answers: Bits
+    ties: Bits
 
 
-def unpack(data: bytes) -> Facts:
-    """Facts from their stored form, bit for bit."""
-    boundary, rule, counts, answer, tie, voters, yes, selected, n, *scalars = _HEADER.unpack_from(data)
+def stacked(rounds: Sequence[bytes]) -> Stack:
+    """Facts of several rounds from their stored form, bit for bit."""
+    heads = [Head._make(_HEADER.unpack_from(packed)) for packed in rounds]
+    counted = [(packed, head.n_experts) for packed, head in zip(rounds, heads, strict=True)]
     start = _HEADER.size
-    bits = np.frombuffer(data, np.uint8, n, start + 20 * n)
-    own, published = Weighted(*scalars[2:5]), Weighted(*scalars[5:8])
-    head = boundary, rule, bool(counts), answer, bool(tie), voters, yes, selected, *scalars[:2], own, published
-    arrays = (
-        np.frombuffer(data, "<i4", n, start),
-        np.frombuffer(data, "<f8", n, start + 4 * n),
-        np.frombuffer(data, "<f8", n, start + 12 * n),
-        bits & 1,
-        bits >> 1,
+    experts = b"".join([packed[start : start + 4 * n] for packed, n in counted])
+    forecasts = b"".join([packed[start + 4 * n : start + 12 * n] for packed, n in counted])
+    select = b"".join([packed[start + 12 * n : start + 20 * n] for packed, n in counted])
+    bits = np.frombuffer(b"".join([packed[start + 20 * n :] for packed, n in counted]), np.uint8)
+    return Stack(
+        heads,
+        np.frombuffer(experts, "<i4"),
+        np.frombuffer(forecasts, "<f8"),
+        np.frombuffer(select, "<f8"),
+        np.bitwise_and(bits, 1, dtype=np.uint8),
+        np.right_shift(bits, 1, dtype=np.uint8),
     )
-    return Facts._make((*head, *scalars[8:], *arrays))
 
 
-def boundary_of(data: bytes) -> Milliseconds:
+def unpack(packed: bytes) -> Facts:
+    """Facts of one round from their stored form, bit for bit."""
+    heads, experts, forecasts, select, answers, ties = stacked([packed])
+    return Facts(heads[0], experts, forecasts, select, answers, ties)
+
+
+def boundary_of(packed: bytes) -> Milliseconds:
     """The boundary of facts in their stored form."""
-    return int.from_bytes(data[:8], "little", signed=True)
+    return int.from_bytes(packed[:8], "little", signed=True)
 
 
 class Circumstances(NamedTuple):
@@ -177,46 +191,32 @@ def score(boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, un
     """Facts of a round whose experts are sorted by id."""
     others = leave_one_out(forecasts, under.coin)
     everybody = majority(forecasts, under.coin)
-    answers = others.answers.astype(np.uint8)
+    answers = others.answers.view(np.uint8)
     terms = moment_terms(votes(forecasts), others.answers)
     select = under.weights.select
     weighted, spread = _weighted(select, forecasts, answers)
     mixers, unguarded, mix = _mixed(forecasts, under)
-    return Facts(
-        boundary=boundary,
-        rule=0,
-        counts=everybody.voters >= under.min_experts,
-        answer=int(everybody.answer),
-        tie=bool(everybody.tie),
-        voters=int(everybody.voters),
-        yes=int(everybody.yes),
-        selected=_drawn(select, under.ticket),
-        rate_zero=under.rate_zero,
-        rate_one=under.rate_one,
-        own=weighted,
-        published=weighted,
-        spread=spread,
-        pair=terms.pair if terms else 0.0,
-        rest=terms.rest if terms else 0.0,
-        mean=mixers[0],
-        peer=mixers[1],
-        truth_slow=mixers[2],
-        truth_fast=mixers[3],
-        unguarded=unguarded,
-        mix=mix,
-        stretched=stretched(mix, under.mixing.stretch if under.stretch else 0.0),
-        experts=experts,
-        forecasts=forecasts,
-        select=select,
-        answers=answers,
-        ties=others.ties.astype(np.uint8),
+    numbers = (
+        *(boundary, 0, int(everybody.voters >= under.min_experts)),
+        *(everybody.answer, int(everybody.tie), everybody.voters, everybody.yes),
+        *(_drawn(select, under.ticket), len(forecasts)),
+        *(under.rate_zero, under.rate_one),
+        *weighted,
+        *weighted,
+        spread,
+        *(terms or (0.0, 0.0)),
+        *mixers,
+        *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
     )
+    head = Head._make(numbers)
+    return Facts(head, experts, forecasts, select, answers, others.ties.view(np.uint8))
 
 
-def _weighted(select: FloatArray, forecasts: FloatArray, answers: Bits) -> tuple[Weighted, float]:
-    if_one, if_zero = (1.0 - forecasts) ** 2, forecasts**2
+def _weighted(select: FloatArray, forecasts: FloatArray, answers: Bits) -> tuple[list[float], float]:
+    """Weighted means of the losses against the own reference answers, 1 and 0; and of the last two's distance."""
+    if_one, if_zero = np.square(1.0 - forecasts), np.square(forecasts)
     against = np.where(answers, if_one, if_zero)
-    means = Weighted(*(float(np.add.reduce(select * loss)) for loss in (against, if_one, if_zero)))
+    means = [float(np.add.reduce(select * loss)) for loss in (against, if_one, if_zero)]
     return means, float(np.add.reduce(select * np.abs(if_one - if_zero)))
 
 

@@ -139,12 +139,12 @@ class FeedStage:
         entry.weight = event.weight
         entry.put(facts)
         alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
-        part = contribution_of([facts], entry.evidence, entry.weight) if alone else contribution(entry)
+        part = contribution_of(facts.alone(), entry.evidence, entry.weight) if alone else contribution(entry)
         feed.put_in(part)
         self._finish(feed, event.question_id, entry, record)
         latest = facts if alone else entry.latest()
         effects.outputs += question_outputs(feed, event.question_id, entry, latest)
-        effects.counts["round", "counts" if facts.counts else "low-evidence"] += 1
+        effects.counts["round", "counts" if facts.head.counts else "low-evidence"] += 1
 
     def _facts(self, feed: Feed, event: Round) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""

@@ -4,12 +4,13 @@ The question is the unit. Over its rounds the quantities of a round are averaged
 squares and products; then the question's weight. So forty rounds of one question are no more evidence than one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from stream_peer.engine.facts import Facts, boundary_of, unpack
+from stream_peer.engine.facts import Facts, Head, Stack, boundary_of, stacked, unpack
 from stream_peer.engine.sums import (
     EXPERT_COMMON,
     FEED_COMMON,
@@ -28,6 +29,9 @@ from stream_peer.numerics.losses import FloatArray
 _RULE = len(EXPERT_COMMON)
 _VARIANCE = expert_column("variance")
 _FEED_RULE = len(FEED_COMMON)
+_OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
+_SINGLE = [Head._fields.index(name) for name in ("counts", "rate_zero", "rate_one", "spread", "mean")]
+_PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
 
 
 class Entry:
@@ -54,7 +58,7 @@ class Entry:
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
-        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.boundary]
+        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.head.boundary]
         self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
 
     def drop(self, boundary: Milliseconds) -> bool:
@@ -93,61 +97,87 @@ def contribution(entry: Entry) -> Contribution:
     """
     if not entry.rounds or entry.evidence == "annulled":
         return NOTHING
-    return contribution_of(entry.facts(), entry.evidence, entry.weight)
+    return contribution_of(stacked(entry.rounds), entry.evidence, entry.weight)
 
 
-def contribution_of(rounds: Sequence[Facts], evidence: Verdict, weight: float) -> Contribution:
-    """``contribution`` of facts that are at hand; ``rounds`` are ordered by boundary, at least one."""
+def contribution_of(stack: Stack, evidence: Verdict, weight: float) -> Contribution:
+    """``contribution`` of facts that are at hand, of one round at least; not for annulled questions."""
+    terms = _terms(stack)
     if evidence == "open":
-        experts, rows = _averaged(rounds, _peer_rows)
-        columns, feed = _peer_columns(rows, weight), _feed_columns(rounds, None, weight)
+        experts, rows = _averaged(stack, _peer_rows(stack, terms))
+        columns, feed = _peer_columns(rows, weight), _feed_columns(stack, None, weight)
     else:
         outcome = 1 if evidence == 1 else 0
-        experts, rows = _averaged(rounds, lambda facts: _truth_rows(facts, outcome))
-        columns, feed = _truth_columns(rows), _feed_columns(rounds, outcome, weight)
+        experts, rows = _averaged(stack, _truth_rows(stack, terms, outcome))
+        columns, feed = _truth_columns(rows), _feed_columns(stack, outcome, weight)
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight))
 
 
-def _averaged(rounds: Sequence[Facts], rows_of: Callable[[Facts], FloatArray]) -> tuple[IndexArray, FloatArray]:
+class _Terms(NamedTuple):
+    """Numbers of the round that each forecast belongs to; plain numbers if there is one round only."""
+
+    counts: float | FloatArray
+    rate_zero: float | FloatArray
+    rate_one: float | FloatArray
+    spread: float | FloatArray
+    mean: float | FloatArray
+    own: Sequence[float] | FloatArray
+    published: Sequence[float] | FloatArray
+
+
+def _terms(stack: Stack) -> _Terms:
+    if len(stack.heads) == 1:
+        (h,) = stack.heads
+        own = h.own_answer, h.own_one, h.own_zero
+        published = h.published_answer, h.published_one, h.published_zero
+        return _Terms(h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, own, published)
+    sizes = [head.n_experts for head in stack.heads]
+    numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
+    counts, rate_zero, rate_one, spread, mean = numbers[:, _SINGLE].T
+    return _Terms(counts, rate_zero, rate_one, spread, mean, numbers[:, _OWN], numbers[:, _PUBLISHED])
+
+
+def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
     """Rows averaged over the rounds, 0 where an expert was absent; and the experts they belong to."""
-    if len(rounds) == 1:
-        return rounds[0].experts, rows_of(rounds[0])
-    experts = np.unique(np.concatenate([facts.experts for facts in rounds]))
-    total: FloatArray | None = None
-    for facts in rounds:
-        rows = rows_of(facts)
-        if total is None:
-            total = np.zeros((len(rows), len(experts)))
-        total[:, np.searchsorted(experts, facts.experts)] += rows
-    assert total is not None  # noqa: S101 - there is at least one round
-    return experts, total / len(rounds)
+    n_rounds = len(stack.heads)
+    if n_rounds == 1:
+        return stack.experts, rows
+    experts, columns = np.unique(stack.experts, return_inverse=True)
+    cells = np.repeat(np.arange(n_rounds), [head.n_experts for head in stack.heads]) * len(experts) + columns
+    table = np.zeros(n_rounds * len(experts))
+    by_round = table.reshape(n_rounds, -1)
+    means = np.empty((len(rows), len(experts)))
+    for row, mean in zip(rows, means, strict=True):
+        table[cells] = row
+        np.add.reduce(by_round, axis=0, out=mean)
+    means /= n_rounds
+    return experts, means
 
 
-def _peer_rows(facts: Facts) -> FloatArray:
-    """Of one round without outcome, per expert; ordered as ``_peer_columns`` reads them."""
-    rows = np.zeros((15, len(facts.experts)))
-    if not facts.counts:
-        return rows
-    p = facts.forecasts
-    loss, if_one, if_zero = rows[0], rows[1], rows[2]
+def _peer_rows(stack: Stack, terms: _Terms) -> FloatArray:
+    """Without outcome, for each forecast; ordered as ``_peer_columns`` reads them."""
+    p = stack.forecasts
+    rows = np.zeros((15, len(p)))
+    if_one, if_zero = rows[1], rows[2]
     np.square(1.0 - p, out=if_one)
     np.square(p, out=if_zero)
-    loss[:] = np.where(facts.answers, if_one, if_zero)
+    rows[0] = np.where(stack.answers, if_one, if_zero)
     rows[3] = 1.0
-    np.subtract(facts.own, rows[:3].T, out=rows[4:7].T)
-    rows[7] = _mix_rows(facts, rows[8:10])
-    np.subtract(facts.published, rows[:3].T, out=rows[10:13].T)
-    rows[13] = rows[4] - facts.rate_zero * rows[5] - facts.rate_one * rows[6]
-    rows[14] = facts.spread + (1.0 - 2.0 * facts.select) * np.abs(if_one - if_zero)
+    np.subtract(terms.own, rows[:3].T, out=rows[4:7].T)
+    rows[7] = _mix_rows(stack, terms.mean, rows[8:10])
+    np.subtract(terms.published, rows[:3].T, out=rows[10:13].T)
+    rows[13] = rows[4] - terms.rate_zero * rows[5] - terms.rate_one * rows[6]
+    rows[14] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(if_one - if_zero)
+    rows *= terms.counts
     return rows
 
 
-def _mix_rows(facts: Facts, level_and_slope: FloatArray) -> FloatArray:
-    """Fill in 2b(b - p) and 2(b - p), and return 2(b - p)·ŷ."""
+def _mix_rows(stack: Stack, mean: float | FloatArray, level_and_slope: FloatArray) -> FloatArray:
+    """Fill in 2b(b - p) and 2(b - p), b the plain mean, and return 2(b - p)·ŷ."""
     slope = level_and_slope[1]
-    np.multiply(2.0, facts.mean - facts.forecasts, out=slope)
-    np.multiply(facts.mean, slope, out=level_and_slope[0])
-    answer: FloatArray = slope * facts.answers
+    np.multiply(2.0, mean - stack.forecasts, out=slope)
+    np.multiply(mean, slope, out=level_and_slope[0])
+    answer: FloatArray = slope * stack.answers
     return answer
 
 
@@ -162,20 +192,17 @@ def _peer_columns(rows: FloatArray, weight: float) -> FloatArray:
     return columns
 
 
-def _truth_rows(facts: Facts, outcome: int) -> FloatArray:
-    """Of one round with its outcome, per expert; ordered as ``_truth_columns`` reads them."""
-    rows = np.zeros((8, len(facts.experts)))
-    np.square(outcome - facts.forecasts, out=rows[0])
+def _truth_rows(stack: Stack, terms: _Terms, outcome: int) -> FloatArray:
+    """With the outcome, for each forecast; ordered as ``_truth_columns`` reads them."""
+    rows = np.zeros((8, len(stack.forecasts)))
+    np.square(outcome - stack.forecasts, out=rows[0])
     rows[1] = 1.0
-    own, published = (facts.own.one, facts.published.one) if outcome else (facts.own.zero, facts.published.zero)
-    rows[2] = own - rows[0]
-    rows[4] = published - rows[0]
-    answer = _mix_rows(facts, rows[5:7])
+    against = 1 if outcome else 2
+    rows[2] = np.asarray(terms.own)[..., against] - rows[0]
+    rows[4] = np.asarray(terms.published)[..., against] - rows[0]
+    rows[7] = _mix_rows(stack, terms.mean, rows[5:7])
     rows[3] = rows[5] - outcome * rows[6] - 0.125 * np.square(rows[6])
-    if facts.counts:
-        rows[7] = answer
-    else:
-        rows[5:7] = 0.0
+    rows[5:8] *= terms.counts
     return rows
 
 
@@ -197,39 +224,51 @@ _MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_abs
 _TRUE_REGRET, _MIX_ANSWER = expert_column("true_regret"), expert_column("mix_answer")
 
 
-def _feed_columns(rounds: Sequence[Facts], outcome: int | None, weight: float) -> FloatArray:
+def _feed_columns(stack: Stack, outcome: int | None, weight: float) -> FloatArray:
     """Columns of the feed: counts, outer layer, stretch, safety net; moments, votes, truth table."""
-    counting = [facts for facts in rounds if facts.counts]
-    share = len(counting) / len(rounds)
-    voters = _mean([facts.voters for facts in rounds])
-    counts = [share, 0.0, 1.0, voters] if outcome is None else [1.0, 1.0, 1.0, voters]
+    heads = stack.heads
+    counting = [head for head in heads if head.counts]
+    share, means = len(counting) / len(heads), _means(heads)
+    counts = [share, 0.0, 1.0, means.voters] if outcome is None else [1.0, 1.0, 1.0, means.voters]
     values = counts + [0.0] * (N_FEED - len(counts))
     if counting:
-        values[_FEED_RULE : _FEED_RULE + 9] = _moments(counting, share, weight)
+        of_counting = means if len(counting) == len(heads) else _means(counting)
+        values[_FEED_RULE : _FEED_RULE + 9] = _moments(of_counting, share, weight)
     if outcome is not None:
-        values[4:_FEED_RULE] = _mixer_columns(rounds, outcome)
-        ones = _mean([float(np.add.reduce(facts.answers, dtype=np.int64)) / len(facts.answers) for facts in rounds])
+        values[len(counts) : _FEED_RULE] = _mixer_columns(means, outcome)
+        ones = _share_of_ones(stack)
         cell = _FEED_RULE + 9 + 2 * outcome
         values[cell : cell + 2] = (ones, 1.0 - ones) if outcome else (1.0 - ones, ones)
     return np.array(values)
 
 
-def _moments(counting: Sequence[Facts], share: float, weight: float) -> list[float]:
+def _means(heads: Sequence[Head]) -> Head:
+    """The mean of each number over the rounds."""
+    if len(heads) == 1:
+        return heads[0]
+    means = np.add.reduce(np.array(heads, dtype=np.float64), axis=0) / len(heads)
+    return Head._make(means.tolist())
+
+
+def _share_of_ones(stack: Stack) -> float:
+    """How many of the experts' own reference answers are 1: the mean over the rounds of the share in each."""
+    sizes = np.array([head.n_experts for head in stack.heads])
+    starts = np.add.accumulate(sizes) - sizes
+    ones = np.add.reduceat(stack.answers, starts, dtype=np.int64)
+    return float(np.add.reduce(ones / sizes)) / len(sizes)
+
+
+def _moments(means: Head, share: float, weight: float) -> list[float]:
     """Moments of the votes over the rounds that count, and their votes; ``share`` of all rounds they are."""
-    pair, rest = _mean([facts.pair for facts in counting]), _mean([facts.rest for facts in counting])
-    yes, votes = _mean([facts.yes for facts in counting]), _mean([facts.voters for facts in counting])
-    moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest, yes, votes)
+    pair, rest = means.pair, means.rest
+    moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest, means.yes, means.voters)
     return [share * moment for moment in moments]
 
 
-def _mixer_columns(rounds: Sequence[Facts], outcome: int) -> list[float]:
+def _mixer_columns(means: Head, outcome: int) -> list[float]:
     """Outer layer, stretch and safety net of a question with its outcome."""
-    mean = _mean([facts.mean for facts in rounds])
-    peer = _mean([facts.peer for facts in rounds]) - mean
-    slow = _mean([facts.truth_slow for facts in rounds]) - mean
-    fast = _mean([facts.truth_fast for facts in rounds]) - mean
-    mix = _mean([facts.mix for facts in rounds])
-    unguarded = _mean([facts.unguarded for facts in rounds])
+    mean, mix, unguarded = means.mean, means.mix, means.unguarded
+    peer, slow, fast = means.peer - mean, means.truth_slow - mean, means.truth_fast - mean
     error, centred = outcome - mean, mix - 0.5
     difference = (unguarded - outcome) * (unguarded - outcome) - error * error
     return [
@@ -238,11 +277,3 @@ def _mixer_columns(rounds: Sequence[Facts], outcome: int) -> list[float]:
         *((outcome - mix) * centred, centred * centred),
         *(difference, difference * difference),
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Plain mean. Not ``sum``: from Python 3.12 on that compensates, and the bits would depend on the version."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total / len(values)

@@ -33,7 +33,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     common = heading(feed)
     common["question"] = question_id
     common["state"] = _state(entry, facts)
-    common["boundary"] = to_iso(facts.boundary) if facts else None
+    common["boundary"] = to_iso(facts.head.boundary) if facts else None
     common["rounds"] = len(entry.rounds)
     rates = summary(feed.rates)
     answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
@@ -54,17 +54,17 @@ def _state(entry: Entry, facts: Facts | None) -> QuestionState:
         return "annulled"
     if entry.evidence != "open":
         return "resolved"
-    return "scored" if facts.counts else "low-evidence"
+    return "scored" if facts.head.counts else "low-evidence"
 
 
 def _answer(facts: Facts | None) -> dict[str, Any]:
     if facts is None:
         return {"reference_answer": None, "tie": False, "votes": 0, "yes": 0, "experts": 0}
     return {
-        "reference_answer": facts.answer,
-        "tie": facts.tie,
-        "votes": facts.voters,
-        "yes": facts.yes,
+        "reference_answer": facts.head.answer,
+        "tie": bool(facts.head.tie),
+        "votes": facts.head.voters,
+        "yes": facts.head.yes,
         "experts": len(facts.experts),
     }
 
@@ -99,14 +99,14 @@ def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:
     if facts is None:
         return dict.fromkeys(("mix", "stretched", "mean", "median", "logit_mean", "selected"))
     return {
-        "mix": round(facts.mix, DECIMALS),
-        "stretched": round(facts.stretched, DECIMALS),
-        "mean": round(facts.mean, DECIMALS),
+        "mix": round(facts.head.mix, DECIMALS),
+        "stretched": round(facts.head.stretched, DECIMALS),
+        "mean": round(facts.head.mean, DECIMALS),
         "median": _median(facts.forecasts),
         "logit_mean": round(logit_mean(facts.forecasts), DECIMALS),
         "selected": SelectedExpert(
-            expert=feed.experts[int(facts.experts[facts.selected])],
-            probability=float(facts.forecasts[facts.selected]),
+            expert=feed.experts[int(facts.experts[facts.head.selected])],
+            probability=float(facts.forecasts[facts.head.selected]),
         ),
     }
 

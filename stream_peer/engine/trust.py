@@ -47,7 +47,7 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
     if mean_voters is not None:
         limit = settings.min_experts + (_VOTERS_MARGIN if before == "low-evidence" else 0.0)
         if mean_voters < limit:
-            return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {limit:g} are needed",))
+            return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {settings.min_experts} are needed",))
     total = rates.estimate.zero + rates.estimate.one
     known = rates.estimate.status != "insufficient"
     if known and total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):

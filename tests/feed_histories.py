@@ -1,0 +1,108 @@
+"""Feed logs for tests: records as the question stage would write them, and what a stage makes of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects, LogRecord, Output
+from stream_peer.events.feed_log import (
+    FeedLogRecord,
+    OutcomeRevealed,
+    Round,
+    RoundWithdrawn,
+    SettingsChanged,
+    Source,
+    Verdict,
+    encode_feed_log,
+)
+from stream_peer.events.feed_settings import document_hash
+
+START = 1_700_000_000_000
+HOUR = 3_600_000
+_ANYWHERE = Source("forecast-events", 0, 0, 0, 0)
+
+
+def round_of(
+    question_id: str, forecasts: Mapping[str, float], *, boundary: int = 1, feed: str = "f", weight: float = 1.0
+) -> Round:
+    experts = sorted(forecasts)
+    return Round(
+        src=_ANYWHERE,
+        feed=feed,
+        question_id=question_id,
+        boundary=START + boundary * HOUR,
+        weight=weight,
+        experts=experts,
+        probabilities=[forecasts[expert] for expert in experts],
+    )
+
+
+def withdrawn(question_id: str, *, boundary: int = 1, feed: str = "f") -> RoundWithdrawn:
+    return RoundWithdrawn(src=_ANYWHERE, feed=feed, question_id=question_id, boundary=START + boundary * HOUR)
+
+
+def outcome(question_id: str, value: Verdict, *, feed: str = "f") -> OutcomeRevealed:
+    return OutcomeRevealed(src=_ANYWHERE, feed=feed, question_id=question_id, outcome=value)
+
+
+def settings(document: dict[str, Any]) -> SettingsChanged:
+    return SettingsChanged(src=_ANYWHERE, document=document, hash=document_hash(document))
+
+
+def log_of(events: Iterable[FeedLogRecord], first: int = 0) -> list[LogRecord]:
+    """Events at consecutive offsets, each with a source of its own."""
+    return [
+        LogRecord(
+            offset,
+            START + offset * 1000,
+            event.feed.encode(),
+            encode_feed_log(msgspec.structs.replace(event, src=Source("forecast-events", 0, 0, offset, 0))),
+        )
+        for offset, event in enumerate(events, first)
+    ]
+
+
+def stage() -> FeedStage:
+    return FeedStage(topic="feed-log", partition=0, secret=b"secret")
+
+
+def folded(records: Iterable[LogRecord], into: FeedStage | None = None) -> tuple[FeedStage, Effects]:
+    """A stage that has folded the records and published, and all that came out."""
+    feed_stage, effects = into or stage(), Effects()
+    for record in records:
+        feed_stage.step(record, effects)
+    feed_stage.publish(effects)
+    return feed_stage, effects
+
+
+def newest(outputs: Sequence[Output], topic: str) -> dict[str, dict[str, Any]]:
+    """The last record of each key of a topic."""
+    return {
+        (output.key or b"").decode(): msgspec.json.decode(output.value or b"")
+        for output in outputs
+        if output.topic == topic
+    }
+
+
+class Changelog:
+    """What snapshots leave behind, without the versions and claims of the real one."""
+
+    def __init__(self) -> None:
+        self.head: bytes | None = None
+        self.entries: dict[bytes, bytes] = {}
+
+    def take(self, feed_stage: FeedStage) -> None:
+        snapshot = feed_stage.snapshot()
+        self.head = snapshot.head
+        for key, value in snapshot.entries.items():
+            if value is None:
+                self.entries.pop(key, None)
+            else:
+                self.entries[key] = value
+
+    def restored(self) -> FeedStage:
+        restored = stage()
+        restored.load(self.head, self.entries)
+        return restored

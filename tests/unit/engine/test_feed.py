@@ -1,0 +1,279 @@
+import msgspec
+import pytest
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects, LogRecord
+from stream_peer.errors import StateError
+from stream_peer.events import topics
+from stream_peer.events.feed_log import ExpertChanged, FeedChanged, FeedLogRecord, Source, encode_feed_log
+from tests.feed_histories import (
+    Changelog,
+    folded,
+    log_of,
+    newest,
+    outcome,
+    round_of,
+    settings,
+    stage,
+    withdrawn,
+)
+
+FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
+
+
+def reasons(effects: Effects) -> list[str]:
+    return [
+        dict(output.headers)["stream-peer-reason"].decode()
+        for output in effects.outputs
+        if output.topic == topics.DEAD_LETTERS
+    ]
+
+
+def test_a_round_is_scored_and_published() -> None:
+    _, effects = folded(log_of([round_of("q", FORECASTS)]))
+
+    answer = newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]
+    assert (answer["reference_answer"], answer["votes"], answer["yes"], answer["experts"]) == (1, 4, 3, 4)
+    assert (answer["state"], answer["rounds"], answer["outcome"]) == ("scored", 1, None)
+    losses = newest(effects.outputs, topics.PEER_LOSSES)["q"]["experts"]
+    assert [expert["id"] for expert in losses] == sorted(FORECASTS)
+    assert all(expert["outcome_loss"] is None for expert in losses)
+    mixed = newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
+    assert mixed["mean"] == mixed["mix"] == pytest.approx(0.65)
+    assert mixed["median"] == pytest.approx(0.75)
+    assert mixed["selected"]["probability"] == FORECASTS[mixed["selected"]["expert"]]
+    weights = newest(effects.outputs, topics.WEIGHTS)["f"]
+    assert sum(expert["mix"] for expert in weights["experts"]) == pytest.approx(1.0)
+    assert weights["status"] == "warming-up"
+    assert newest(effects.outputs, topics.ERROR_RATES)["f"]["vote_rule"] == "half"
+
+
+def test_facts_do_not_change_when_the_outcome_comes() -> None:
+    events: list[FeedLogRecord] = [round_of(f"q{k}", FORECASTS) for k in range(5)]
+    _, before = folded(log_of(events))
+    _, after = folded(log_of([*events, outcome("q4", 0)]))
+
+    one, two = (newest(effects.outputs, topics.MIXED_FORECASTS)["q4"] for effects in (before, after))
+    for name in ("mix", "stretched", "mean", "selected", "boundary"):
+        assert one[name] == two[name]
+    assert (two["outcome"], two["state"]) == (0, "resolved")
+    losses = newest(after.outputs, topics.PEER_LOSSES)["q4"]["experts"]
+    assert losses[0]["outcome_loss"] == pytest.approx(0.81)
+
+
+def test_a_question_is_weighed_without_its_own_evidence() -> None:
+    first = round_of("q", FORECASTS)
+    again = round_of("q", {**FORECASTS, "ann": 0.1})
+    others: list[FeedLogRecord] = [round_of(f"q{k}", {"ann": 0.9, "bob": 0.7, "cyd": 0.1}) for k in range(5)]
+
+    once, _ = folded(log_of([*others, again]))
+    twice, _ = folded(log_of([*others, first, again]))
+
+    def columns(of: FeedStage) -> dict[str, tuple[float, ...]]:
+        return {e.id: (e.mix, e.select, e.questions) for e in of.views()["f"].weights.experts}
+
+    assert columns(once) == columns(twice)
+
+
+def test_annulled_retracted_and_withdrawn_questions_say_so() -> None:
+    events = [
+        round_of("q", FORECASTS),
+        outcome("q", 1),
+        outcome("q", "annulled"),
+        outcome("q", "open"),
+        withdrawn("q"),
+    ]
+    states = []
+    for length in range(1, 6):
+        _, effects = folded(log_of(events[:length]))
+        states.append(newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["state"])
+
+    assert states == ["scored", "resolved", "annulled", "scored", "withdrawn"]
+    gone = newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
+    assert gone["mix"] is None
+    assert gone["boundary"] is None
+    assert newest(effects.outputs, topics.WEIGHTS)["f"]["experts"] == []
+
+
+def test_a_low_evidence_round_is_published_but_teaches_nothing() -> None:
+    _, effects = folded(log_of([round_of("q", {"ann": 0.9, "bob": 0.5, "cyd": 0.5})]))
+
+    assert newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["state"] == "low-evidence"
+    weights = newest(effects.outputs, topics.WEIGHTS)["f"]
+    assert (weights["experts"], weights["questions"], weights["status"]) == ([], 0.0, "low-evidence")
+    assert weights["certificate"] is None
+
+
+def test_a_repeated_source_does_nothing() -> None:
+    record = log_of([round_of("q", FORECASTS)])[0]
+    feed_stage, effects = folded([record])
+    before = feed_stage.snapshot().head
+    repeated = Effects()
+
+    feed_stage.step(record._replace(offset=7), repeated)
+
+    assert repeated.outputs == []
+    assert repeated.counts["duplicate", ""] == 1
+    assert feed_stage.snapshot().head == before
+    assert len(effects.outputs) == 5
+
+
+def test_a_source_topic_made_anew_is_news() -> None:
+    event = round_of("q", FORECASTS)
+    first = LogRecord(0, 0, b"f", encode_feed_log(msgspec.structs.replace(event, src=Source("t", 0, 0, 900, 0))))
+    later = LogRecord(1, 0, b"f", encode_feed_log(msgspec.structs.replace(event, src=Source("t", 0, 1, 0, 0))))
+
+    _, effects = folded([first, later])
+
+    assert effects.counts["round", "counts"] == 2
+
+
+def test_feeds_do_not_influence_each_other() -> None:
+    mine: list[FeedLogRecord] = [round_of(f"q{k}", FORECASTS) for k in range(9)]
+    theirs = [round_of(f"q{k}", {"ann": 0.1, "bob": 0.2, "cyd": 0.3}, feed="g") for k in range(9)]
+
+    alone, _ = folded(log_of(mine))
+    beside, _ = folded(log_of([event for pair in zip(mine, theirs, strict=True) for event in pair]))
+
+    assert beside.views()["f"].weights.experts == alone.views()["f"].weights.experts
+    assert set(beside.views()) == {"f", "g"}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty"),
+        (b"", "empty"),
+        (b"not json", "not-json"),
+        (b"\xff\xfe", "not-json"),
+        (b'{"type":"nonsense"}', "wrong-type"),
+        (encode_feed_log(msgspec.structs.replace(round_of("q", {"a": 0.1}), probabilities=[])), "wrong-type"),
+        (
+            encode_feed_log(msgspec.structs.replace(round_of("q", {"a": 0.1, "b": 0.2}), experts=["b", "a"])),
+            "wrong-type",
+        ),
+        (encode_feed_log(round_of("q", {"a": 1.1})), "probability-range"),
+        (encode_feed_log(msgspec.structs.replace(round_of("q", {"a": 0.1}), part=1, parts=2)), "wrong-type"),
+        (encode_feed_log(FeedChanged(src=Source("t", 0, 0, 0, 0), feed="f", reset=True)), "not-supported"),
+        (encode_feed_log(ExpertChanged(src=Source("t", 0, 0, 0, 0), feed="f", expert_id="a")), "not-supported"),
+        (encode_feed_log(settings({"defaults": {"nonsense": 1}})), "settings-invalid"),
+    ],
+)
+def test_what_cannot_be_used_goes_to_dead_letters_and_changes_nothing(value: bytes | None, reason: str) -> None:
+    feed_stage, effects = folded([LogRecord(0, 5, b"f", value)])
+
+    assert reasons(effects) == [reason]
+    assert effects.counts["dead-letter", reason] == 1
+    assert feed_stage.views() == {}
+    assert feed_stage.clock == 5
+
+
+def test_reading_settings_apply_from_their_place_on() -> None:
+    document = {"feeds": {"f": {"mixer": {"uniform_share": 1.0}, "stretch": False}}}
+    events: list[FeedLogRecord] = [round_of(f"q{k}", {"ann": 0.9, "bob": 0.7, "cyd": 0.1}) for k in range(9)]
+
+    _, before = folded(log_of(events))
+    _, after = folded(log_of([*events, settings(document)]))
+
+    one, two = (newest(effects.outputs, topics.WEIGHTS)["f"] for effects in (before, after))
+    assert len({expert["mix"] for expert in one["experts"]}) > 1
+    assert [expert["mix"] for expert in two["experts"]] == pytest.approx([1 / 3] * 3)
+    assert one["settings"] != two["settings"]
+    assert two["revision"] == 9
+
+
+def test_meaning_stays_where_rounds_are_and_the_rest_applies() -> None:
+    document = {"defaults": {"min_experts": 2, "publish_every": "5s"}}
+    events = [
+        round_of("q", FORECASTS),
+        settings(document),
+        round_of("q2", {"ann": 0.9, "bob": 0.7}),
+        round_of("q", {"ann": 0.9, "bob": 0.7}, feed="g"),
+    ]
+    feed_stage, effects = stage(), Effects()
+    for record in log_of(events):
+        feed_stage.step(record, effects)
+
+    assert reasons(effects) == ["meaning-fixed"]
+    assert feed_stage.changed_feeds() == {"f": 5000, "g": 5000}
+    states = newest(effects.outputs, topics.REFERENCE_ANSWERS)
+    assert states["q2"]["state"] == "low-evidence"
+    assert states["q"]["state"] == "scored"
+    log = Changelog()
+    feed_stage.publish(effects)
+    log.take(feed_stage)
+    _, more = folded(log_of([round_of("q3", {"ann": 0.9, "bob": 0.7})], 4), log.restored())
+    assert newest(more.outputs, topics.REFERENCE_ANSWERS)["q3"]["state"] == "low-evidence"
+
+
+def test_small_moves_wait_for_the_snapshot() -> None:
+    feed_stage, effects = stage(), Effects()
+    log = log_of([round_of("q", FORECASTS), settings({"defaults": {"publish_every": "2s"}})])
+    feed_stage.step(log[0], effects)
+    feed_stage.publish(effects, ["f", "unknown"])
+    first = len(effects.outputs)
+    feed_stage.step(log[1], effects)
+
+    feed_stage.publish(effects, ["f"])
+    assert len(effects.outputs) == first
+    assert list(feed_stage.changed_feeds()) == ["f"]
+    feed_stage.publish(effects)
+
+    assert [output.topic for output in effects.outputs[first:]] == [topics.WEIGHTS, topics.ERROR_RATES]
+    assert feed_stage.changed_feeds() == {}
+
+
+def test_rounds_in_parts_are_scored_with_the_last_one() -> None:
+    whole = round_of("q", FORECASTS)
+    parts = [
+        msgspec.structs.replace(whole, experts=experts, probabilities=[FORECASTS[e] for e in experts], part=k, parts=2)
+        for k, experts in enumerate((["ann", "bob"], ["cyd", "dan"]))
+    ]
+    log = log_of(parts)
+    changelog, feed_stage, effects = Changelog(), stage(), Effects()
+    feed_stage.step(log[0], effects)
+    changelog.take(feed_stage)
+    assert effects.outputs == []
+
+    again, effects = folded(log[1:], changelog.restored())
+    changelog.take(again)
+
+    assert newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["experts"] == 4
+    assert not [key for key in changelog.entries if key.startswith(b"p")]
+
+
+def test_huge_rounds_fit_into_records() -> None:
+    forecasts = {f"expert-{k:05d}": (k % 97) / 96 for k in range(20_000)}
+    changelog = Changelog()
+    feed_stage, effects = folded(log_of([round_of("q", forecasts), round_of("q", forecasts, boundary=2)]))
+
+    changelog.take(feed_stage)
+
+    assert max(len(output.value or b"") for output in effects.outputs) <= 900_000
+    assert max(map(len, changelog.entries.values())) <= 390_000
+    parts = [record for key, record in newest(effects.outputs, topics.WEIGHTS).items() if key.startswith("f/")]
+    assert [(record["part"], record["parts"]) for record in parts] == [(k, len(parts)) for k in range(len(parts))]
+    assert [e["id"] for record in parts for e in record["experts"]] == sorted(forecasts)
+    assert changelog.restored().views() == feed_stage.views()
+
+
+def test_state_of_another_layout_is_refused() -> None:
+    feed_stage, _ = folded(log_of([round_of("q", FORECASTS)]))
+    head = msgspec.msgpack.decode(feed_stage.snapshot().head)
+
+    with pytest.raises(StateError, match="schema 99"):
+        stage().load(msgspec.msgpack.encode([99, *head[1:]]), {})
+    empty = stage()
+    empty.load(None, {})
+    assert empty.clock == 0
+    assert empty.deadline() is None
+
+
+def test_a_snapshot_holds_what_changed_and_no_more() -> None:
+    feed_stage, effects = folded(log_of([round_of("q1", FORECASTS), round_of("q2", FORECASTS)]))
+    first = set(feed_stage.snapshot().entries)
+
+    feed_stage.step(log_of([outcome("q2", 1)], 2)[0], effects)
+
+    assert first == {b"e/f/q1", b"e/f/q2", b"f/f"}
+    assert set(feed_stage.snapshot().entries) == {b"e/f/q2"}

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from stream_peer.engine.facts import score
+from stream_peer.engine.feed_state import Feed, Standing
+from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.events.feed_settings import FeedSettings
+
+
+def feed_with_a_round(names: list[str]) -> Feed:
+    feed = Feed("f", FeedSettings(), "hash", b"secret")
+    places = feed.places(names)
+    forecasts = np.linspace(0.1, 0.8, len(names))
+    entry = feed.entries.setdefault("q", Entry())
+    entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1)))
+    feed.put_in(contribution(entry))
+    return feed
+
+
+def test_experts_keep_their_places_and_are_listed_by_id() -> None:
+    feed = feed_with_a_round(["m", "z"])
+
+    assert feed.places(["a", "z", "m"]).tolist() == [2, 1, 0]
+    assert [feed.experts[place] for place in feed.listed()] == []  # two voters are too few to count
+
+    feed = feed_with_a_round(["m", "x", "z"])
+    feed.places(["a"])
+    assert [feed.experts[place] for place in feed.listed()] == ["m", "x", "z"]
+    assert feed.n_listed() == 3
+
+
+def test_a_question_that_was_taken_out_left_no_trace() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    before = feed.rates
+
+    feed.take_out(feed.entries["q"])
+
+    assert feed.sums.is_zero()
+    assert feed.rates != before
+    assert feed.rates.estimate.effective_questions == 0.0
+
+
+def test_a_restored_feed_reads_the_same() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    feed.standing = Standing(5, 77, "ok", 0.25, 3)
+    again = Feed("f", FeedSettings(min_experts=2), "hash", b"secret")
+
+    again.restore(feed.encode(), feed.standing, feed.entries)
+
+    assert again.sums.equals(feed.sums)
+    assert again.settings.min_experts == 3
+    assert again.rates == feed.rates
+    assert again.experts == feed.experts
+    assert again.standing == feed.standing
+    assert again.has_rounds()
+
+
+def test_the_mean_number_of_voters_decides_over_evidence() -> None:
+    assert feed_with_a_round(["a", "b"]).trust().state == "low-evidence"
+    assert feed_with_a_round(["a", "b", "c", "d"]).trust().state == "warming-up"
+
+
+def test_the_net_reads_the_sums_of_the_feed() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    entry.evidence = 1
+    feed.put_in(contribution(entry))
+
+    difference, square = feed.net_sums()
+
+    assert square == pytest.approx(difference**2, abs=1e-9)

@@ -1,0 +1,62 @@
+import msgspec
+import pytest
+
+from stream_peer.engine.parts import Assembly
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_log import Round
+from tests.feed_histories import round_of
+
+WHOLE = round_of("q", {"a": 0.1, "b": 0.2, "c": 0.3})
+
+
+def part(number: int, expert: str, parts: int = 3) -> Round:
+    return msgspec.structs.replace(round_of("q", {expert: 0.5}), part=number, parts=parts)
+
+
+def test_a_round_in_one_part_is_whole() -> None:
+    assert Assembly().add(WHOLE) is WHOLE
+
+
+def test_a_round_is_whole_with_its_last_part() -> None:
+    assembly = Assembly()
+
+    assert assembly.add(part(0, "a")) is None
+    assert assembly.add(part(1, "b")) is None
+    whole = assembly.add(part(2, "c"))
+
+    assert whole is not None
+    assert whole.experts == ["a", "b", "c"]
+    assert whole.probabilities == [0.5, 0.5, 0.5]
+
+
+def test_a_first_part_starts_anew() -> None:
+    assembly = Assembly()
+    assembly.add(part(0, "a"))
+    assembly.add(part(0, "b", parts=2))
+
+    whole = assembly.add(part(1, "c", parts=2))
+
+    assert whole is not None
+    assert whole.experts == ["b", "c"]
+
+
+def test_a_part_without_the_one_before_is_refused() -> None:
+    assembly = Assembly()
+    assembly.add(part(0, "a"))
+
+    with pytest.raises(RejectedEvent, match="part 2 of 3"):
+        assembly.add(part(2, "c"))
+
+
+def test_parts_survive_a_restart_and_leave_nothing_behind() -> None:
+    assembly, successor = Assembly(), Assembly()
+    assembly.add(part(0, "a"))
+    assembly.add(part(1, "b"))
+    stored = {key: value for key, value in assembly.snapshot().items() if value is not None}
+
+    successor.load(stored)
+    whole = successor.add(part(2, "c"))
+
+    assert whole is not None
+    assert whole.experts == ["a", "b", "c"]
+    assert successor.snapshot() == dict.fromkeys(stored)

@@ -1,0 +1,42 @@
+import pytest
+
+from stream_peer.events import topics
+from tests.feed_histories import START, folded, log_of, newest, outcome, round_of
+
+FORECASTS = {"a": 0.9, "b": 0.6, "c": 0.2, "d": 0.3, "e": 0.8}
+
+
+def test_peer_losses_are_priced_on_the_unbiased_scale() -> None:
+    _, effects = folded(log_of([round_of("q", FORECASTS)]))
+    record = newest(effects.outputs, topics.PEER_LOSSES)["q"]
+
+    zero, one = record["error_rate"]["zero"], record["error_rate"]["one"]
+    for expert in record["experts"]:
+        p, answer = expert["probability"], expert["reference_answer"]
+        unit = (answer - p) ** 2 - zero * (1 - p) ** 2 - one * p**2
+        assert expert["peer_loss"] == pytest.approx(unit / (1 - zero - one), abs=1e-11)
+
+
+def test_the_latest_round_speaks_for_a_question() -> None:
+    events = [
+        round_of("q", FORECASTS, boundary=2),
+        round_of("q", {"a": 0.1, "b": 0.2, "c": 0.3}, boundary=1),
+    ]
+    _, effects = folded(log_of(events))
+    record = newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
+
+    assert record["rounds"] == 2
+    assert record["boundary"] == "2023-11-15T00:13:20Z"
+    assert START == 1_700_000_000_000
+    assert record["mean"] == pytest.approx(0.56)
+    assert record["median"] == 0.6
+    assert record["revision"] == 1
+
+
+def test_annulled_questions_have_no_outcome_loss() -> None:
+    _, effects = folded(log_of([round_of("q", FORECASTS), outcome("q", "annulled")]))
+
+    losses = newest(effects.outputs, topics.PEER_LOSSES)["q"]
+    assert losses["state"] == "annulled"
+    assert {expert["outcome_loss"] for expert in losses["experts"]} == {None}
+    assert newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["outcome"] == "annulled"

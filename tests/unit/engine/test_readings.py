@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+
+from stream_peer.engine.readings import (
+    Mixing,
+    counted_questions,
+    mixing_key,
+    mixing_weights,
+    read_certificate,
+    read_mixing,
+    read_rates,
+    read_records,
+    read_weights,
+)
+from stream_peer.engine.sums import N_EXPERT, N_FEED, SCALE, UNIT, expert_column, feed_column
+from stream_peer.events.feed_settings import MixerSettings
+from stream_peer.numerics.error_rates import MomentSums, symmetric_error_rate
+from stream_peer.numerics.losses import FloatArray, IntArray
+
+MIXER = MixerSettings()
+
+
+def feed_sums(**columns: float) -> IntArray:
+    sums = np.zeros(N_FEED, np.int64)
+    for name, value in columns.items():
+        sums[feed_column(name)] = round(value * SCALE)
+    return sums
+
+
+def expert_sums(n_experts: int, **columns: list[float]) -> FloatArray:
+    sums = np.zeros((N_EXPERT, n_experts))
+    for name, values in columns.items():
+        sums[expert_column(name)] = values
+    return sums
+
+
+def agreeing(weight: float) -> IntArray:
+    return feed_sums(
+        moment_weight=weight,
+        moment_weight2=weight,
+        pair=0.25 * weight,
+        rest=0.4 * weight,
+        pair2=0.16 * weight,
+        rest2=0.3 * weight,
+        pair_rest=0.15 * weight,
+    )
+
+
+def test_error_rates_without_truth_are_those_of_the_moments() -> None:
+    rates = read_rates(agreeing(1000), 0.95)
+
+    moments = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
+    assert rates.zero == rates.one == pytest.approx(symmetric_error_rate(moments).zero)
+    assert rates.measured is None
+    assert rates.status == "ok"
+
+
+def test_outcomes_move_each_class_by_its_own_errors() -> None:
+    sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
+    rates = read_rates(sums, 0.95)
+
+    assert rates.zero < 0.12
+    assert rates.one > 0.3
+    assert rates.measured == pytest.approx(21 / 60)
+
+
+def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
+    sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
+    rates = read_rates(sums, 0.95)
+
+    assert rates.zero + rates.one == pytest.approx(0.8)
+    assert rates.estimate.zero + rates.estimate.one > 0.8
+    assert rates.status == "uninformative"
+
+
+def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
+    mixing = read_mixing(agreeing(1000), MIXER)
+
+    assert mixing == Mixing((0.3, 0.5, 0.12, 0.08), 0.0)
+    assert mixing_key(agreeing(1000)) == mixing_key(agreeing(5))
+    assert mixing_key(agreeing(5)) != mixing_key(feed_sums(peer_error=0.1))
+
+
+def test_weights_prefer_those_with_regret_against_them() -> None:
+    columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
+    columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
+    weights = read_weights(columns, read_rates(agreeing(1000), 0.95), 3, MIXER)
+
+    assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
+    assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 1 / 6
+    np.testing.assert_allclose(weights.truth_slow, 1 / 3)
+
+
+def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
+    rates = read_rates(agreeing(1000), 0.95)
+    distance = 1 - rates.zero - rates.one
+    true = expert_sums(2, outcome_regret=[1.0, -1.0], absolute_regret=[3.0, 3.0], resolved=[4.0, 4.0])
+    peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
+
+    np.testing.assert_allclose(read_weights(true, rates, 2, MIXER).select, read_weights(peer, rates, 2, MIXER).select)
+
+
+def test_the_safety_net_shares_with_everybody() -> None:
+    weights = read_weights(expert_sums(2, mix_answer=[-9.0, 9.0]), read_rates(agreeing(9), 0.95), 2, MIXER)
+    mixing = Mixing((0.0, 1.0, 0.0, 0.0), 0.0)
+
+    np.testing.assert_allclose(mixing_weights(weights, mixing, 0.0), weights.peer)
+    np.testing.assert_allclose(mixing_weights(weights, mixing, 1.0), [0.5, 0.5])
+
+
+def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
+    rates = read_rates(agreeing(1000), 0.95)
+    if_one, if_zero = 0.3, 0.5
+    expected_score = 0.25 * (1 - rates.zero - rates.one) + rates.zero * if_one + rates.one * if_zero
+    columns = expert_sums(
+        2,
+        scored=[2.0, 0.0],
+        loss=[2 * expected_score, 0.0],
+        loss_if_one=[2 * if_one, 0.0],
+        loss_if_zero=[2 * if_zero, 0.0],
+        resolved=[0.0, 4.0],
+        outcome_loss=[0.0, 1.0],
+    )
+
+    records = read_records(columns, rates)
+
+    np.testing.assert_allclose(records.peer_loss, [0.25, np.nan])
+    np.testing.assert_allclose(records.outcome_loss, [np.nan, 0.25])
+    assert counted_questions(columns).tolist() == [2.0, 4.0]
+
+
+def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates() -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+    feed = agreeing(1000)
+
+    first, later = read_certificate(feed, columns, 3, 0, 0.95), read_certificate(feed, columns, 3, 9, 0.95)
+
+    assert first is not None
+    assert later is not None
+    assert 2.0 < first < later
+    assert read_certificate(agreeing(3), columns, 3, 0, 0.95) is None
+
+
+def test_sums_are_read_in_their_unit() -> None:
+    assert feed_sums(pair=0.5)[feed_column("pair")] * UNIT == 0.5

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from stream_peer.engine.sums import (
+    EXPERT_COMMON,
+    EXPERT_RULE,
+    FEED_COMMON,
+    FEED_RULE,
+    N_EXPERT,
+    N_FEED,
+    Contribution,
+    Sums,
+    expert_column,
+    feed_column,
+    fixed,
+)
+
+
+def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
+    present = generator.permutation(n_experts)[: generator.integers(1, n_experts + 1)].astype(np.int32)
+    return Contribution(
+        present,
+        fixed(generator.normal(size=(N_EXPERT, len(present))), 1.0),
+        fixed(generator.normal(size=N_FEED), 1.0),
+    )
+
+
+def test_every_column_has_a_place_of_its_own() -> None:
+    experts = [expert_column(name) for name in EXPERT_COMMON + EXPERT_RULE]
+    feeds = [feed_column(name) for name in FEED_COMMON + FEED_RULE]
+
+    assert sorted(experts) == list(range(N_EXPERT))
+    assert sorted(feeds) == list(range(N_FEED))
+    with pytest.raises(ValueError, match="tuple"):
+        expert_column("loss", vote_rule="nobody's")
+
+
+def test_adding_and_taking_out_in_any_order_leaves_no_trace() -> None:
+    generator = np.random.default_rng(1)
+    parts = [random_contribution(generator, 9) for _ in range(200)]
+    sums, alone = Sums(9), Sums(9)
+
+    for part in parts:
+        sums.add(part)
+    for number in generator.permutation(np.arange(1, 200)):
+        sums.subtract(parts[number])
+    alone.add(parts[0])
+
+    assert sums.equals(alone)
+
+
+def test_room_for_more_experts_changes_nothing() -> None:
+    generator = np.random.default_rng(2)
+    part = random_contribution(generator, 5)
+    small, large = Sums(5), Sums(5)
+    for sums in (small, large):
+        sums.add(part)
+
+    large.reserve(1000)
+
+    assert small.equals(large)
+    np.testing.assert_array_equal(small.read(part.experts), large.read(part.experts))
+    large.matrix[0, 999] = 1
+    assert not small.equals(large)
+    assert not large.equals(small)
+
+
+def test_stored_sums_come_back_bit_for_bit() -> None:
+    sums = Sums(6)
+    sums.add(random_contribution(np.random.default_rng(3), 6))
+
+    assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
+    assert Sums(6).to_bytes(6) == b""
+    assert Sums.from_bytes(b"", 6).is_zero()
+
+
+def test_copied_sums_are_independent() -> None:
+    sums = Sums(4)
+    twin = sums.copy()
+
+    twin.add(random_contribution(np.random.default_rng(4), 4))
+
+    assert sums.is_zero()
