@@ -57,6 +57,7 @@ class BatchProducer(Service):
         self._compression = compression
         self._vitals = vitals
         self._partitions: dict[str, int] = {}
+        self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._client: Any = None
 
     async def on_start(self) -> None:
@@ -124,7 +125,9 @@ class BatchProducer(Service):
         while start < len(records):
             builder = client.create_batch()
             end = _fill(builder, records, start, topic)
-            future = await client.send_batch(builder, topic, partition=partition)
+            # In turn: aiokafka lets those who wait for a slot race for it, and adds up what each lost round took.
+            async with self._turns.setdefault((topic, partition), asyncio.Lock()):
+                future = await client.send_batch(builder, topic, partition=partition)
             batches.append(_Batch(future, records[start:end]))
             start = end
         return batches
