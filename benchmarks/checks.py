@@ -1,10 +1,9 @@
 """Whether the work that was measured was done: a fast figure of a worker that skipped something is none."""
 
-from collections import Counter
-from collections.abc import Iterator
+import asyncio
 from typing import Any
 
-from kafka import KafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
 
 from benchmarks.deployment import Deployment
 from benchmarks.workload import EXPERTS_PER_QUESTION, FEEDS, Workload
@@ -19,19 +18,17 @@ def check_work(bootstrap: str, deployment: Deployment, workload: Workload) -> No
     RuntimeError
         With what is missing.
     """
-    rounds = [
-        record
-        for record in map(decode_feed_log, _values(bootstrap, deployment.topic("feed-log")))
-        if isinstance(record, Round)
-    ]
-    answers = Counter(_keys(bootstrap, deployment.topic("reference-answers")))
-    feeds = set(_keys(bootstrap, deployment.topic("weights")))
+
+    def read(logical: str) -> list[Any]:
+        return asyncio.run(_records(bootstrap, deployment.topic(logical)))
+
+    rounds = [record for record in (decode_feed_log(r.value) for r in read("feed-log")) if isinstance(record, Round)]
     found = {
         "rounds": len(rounds),
         "full rounds": sum(len(record.experts) == EXPERTS_PER_QUESTION for record in rounds),
-        "questions with a reference answer": len(answers),
-        "feeds with weights": len(feeds),
-        "dead letters": len(list(_values(bootstrap, deployment.topic("dead-letters")))),
+        "questions with a reference answer": len({record.key for record in read("reference-answers")}),
+        "feeds with weights": len({record.key for record in read("weights")}),
+        "dead letters": len(read("dead-letters")),
     }
     expected = {
         "rounds": workload.questions,
@@ -45,23 +42,13 @@ def check_work(bootstrap: str, deployment: Deployment, workload: Workload) -> No
         raise RuntimeError(msg)
 
 
-def _values(bootstrap: str, topic: str) -> Iterator[bytes]:
-    return (record.value for record in _records(bootstrap, topic))
-
-
-def _keys(bootstrap: str, topic: str) -> Iterator[bytes]:
-    return (record.key for record in _records(bootstrap, topic))
-
-
-def _records(bootstrap: str, topic: str) -> Iterator[Any]:
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
-    try:
-        places = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        consumer.seek_to_beginning(*places)
-        while any(consumer.position(place) < ends[place] for place in places):
-            for records in consumer.poll(timeout_ms=500).values():
-                yield from records
-    finally:
-        consumer.close()
+async def _records(bootstrap: str, topic: str) -> list[Any]:
+    """Everything that a topic holds now."""
+    found: list[Any] = []
+    async with AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        places = consumer.assignment()
+        ends = await consumer.end_offsets(places)
+        while any([await consumer.position(place) < ends[place] for place in places]):
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                found += records
+    return found

@@ -1,6 +1,7 @@
 """What a process costs, watched from outside, and how far its consumer groups are."""
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -123,7 +124,7 @@ class Groups:
 
 
 def wait_for(
-    condition: Callable[[], Value | None], deadline: float, message: str, alive: Callable[[], bool] = lambda: True
+    condition: Callable[[], Value | None], deadline: float, message: str, process: subprocess.Popen[bytes]
 ) -> Value:
     """Poll every 50 ms; end with the message at the deadline, or as soon as the process waited for is gone."""
     end = time.monotonic() + deadline
@@ -131,8 +132,8 @@ def wait_for(
         value = condition()
         if value:
             return value
-        if not alive():
-            msg = f"{message}: the process ended"
+        if process.poll() is not None:
+            msg = f"{message}: the process ended with {process.returncode}"
             raise RuntimeError(msg)
         time.sleep(0.05)
     msg = f"{message} (waited {deadline:g} s)"

@@ -71,19 +71,16 @@ def _worker(bench: Bench, name: str, workload: Workload) -> Result:
     with Groups(bench.bootstrap) as groups, deployment.worker() as process, Meter(process.pid) as meter:
         reads = ((deployment.group("question"), "forecast-events"), (deployment.group("feed"), "feed-log"))
 
-        def alive() -> bool:
-            return process.poll() is None
-
         def started() -> bool:
             return any(groups.is_stable(group) for group, _ in reads)
 
         def done() -> bool:
             return all(groups.has_read_all(group, deployment.topic(topic)) for group, topic in reads)
 
-        wait_for(started, START_DEADLINE, "the worker never joined its groups", alive)
+        wait_for(started, START_DEADLINE, "the worker never joined its groups", process)
         start = time.monotonic()
         with _profiled(process.pid, bench.profile, name):
-            wait_for(done, WORK_DEADLINE, "the worker never finished", alive)
+            wait_for(done, WORK_DEADLINE, "the worker never finished", process)
         cost = meter.between(start, time.monotonic())
     check_work(bench.bootstrap, deployment, workload)
     return _result(workload.forecasts, cost)
@@ -98,7 +95,7 @@ def _apply_settings(deployment: Deployment) -> None:
             lambda: min(groups.ends(topic).values()) > 0,
             START_DEADLINE,
             "the feed settings never reached the partitions",
-            lambda: process.poll() is None,
+            process,
         )
 
 
@@ -163,9 +160,9 @@ def _peer(
     process = subprocess.Popen([sys.executable, *script], env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
     try:
         with Meter(process.pid) as meter:
-            wait_for(started, START_DEADLINE, f"{script[0]} never started", lambda: process.poll() is None)
+            wait_for(started, START_DEADLINE, f"{script[0]} never started", process)
             start = time.monotonic()
-            wait_for(done, WORK_DEADLINE, f"{script[0]} never finished", lambda: process.poll() is None)
+            wait_for(done, WORK_DEADLINE, f"{script[0]} never finished", process)
             return meter.between(start, time.monotonic())
     finally:
         process.terminate()
