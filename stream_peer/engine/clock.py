@@ -1,0 +1,68 @@
+"""Time as the log tells it: a partition's clock, and what waits for it. Nothing here reads the time of day."""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from stream_peer.events.times import Milliseconds
+
+_NEVER: Milliseconds = 1 << 62
+
+
+class Clock:
+    """The largest moment that a partition's records credibly stated; 0 before the first.
+
+    A moment is credible up to ``skew`` ahead of the time of the record that states it: one event from 2099 moves
+    nothing.
+    """
+
+    __slots__ = ("now", "skew")
+
+    def __init__(self, skew: Milliseconds, now: Milliseconds = 0) -> None:
+        self.skew = skew
+        self.now = now
+
+    def hear(self, stated: Milliseconds, record_time: Milliseconds) -> bool:
+        """Advance to ``stated`` if it is credible; False if it is not."""
+        credible = stated <= record_time + self.skew
+        if credible and stated > self.now:
+            self.now = stated
+        return credible
+
+
+class Agenda:
+    """Moments at which questions become due. One moment a question: a new one replaces the old.
+
+    Due questions come in the order of (moment, question), so that it depends on nothing but the moments.
+    """
+
+    __slots__ = ("_heap", "_moments", "next")
+
+    def __init__(self) -> None:
+        self.next: Milliseconds = _NEVER
+        self._heap: list[tuple[Milliseconds, str]] = []
+        self._moments: dict[str, Milliseconds] = {}
+
+    def put(self, question_id: str, moment: Milliseconds | None) -> None:
+        """Remember when a question becomes due; None: nothing waits for it any more."""
+        if moment is None:
+            if self._moments.pop(question_id, None) is not None:
+                self._settle()
+        elif self._moments.get(question_id) != moment:
+            self._moments[question_id] = moment
+            heappush(self._heap, (moment, question_id))
+            self._settle()
+
+    def due(self, now: Milliseconds) -> Iterator[str]:
+        """Questions due by ``now``, each taken off. One that is put back for ``now`` or earlier comes again."""
+        while self.next <= now:
+            _, question_id = heappop(self._heap)
+            del self._moments[question_id]
+            self._settle()
+            yield question_id
+
+    def _settle(self) -> None:
+        """Drop replaced moments from the front, so that ``next`` is one that counts."""
+        heap = self._heap
+        while heap and self._moments.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        self.next = heap[0][0] if heap else _NEVER

@@ -1,0 +1,56 @@
+"""What cannot be used, sent on untouched with the reason why."""
+
+from stream_peer.engine.stage import Effects, Output, Record
+from stream_peer.errors import RejectedEvent
+from stream_peer.events import topics
+
+MAX_PAYLOAD = 65_536
+MAX_HEADERS = 262_144
+
+REASON_HEADER = "stream-peer-reason"
+_PREFIX = "__streams.errors."
+_MAX_MESSAGE = 1_000
+
+
+def dead_letter(record: Record, topic: str, partition: int, rejection: RejectedEvent) -> Output:
+    """The dead letter of a refused record.
+
+    Key and payload are the original ones, both capped at 64 KB; the original headers (left out only if they exceed
+    256 KB) are followed by what was wrong and where the record stands.
+
+    Parameters
+    ----------
+    record : Record
+        What was refused.
+    topic : str
+        Physical name of the topic that it was read from.
+    partition : int
+        Its partition.
+    rejection : RejectedEvent
+        Why.
+    """
+    named = {
+        "exception": type(rejection).__qualname__,
+        "message": rejection.message[:_MAX_MESSAGE],
+        "topic": topic,
+        "partition": str(partition),
+        "offset": str(record.offset),
+    }
+    original = tuple(record.headers or ())
+    if sum(len(name) + len(value or b"") for name, value in original) > MAX_HEADERS:
+        original = ()
+    headers = [(_PREFIX + name, text.encode(errors="replace")) for name, text in named.items()]
+    headers.append((REASON_HEADER, str(rejection.reason).encode()))
+    return Output(
+        topics.DEAD_LETTERS,
+        key=None if record.key is None else record.key[:MAX_PAYLOAD],
+        value=None if record.value is None else record.value[:MAX_PAYLOAD],
+        timestamp=record.timestamp,
+        headers=(*original, *headers),
+    )
+
+
+def refuse(record: Record, topic: str, partition: int, rejection: RejectedEvent, effects: Effects) -> None:
+    """Add a record's dead letter to the effects, and count it by reason."""
+    effects.outputs.append(dead_letter(record, topic, partition, rejection))
+    effects.counts["dead-letter", str(rejection.reason)] += 1

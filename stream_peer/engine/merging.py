@@ -1,0 +1,106 @@
+"""What an event changes in the state of its question. Times are checked before anything is changed."""
+
+from datetime import datetime
+
+from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Truth
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_settings import FeedSettingsBook
+from stream_peer.events.incoming import Question, Resolution, moment
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds, to_iso
+
+
+def plausible_moment(
+    value: datetime | None, field: str, record_time: Milliseconds, horizon: Milliseconds
+) -> Milliseconds | None:
+    """A moment of an event in milliseconds; None stays None.
+
+    Raises
+    ------
+    RejectedEvent
+        If it lies before 2000, or more than ``horizon`` ahead of the record.
+    """
+    if value is None:
+        return None
+    milliseconds = moment(value, field)
+    if milliseconds > record_time + horizon:
+        msg = (
+            f"{field} is {to_iso(milliseconds)}, more than {horizon // 86_400_000} days ahead of the record's own time"
+            f" {to_iso(record_time)} (milliseconds passed where seconds were meant?)"
+        )
+        raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)
+    return milliseconds
+
+
+def counts_from(question: QuestionState, at: Milliseconds, record_time: Milliseconds) -> Milliseconds:
+    """From when a forecast stated for ``at`` counts: not earlier than ``backdate_limit`` before it arrived.
+
+    One that arrives after its question's resolution counts from its arrival, unless the feed is historical.
+    """
+    settings = question.settings
+    limit = settings.backdate_limit
+    if limit is not None and at < record_time - limit:
+        at = record_time - limit
+    if question.resolved and at < record_time and not settings.history:
+        return record_time
+    return at
+
+
+def note_feed(
+    question: QuestionState, feed: str | None, at: Milliseconds, book: FeedSettingsBook, *, own: bool = False
+) -> bool:
+    """Merge a feed that an event names; ``own``: it is a ``question`` event, which goes before all others.
+
+    True if the question belongs to another feed from now on.
+    """
+    if feed is None:
+        return False
+    stated = question.own_feed if own else question.other_feed
+    if stated is None or at >= stated[0]:
+        if own:
+            question.own_feed = at, feed
+        else:
+            question.other_feed = at, feed
+    named = question.own_feed or question.other_feed
+    current = named[1] if named else DEFAULT_FEED
+    if current == question.feed:
+        return False
+    question.feed = current
+    question.settings = book.of(current)
+    return True
+
+
+def merge_question(
+    question: QuestionState, event: Question, record_time: Milliseconds, book: FeedSettingsBook
+) -> Milliseconds | None:
+    """Merge a ``question`` event field by field: the latest stated wins. The moment it states, if it states one.
+
+    Without ``at`` it is taken as said when it arrived, in a historical feed when the question opened.
+    """
+    settings = book.of(event.feed) if event.feed else question.settings
+    horizon = settings.horizon
+    stated = plausible_moment(event.at, "at", record_time, horizon)
+    opens = plausible_moment(event.opens_at, "opens_at", record_time, horizon)
+    closes = plausible_moment(event.closes_at, "closes_at", record_time, horizon)
+    at = stated
+    if at is None:
+        at = opens if settings.history and opens is not None else record_time
+    note_feed(question, event.feed, at, book, own=True)
+    question.declared = at if question.declared is None else min(at, question.declared)
+    if opens is not None and (question.opens is None or at >= question.opens[0]):
+        question.opens = at, opens
+    if closes is not None and (question.closes is None or at >= question.closes[0]):
+        question.closes = at, closes
+    if event.weight is not None and (question.weight is None or at >= question.weight[0]):
+        question.weight = at, event.weight
+    return stated
+
+
+def merged_truth(
+    truth: Truth | None, event: Resolution, record_time: Milliseconds, horizon: Milliseconds
+) -> tuple[Truth, Milliseconds]:
+    """The resolution in force after ``event``, and the moment that the event states."""
+    at = plausible_moment(event.at, "at", record_time, horizon)
+    closed_at = plausible_moment(event.closed_at, "closed_at", record_time, horizon)
+    stated = Truth(at or 0, event.verdict, closed_at)
+    return (stated if truth is None or stated.at >= truth.at else truth), stated.at

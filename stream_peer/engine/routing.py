@@ -1,0 +1,76 @@
+"""Where records of the question stage go, and which source they name."""
+
+from stream_peer.engine.sources import source_header, source_of
+from stream_peer.engine.stage import Headers, Output, Record
+from stream_peer.events import topics
+from stream_peer.events.feed_log import FeedLogRecord, Source
+from stream_peer.events.partitioning import partition_of
+
+_MAX_HOMES = 100_000
+
+
+class Routes:
+    """The partitions around one partition of ``forecast-events``, and the numbering of what its records cause."""
+
+    __slots__ = (
+        "_feeds",
+        "_homes",
+        "_index",
+        "_offset",
+        "feed_log_partitions",
+        "incarnation",
+        "partition",
+        "partitions",
+    )
+
+    def __init__(self, partition: int, partitions: int, feed_log_partitions: int, incarnation: int) -> None:
+        self.partition = partition
+        self.partitions = partitions
+        self.feed_log_partitions = feed_log_partitions
+        self.incarnation = incarnation
+        self._homes: dict[str, int] = {}
+        self._feeds: dict[str, tuple[bytes, int]] = {}
+        self._offset = -1
+        self._index = 0
+
+    def is_foreign(self, question_id: str) -> bool:
+        """Whether a question's partition is another one by murmur2 of its id."""
+        return self._home(question_id) != self.partition
+
+    def is_elsewhere(self, question_id: str, headers: Headers) -> bool:
+        """Whether an event must be forwarded: it is at home elsewhere, and was not forwarded before."""
+        return self.is_foreign(question_id) and source_of(headers) is None
+
+    def begin(self, record: Record) -> None:
+        """What comes next is caused by ``record``."""
+        if record.offset != self._offset:
+            self._offset = record.offset
+            self._index = 0
+
+    def next_source(self) -> Source:
+        """The source of the next record caused."""
+        self._index += 1
+        return Source(topics.FORECAST_EVENTS, self.partition, self.incarnation, self._offset, self._index - 1)
+
+    def forwarded(self, question_id: str, record: Record) -> Output:
+        """The record as it goes to the partition of its question: untouched, with one header more."""
+        self.begin(record)
+        headers = (*record.headers, source_header(self.next_source()))
+        home = self._home(question_id)
+        return Output(topics.FORECAST_EVENTS, record.key, record.value, record.timestamp, home, headers)
+
+    def to_feed_log(self, feed_record: FeedLogRecord, value: bytes, record: Record) -> Output:
+        """An encoded record on its way to its feed's partition."""
+        feed = feed_record.feed
+        place = self._feeds.get(feed)
+        if place is None:
+            place = self._feeds[feed] = feed.encode(), partition_of(feed, self.feed_log_partitions)
+        return Output(topics.FEED_LOG, place[0], value, record.timestamp, place[1])
+
+    def _home(self, question_id: str) -> int:
+        home = self._homes.get(question_id)
+        if home is None:
+            if len(self._homes) >= _MAX_HOMES:
+                self._homes.clear()
+            home = self._homes[question_id] = partition_of(question_id, self.partitions)
+        return home

@@ -1,0 +1,139 @@
+"""A partition of forecast-events for tests: events in few words, and what the emitted records add up to."""
+
+from typing import Any
+
+import msgspec
+
+from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
+from stream_peer.events import topics
+from stream_peer.events.feed_log import (
+    AnyFeedLogRecord,
+    OutcomeRevealed,
+    Round,
+    RoundWithdrawn,
+    decode_feed_log,
+)
+from stream_peer.events.feed_settings import FeedSettingsBook, document_hash, load_document
+from stream_peer.events.times import Milliseconds, to_iso
+
+T0: Milliseconds = 1_772_366_400_000
+SECOND = 1000
+HOUR = 3_600_000
+DAY = 86_400_000
+GRACE = 60 * SECOND
+
+Settings = dict[str, Any]
+Content = tuple[bool, float, dict[str, float]]
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    times = ("at", "opens_at", "closes_at", "closed_at", "now")
+    plain = {name: to_iso(value) if name in times else value for name, value in fields.items() if value is not ...}
+    return msgspec.json.encode({"type": kind, **plain})
+
+
+def question(question_id: str = "q", **fields: Any) -> bytes:
+    return event("question", question_id=question_id, **fields)
+
+
+def forecast(expert_id: str, probability: float | None, at: Milliseconds, question_id: str = "q", **more: Any) -> bytes:
+    return event("forecast", question_id=question_id, expert_id=expert_id, probability=probability, at=at, **more)
+
+
+def resolution(outcome: object, at: Milliseconds, question_id: str = "q", **more: Any) -> bytes:
+    return event("resolution", question_id=question_id, outcome=outcome, at=at, **more)
+
+
+def tick(now: Milliseconds) -> bytes:
+    return event("tick", now=now)
+
+
+def settings_event(document: Settings) -> bytes:
+    return event("settings", document=document, hash=document_hash(document))
+
+
+def book(**defaults: Any) -> FeedSettingsBook:
+    return load_document({"defaults": defaults})
+
+
+def stage(
+    settings: FeedSettingsBook | None = None, partition: int = 0, partitions: int = 1, feed_log_partitions: int = 4
+) -> QuestionStage:
+    return QuestionStage(
+        topic="prod.forecast-events",
+        partition=partition,
+        partitions=partitions,
+        feed_log_partitions=feed_log_partitions,
+        settings=settings,
+    )
+
+
+class Partition:
+    """Feeds a stage record by record. ``now`` is the record time of what is sent without one."""
+
+    def __init__(self, stage_: QuestionStage | None = None, now: Milliseconds = T0, **defaults: Any) -> None:
+        self.stage = stage_ or stage(book(**defaults))
+        self.now = now
+        self.offset = 0
+        self.effects = Effects()
+        self.stored: dict[bytes, bytes] = {}
+
+    def send(self, *values: bytes | None, now: Milliseconds | None = None, headers: Headers = ()) -> list[Output]:
+        """Fold records; what they caused."""
+        self.now = self.now if now is None else now
+        before = len(self.effects.outputs)
+        for value in values:
+            self.stage.step(LogRecord(self.offset, self.now, b"key", value, headers), self.effects)
+            self.offset += 1
+        return self.effects.outputs[before:]
+
+    def pass_to(self, now: Milliseconds) -> list[AnyFeedLogRecord]:
+        """Time passes: a tick; the feed-log records it caused."""
+        return records(self.send(tick(now), now=now))
+
+    def count(self, kind: str, detail: str = "") -> int:
+        return self.effects.counts[kind, detail]
+
+    def restart(self, successor: QuestionStage) -> None:
+        """Another owner takes the partition over, from what was stored."""
+        snapshot = self.stage.snapshot()
+        for key, value in snapshot.entries.items():
+            if value is None:
+                self.stored.pop(key, None)
+            else:
+                self.stored[key] = value
+        self.stage = successor
+        self.stage.load(snapshot.head, self.stored)
+
+    @property
+    def records(self) -> list[AnyFeedLogRecord]:
+        return records(self.effects.outputs)
+
+    @property
+    def told(self) -> "Told":
+        return Told(self.records)
+
+
+class Told:
+    """What feed-log records add up to: the rounds that stand, by (feed, question, boundary), and outcomes."""
+
+    def __init__(self, log: list[AnyFeedLogRecord]) -> None:
+        self.rounds: dict[tuple[str, str, Milliseconds], Content] = {}
+        self.outcomes: dict[tuple[str, str], object] = {}
+        for record in log:
+            if isinstance(record, Round):
+                content = record.final, record.weight, dict(zip(record.experts, record.probabilities, strict=True))
+                self.rounds[record.feed, record.question_id, record.boundary] = content
+            elif isinstance(record, RoundWithdrawn):
+                del self.rounds[record.feed, record.question_id, record.boundary]
+            elif isinstance(record, OutcomeRevealed):
+                self.outcomes[record.feed, record.question_id] = record.outcome
+
+    def forecasts(self, question_id: str = "q") -> dict[Milliseconds, dict[str, float]]:
+        """Rounds of one question by boundary."""
+        return {key[2]: content[2] for key, content in self.rounds.items() if key[1] == question_id}
+
+
+def records(outputs: list[Output]) -> list[AnyFeedLogRecord]:
+    return [decode_feed_log(output.value or b"") for output in outputs if output.topic == topics.FEED_LOG]

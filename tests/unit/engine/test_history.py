@@ -1,0 +1,106 @@
+from stream_peer.engine.history import MAX_ENTRIES, History
+
+
+def history(*entries: tuple[str, int, float | None]) -> History:
+    made = History()
+    for expert_id, at, probability in entries:
+        made.add(expert_id, at, probability)
+    return made
+
+
+def test_who_stands_is_the_last_entry_at_or_before_the_moment() -> None:
+    made = history(("bob", 5, 0.5), ("ann", 3, 0.3), ("ann", 7, 0.7), ("ann", 6, 0.6))
+
+    standing = made.standing_at([2, 3, 6, 9])
+
+    assert [dict(zip(*one, strict=True)) for one in standing] == [
+        {},
+        {"ann": 0.3},
+        {"ann": 0.6, "bob": 0.5},
+        {"ann": 0.7, "bob": 0.5},
+    ]
+    assert standing[2].experts == ["ann", "bob"]
+
+
+def test_of_two_entries_of_one_moment_the_later_arrival_stands() -> None:
+    made = history(("ann", 3, 0.9), ("ann", 3, 0.1), ("bob", 3, 0.2), ("bob", 3, None))
+
+    assert made.standing_at([3])[0] == (["ann"], [0.1])
+
+
+def test_twenty_bytes_hold_an_entry() -> None:
+    made = history(*(("ann", at, 0.5) for at in range(50)))
+
+    assert len(made.log) == 50 * 20
+
+
+def test_the_quorum_stands_at_the_first_moment_with_enough_experts() -> None:
+    made = history(("ann", 1, 0.5), ("bob", 2, 0.5), ("bob", 4, None), ("cyd", 6, 0.5), ("bob", 8, 0.5))
+
+    assert made.quorum_moment(0, 100, 2) == 2
+    assert made.quorum_moment(3, 100, 2) == 3
+    assert made.quorum_moment(5, 100, 2) == 6
+    assert made.quorum_moment(5, 100, 3) == 8
+    assert made.quorum_moment(5, 7, 3) is None
+    assert made.quorum_moment(5, 100, 4) is None
+    assert made.quorum_moment(200, 300, 3) == 200
+    assert made.quorum_moment(9, 8, 2) is None
+
+
+def test_a_quorum_that_is_lost_within_the_same_moment_does_not_stand() -> None:
+    made = history(("ann", 1, 0.5), ("bob", 2, 0.5), ("bob", 2, None), ("bob", 7, 0.1))
+
+    assert made.quorum_moment(0, 100, 2) == 7
+
+
+def test_trimming_drops_the_oldest_entries_that_stand_nowhere() -> None:
+    made = history(("bob", 0, 0.5), *(("ann", at, 0.5) for at in range(1, MAX_ENTRIES + 4)))
+
+    dropped = made.trim("ann", [1, 3])
+
+    assert dropped == 3
+    assert made.surplus(["ann", "bob"]) == []
+    assert made.standing_at([1, 2, 3, 6, 7])[1].experts == ["ann", "bob"]
+    kept = [at for at, _, who in made._by_moment() if who == made.experts["ann"]]
+    assert kept == [1, 3, *range(6, MAX_ENTRIES + 4)]
+
+
+def test_moved_entries_go_with_the_entries_they_belong_to() -> None:
+    made = history(("bob", 4, 0.5))
+    made.note_moved("bob", 1, 4)
+    for at in range(5, 5 + MAX_ENTRIES + 1):
+        made.add("ann", at, 0.5)
+        made.note_moved("ann", at - 5, at)
+
+    made.trim("ann", [])
+
+    assert made.stated("bob") == [(1, 4)]
+    assert made.stated("ann")[0] == (1, 6)
+    assert made.stated("nobody") == []
+
+
+def test_a_history_taken_apart_by_expert_can_be_put_together_again() -> None:
+    made = history(("ann", 3, 0.3), ("bob", 5, 0.5), ("cyd", 4, None), ("ann", 3, 0.4), ("bob", 2, 0.1))
+    made.note_moved("ann", 1, 3)
+
+    whole = History()
+    whole.merge(*made.part({1}))
+    whole.merge(*made.part({0, 2}))
+
+    assert whole.standing_at([2, 3, 5]) == made.standing_at([2, 3, 5])
+    assert whole.stated("ann") == [(1, 3)]
+    assert len(whole) == len(made)
+
+
+def test_adding_many_is_adding_each() -> None:
+    one_by_one, together = History(), History()
+    panel = {"ann": 0.3, "bob": None, "cyd": 0.9}
+
+    surplus = [together.add_all(panel, 7) for _ in range(MAX_ENTRIES + 1)]
+    for _ in range(MAX_ENTRIES + 1):
+        for expert_id, probability in panel.items():
+            one_by_one.add(expert_id, 7, probability)
+
+    assert surplus == [False] * MAX_ENTRIES + [True]
+    assert together.log == one_by_one.log
+    assert together.first == one_by_one.first == 7

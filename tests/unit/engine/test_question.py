@@ -1,0 +1,755 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from stream_peer.engine.stage import LogRecord, Output
+from stream_peer.errors import StateError
+from stream_peer.events import topics
+from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn, Source
+from stream_peer.events.feed_settings import load_document
+from stream_peer.events.partitioning import partition_of
+from tests.unit.engine.question_log import (
+    DAY,
+    GRACE,
+    HOUR,
+    SECOND,
+    T0,
+    Partition,
+    event,
+    forecast,
+    question,
+    records,
+    resolution,
+    settings_event,
+    stage,
+    tick,
+)
+
+CLOSE = T0 + 2 * DAY
+
+
+def opened(**defaults: Any) -> Partition:
+    """A partition with one question, open for two days, and forecasts of two experts."""
+    partition = Partition(**defaults)
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    partition.send(forecast("ann", 0.7, T0 + HOUR), forecast("bob", 0.2, T0 + HOUR), now=T0 + HOUR)
+    return partition
+
+
+def closed(**defaults: Any) -> Partition:
+    """The same after its close."""
+    partition = opened(**defaults)
+    partition.pass_to(CLOSE + GRACE)
+    return partition
+
+
+def reasons(outputs: list[Output]) -> list[str]:
+    return [dict(output.headers)["stream-peer-reason"].decode() for output in outputs]
+
+
+# --- rounds ---
+
+
+def test_a_round_is_emitted_once_its_boundary_and_the_grace_have_passed() -> None:
+    partition = opened()
+
+    too_early = partition.pass_to(CLOSE + GRACE - 1)
+    in_time = partition.pass_to(CLOSE + GRACE)
+    afterwards = partition.pass_to(CLOSE + 2 * GRACE)
+
+    assert too_early == afterwards == []
+    assert in_time == [
+        Round(
+            src=Source("forecast-events", 0, 0, 4, 0),
+            feed="econ",
+            question_id="q",
+            boundary=CLOSE,
+            final=True,
+            experts=["ann", "bob"],
+            probabilities=[0.7, 0.2],
+        )
+    ]
+
+
+def test_a_round_goes_to_the_partition_of_its_feed_with_the_time_of_its_cause() -> None:
+    partition = opened()
+
+    (output,) = partition.send(tick(CLOSE + GRACE), now=CLOSE + DAY)
+
+    assert output.topic == topics.FEED_LOG
+    assert output.key == b"econ"
+    assert output.partition == partition_of("econ", 4)
+    assert output.timestamp == CLOSE + DAY
+
+
+def test_boundaries_come_every_round_every_and_at_the_close() -> None:
+    partition = opened(round_every="18h")
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + 18 * HOUR, T0 + 36 * HOUR, CLOSE]
+
+
+def test_the_quorum_makes_a_boundary_of_its_own() -> None:
+    partition = opened(quorum=3)
+
+    partition.send(forecast("cyd", 0.5, T0 + 5 * HOUR), now=T0 + 5 * HOUR)
+    partition.pass_to(T0 + 6 * HOUR)
+
+    assert partition.told.forecasts() == {T0 + 5 * HOUR: {"ann": 0.7, "bob": 0.2, "cyd": 0.5}}
+
+
+def test_an_earlier_quorum_found_late_replaces_the_one_emitted() -> None:
+    partition = opened(quorum=3)
+    partition.send(forecast("cyd", 0.5, T0 + 5 * HOUR), now=T0 + 5 * HOUR)
+    partition.pass_to(T0 + 6 * HOUR)
+
+    partition.send(forecast("dee", 0.4, T0 + 3 * HOUR))
+
+    assert partition.told.forecasts() == {T0 + 3 * HOUR: {"ann": 0.7, "bob": 0.2, "dee": 0.4}}
+
+
+def test_a_withdrawn_forecast_is_absent() -> None:
+    partition = opened()
+
+    partition.send(forecast("ann", None, T0 + 2 * HOUR), now=T0 + 2 * HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.told.forecasts() == {CLOSE: {"bob": 0.2}}
+
+
+def test_nothing_is_emitted_where_nobody_stands_and_a_round_that_loses_everybody_is_withdrawn() -> None:
+    partition = Partition()
+    partition.send(question(opens_at=T0, closes_at=CLOSE))
+    empty = partition.pass_to(CLOSE + GRACE)
+    partition.send(forecast("ann", 0.7, CLOSE - HOUR))
+
+    emptied = records(partition.send(forecast("ann", None, CLOSE - HOUR)))
+
+    assert empty == []
+    assert [type(record) for record in emptied] == [RoundWithdrawn]
+    assert partition.told.rounds == {}
+
+
+def test_many_forecasts_of_one_message_are_the_same_as_one_each() -> None:
+    one_each = opened()
+    together = Partition()
+    together.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    many = event("forecasts", question_id="q", at=T0 + HOUR, forecasts={"bob": 0.2, "ann": 0.7})
+    together.send(many, now=T0 + HOUR)
+
+    one_each.pass_to(CLOSE + GRACE)
+    together.pass_to(CLOSE + GRACE)
+
+    assert one_each.told.rounds == together.told.rounds
+
+
+def test_a_forecast_may_come_before_its_question() -> None:
+    partition = Partition()
+    partition.send(forecast("ann", 0.7, T0))
+
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE), now=T0 + HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.told.rounds == {("econ", "q", CLOSE): (True, 1.0, {"ann": 0.7})}
+
+
+def test_without_a_stated_opening_the_first_forecast_opens() -> None:
+    partition = Partition(round_every="1d")
+    partition.send(forecast("ann", 0.7, T0 - 2 * HOUR), forecast("bob", 0.4, T0 - 3 * HOUR))
+
+    partition.pass_to(T0 + DAY)
+
+    assert partition.told.forecasts() == {T0 + 21 * HOUR: {"ann": 0.7, "bob": 0.4}}
+
+
+def test_the_weight_of_a_question_is_in_its_rounds() -> None:
+    partition = closed()
+
+    (changed,) = records(partition.send(question(weight=0.25)))
+
+    assert isinstance(changed, Round)
+    assert changed.weight == 0.25
+
+
+@pytest.mark.case("C27")
+def test_a_round_over_the_limit_of_the_broker_is_split_by_expert() -> None:
+    partition = Partition()
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    names = [f"{number:0200d}" for number in range(9_000)]
+    for start in range(0, 9_000, 3_000):
+        many = dict.fromkeys(names[start : start + 3_000], 0.25)
+        partition.send(event("forecasts", question_id="q", at=T0, forecasts=many))
+
+    outputs = partition.send(tick(CLOSE + GRACE), now=CLOSE + GRACE)
+
+    rounds = [record for record in records(outputs) if isinstance(record, Round)]
+    assert [name for record in rounds for name in record.experts] == names
+    assert [(record.part, record.parts, record.src.index) for record in rounds] == [(0, 3, 0), (1, 3, 1), (2, 3, 2)]
+    assert all(len(output.value or b"") <= 900_000 for output in outputs)
+    assert all(record.final for record in rounds)
+
+
+# --- schedule edits ---
+
+
+@pytest.mark.case("C06")
+def test_extending_the_close_reopens_a_question() -> None:
+    partition = closed()
+
+    partition.send(question(closes_at=CLOSE + DAY, at=CLOSE + HOUR), now=CLOSE + HOUR)
+    reopened = partition.told.forecasts()
+    partition.send(forecast("ann", 0.9, CLOSE + 2 * HOUR), now=CLOSE + 2 * HOUR)
+    partition.pass_to(CLOSE + DAY + GRACE)
+
+    assert reopened == {}
+    assert partition.told.forecasts() == {CLOSE + DAY: {"ann": 0.9, "bob": 0.2}}
+
+
+@pytest.mark.case("C06")
+def test_a_close_before_the_opening_leaves_no_rounds_and_is_counted() -> None:
+    partition = closed()
+
+    partition.send(question(closes_at=T0 - DAY))
+
+    assert partition.told.rounds == {}
+    assert partition.count("contradictory-times") == 1
+
+
+@pytest.mark.case("C07")
+def test_a_forecast_from_before_the_opening_takes_effect_when_it_opens() -> None:
+    partition = Partition()
+    partition.send(forecast("ann", 0.1, T0), forecast("ann", 0.3, T0 + 1), forecast("bob", 0.6, T0))
+    partition.send(question(opens_at=T0 + DAY, closes_at=CLOSE))
+
+    before = partition.pass_to(T0 + DAY)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert before == []
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.3, "bob": 0.6}}
+
+
+@pytest.mark.case("C07")
+def test_moving_the_opening_moves_the_rounds() -> None:
+    partition = opened(round_every="1d")
+    partition.pass_to(T0 + DAY + GRACE)
+
+    partition.send(question(opens_at=T0 + 6 * HOUR))
+    partition.pass_to(T0 + DAY + 12 * HOUR)
+
+    assert list(partition.told.forecasts()) == [T0 + DAY + 6 * HOUR]
+
+
+def test_the_latest_stated_edit_wins_whatever_the_order_of_arrival() -> None:
+    partition = Partition(now=CLOSE)
+    partition.send(
+        forecast("ann", 0.7, T0 + DAY),
+        question(opens_at=T0, closes_at=T0 + 30 * HOUR, at=T0 + 2 * HOUR),
+        question(closes_at=CLOSE, at=T0 + HOUR),
+        question(feed="econ", at=T0),
+    )
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.rounds) == [("econ", "q", T0 + 30 * HOUR)]
+
+
+def test_a_moved_question_is_withdrawn_in_the_old_feed_and_emitted_in_the_new() -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE))
+
+    moved = records(partition.send(question(feed="sport", at=CLOSE)))
+
+    assert [(type(record), record.feed) for record in moved] == [
+        (RoundWithdrawn, "econ"),
+        (Round, "sport"),
+        (OutcomeRevealed, "econ"),
+        (OutcomeRevealed, "sport"),
+    ]
+    assert partition.told.outcomes == {("econ", "q"): "open", ("sport", "q"): 1}
+
+
+def test_the_feed_that_a_question_event_names_goes_before_those_of_forecasts() -> None:
+    partition = Partition()
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE, at=T0))
+
+    partition.send(forecast("ann", 0.7, T0 + HOUR, feed="sport"), now=T0 + HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.rounds) == [("econ", "q", CLOSE)]
+
+
+def test_among_forecasts_the_latest_stated_feed_wins() -> None:
+    partition = Partition(now=T0 + 3 * HOUR)
+    partition.send(
+        forecast("ann", 0.7, T0 + 2 * HOUR, feed="sport"),
+        forecast("bob", 0.7, T0 + HOUR, feed="econ"),
+        question(closes_at=CLOSE),
+    )
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert [feed for feed, _, _ in partition.told.rounds] == ["sport"]
+
+
+# --- truth ---
+
+
+@pytest.mark.case("C01")
+def test_a_resolution_cuts_in_the_past() -> None:
+    partition, only_early = Partition(round_every="100d"), Partition(round_every="100d")
+    for hour in range(1, 11):
+        at = T0 + hour * HOUR
+        for one in (partition, only_early) if hour <= 5 else (partition,):
+            one.send(forecast(f"e{hour % 3}", hour / 20, at), now=at)
+
+    for one in (partition, only_early):
+        one.send(question(opens_at=T0, closes_at=T0 + 8 * HOUR, at=T0), now=T0 + 11 * HOUR)
+        one.send(resolution("yes", T0 + 11 * HOUR, closed_at=T0 + 5 * HOUR))
+
+    assert partition.told.rounds == only_early.told.rounds
+    assert partition.told.forecasts() == {T0 + 5 * HOUR: {"e1": 0.2, "e2": 0.25, "e0": 0.15}}
+    assert partition.told.outcomes == {("default", "q"): 1}
+
+
+def test_an_outcome_is_told_after_the_final_round() -> None:
+    partition = opened()
+
+    partition.send(resolution(0, T0 + DAY), now=T0 + DAY)
+    told = partition.pass_to(T0 + DAY + GRACE)
+
+    assert [type(record) for record in told] == [Round, OutcomeRevealed]
+    assert [record.src.index for record in told] == [0, 1]
+
+
+def test_an_outcome_is_told_again_only_if_it_changes() -> None:
+    partition = closed()
+
+    first = records(partition.send(resolution("Yes ", CLOSE)))
+    same = records(partition.send(resolution(True, CLOSE)))
+    annulled = records(partition.send(resolution(None, CLOSE)))
+
+    assert [record.outcome for record in first if isinstance(record, OutcomeRevealed)] == [1]
+    assert same == []
+    assert [record.outcome for record in annulled if isinstance(record, OutcomeRevealed)] == ["annulled"]
+
+
+def test_a_retracted_resolution_restores_the_close() -> None:
+    partition = opened()
+    partition.send(resolution(1, T0 + DAY), now=T0 + DAY)
+    partition.pass_to(T0 + DAY + GRACE)
+
+    retracted = records(partition.send(resolution("open", T0 + DAY + HOUR), now=T0 + DAY + HOUR))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert [record.__class__.__name__ for record in retracted] == ["RoundWithdrawn", "OutcomeRevealed"]
+    assert partition.told.outcomes == {("econ", "q"): "open"}
+    assert list(partition.told.forecasts()) == [CLOSE]
+
+
+def test_an_older_resolution_does_not_replace_a_newer_one() -> None:
+    partition = closed()
+
+    partition.send(resolution(1, CLOSE), resolution(0, CLOSE - 1))
+
+    assert partition.told.outcomes == {("econ", "q"): 1}
+
+
+def test_a_resolution_before_its_question_is_kept_and_counted() -> None:
+    partition = Partition(now=CLOSE)
+
+    alone = partition.send(resolution(1, CLOSE))
+    partition.send(question(opens_at=T0, closes_at=CLOSE, at=T0))
+    partition.pass_to(CLOSE + GRACE)
+    late = records(partition.send(event("forecast", question_id="q", expert_id="a", probability=0.5, at=CLOSE)))
+
+    assert alone == []
+    assert partition.count("unknown-question") == 1
+    assert partition.told.outcomes == {}
+    assert late == []
+
+
+def test_the_outcome_of_an_unknown_question_is_told_once_a_round_was_emitted() -> None:
+    partition = Partition(history=True, now=CLOSE)
+    partition.send(resolution(1, CLOSE))
+    partition.send(question(opens_at=T0, closes_at=CLOSE))
+
+    partition.send(forecast("ann", 0.7, T0))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7}}
+    assert partition.told.outcomes == {("default", "q"): 1}
+
+
+def test_a_resolution_before_the_opening_leaves_no_rounds() -> None:
+    partition = closed()
+
+    partition.send(resolution(1, CLOSE, closed_at=T0 - HOUR))
+
+    assert partition.told.rounds == {}
+
+
+# --- when a forecast counts from ---
+
+
+@pytest.mark.case("C11")
+def test_a_backdated_forecast_counts_from_the_limit_before_it_arrived() -> None:
+    partition = closed(backdate_limit="1h")
+
+    partition.send(forecast("ann", 0.99, T0 + HOUR), now=CLOSE + 2 * HOUR)
+
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
+    assert partition.count("late") == 1
+
+
+@pytest.mark.case("C11")
+def test_stated_and_effective_time_of_a_moved_forecast_are_both_kept() -> None:
+    partition = opened(backdate_limit="1h")
+
+    partition.send(forecast("ann", 0.9, T0 + 2 * HOUR), now=T0 + DAY)
+    partition.restart(stage())
+
+    history = partition.stage._live["q"].history
+    assert history.stated("ann") == [(T0 + 2 * HOUR, T0 + DAY - HOUR)]
+
+
+@pytest.mark.case("C11")
+def test_a_forecast_after_the_resolution_counts_from_its_arrival() -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE), now=CLOSE + HOUR)
+
+    partition.send(
+        forecast(
+            "ann",
+            0.99,
+            T0 + 2 * HOUR,
+        ),
+        now=CLOSE + 2 * HOUR,
+    )
+
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
+    assert partition.count("late") == 1
+
+
+def test_in_a_historical_feed_forecasts_count_from_when_they_were_stated() -> None:
+    partition = closed(history=True)
+    partition.send(resolution(1, CLOSE), now=CLOSE + 400 * DAY)
+
+    partition.send(forecast("ann", 0.99, T0 + 2 * HOUR))
+
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.99, "bob": 0.2}}
+    assert partition.count("late") == 0
+
+
+# --- the clock ---
+
+
+@pytest.mark.case("C13")
+def test_one_event_from_the_far_future_closes_nothing() -> None:
+    partition = opened()
+
+    in_2099 = partition.send(forecast("eve", 0.5, 4_070_908_800_000, "other"))
+    in_2030 = partition.send(forecast("eve", 0.5, T0 + 4 * 365 * DAY, "other"))
+
+    assert reasons(in_2099) == ["time-range"]
+    assert in_2030 == []
+    assert partition.stage.clock == T0 + HOUR
+
+
+def test_the_clock_follows_stated_times_up_to_the_skew() -> None:
+    partition = Partition(now=T0)
+
+    partition.send(forecast("ann", 0.5, T0 + 300 * SECOND), forecast("ann", 0.5, T0 + 301 * SECOND))
+    partition.send(question(opens_at=T0 + DAY))
+
+    assert partition.stage.clock == T0 + 300 * SECOND
+
+
+def test_a_tick_ahead_of_its_record_is_ignored() -> None:
+    partition = opened()
+
+    caused = partition.send(tick(CLOSE + GRACE), now=CLOSE - DAY)
+
+    assert caused == []
+    assert partition.stage.clock == T0 + HOUR
+    assert partition.count("tick-ahead") == 1
+
+
+@pytest.mark.case("C33")
+def test_deadlines_missed_while_down_are_met_once_after_the_first_tick() -> None:
+    partition = opened()
+    for name in ("r", "s"):
+        partition.send(question(name, opens_at=T0, closes_at=CLOSE), forecast("ann", 0.4, T0 + HOUR, name))
+    partition.restart(stage())
+
+    deadline = partition.stage.deadline()
+    met = partition.pass_to(CLOSE + 3 * DAY)
+    again = partition.pass_to(CLOSE + 4 * DAY)
+
+    assert deadline == CLOSE + GRACE + 60 * SECOND
+    assert [(record.question_id, record.boundary) for record in met if isinstance(record, Round)] == [
+        ("q", CLOSE),
+        ("r", CLOSE),
+        ("s", CLOSE),
+    ]
+    assert again == []
+    assert partition.stage.deadline() is None
+
+
+def test_a_historical_feed_asks_for_no_ticks() -> None:
+    partition = opened(history=True)
+
+    assert partition.stage.deadline() is None
+
+
+# --- settings ---
+
+
+def test_settings_apply_from_their_place_on() -> None:
+    partition = opened()
+
+    partition.send(settings_event({"defaults": {"round_every": "1d"}}))
+    partition.restart(stage())
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + DAY, CLOSE]
+
+
+def test_a_question_keeps_the_terms_of_its_first_round() -> None:
+    partition = opened(round_every="1d")
+    partition.pass_to(T0 + DAY + GRACE)
+
+    partition.send(settings_event({"defaults": {"round_every": "5h", "grace": "1h", "max_open": "25h", "quorum": 1}}))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + DAY, CLOSE]
+
+
+def test_settings_that_make_a_boundary_due_emit_it_at_once() -> None:
+    partition = opened()
+    partition.pass_to(T0 + DAY)
+
+    caused = records(partition.send(settings_event({"feeds": {"econ": {"round_every": "12h"}}})))
+
+    assert [record.boundary for record in caused if isinstance(record, Round)] == [T0 + 12 * HOUR]
+
+
+def test_faulty_settings_are_refused_and_change_nothing() -> None:
+    partition = opened()
+
+    refused = partition.send(settings_event({"defaults": {"round_every": "often"}}))
+
+    assert reasons(refused) == ["settings-invalid"]
+
+
+# --- refusals, forwarding, repeats ---
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty"),
+        (b"\xff", "not-json"),
+        (b'{"type":"poll"}', "unknown-type"),
+        (event("feed", feed="econ", reset=True), "unexpected-type"),
+        (forecast("ann", 70, T0), "probability-range"),
+        (resolution(0.49, T0), "outcome-unknown"),
+        (forecast("ann", 0.5, 1_000_000), "time-range"),
+        (question(closes_at=T0 + 11 * 365 * DAY), "time-range"),
+        (event("tick", now=12), "time-range"),
+    ],
+)
+def test_bad_input_becomes_a_dead_letter_and_leaves_no_trace(value: bytes | None, reason: str) -> None:
+    partition = Partition()
+
+    refused = partition.send(value)
+
+    assert reasons(refused) == [reason]
+    assert partition.count("dead-letter", reason) == 1
+    assert partition.stage.snapshot().entries == {}
+
+
+@pytest.mark.case("C24")
+def test_a_key_that_is_not_utf8_is_refused() -> None:
+    partition = Partition()
+    bad = forecast("ann", 0.5, T0)
+
+    partition.stage.step(_record(0, b"\x00\xff\x85", bad), partition.effects)
+    partition.stage.step(_record(1, "é".encode() * 4096, bad), partition.effects)
+
+    assert reasons(partition.effects.outputs) == ["key-not-utf8"]
+    assert list(partition.stage.snapshot().entries) == [b"q/q"]
+
+
+@pytest.mark.case("C25")
+def test_an_event_on_the_wrong_partition_is_forwarded_once_and_untouched() -> None:
+    home = partition_of("q", 8)
+    wrong = Partition(stage(partition=(home + 1) % 8, partitions=8))
+    right = Partition(stage(partition=home, partitions=8))
+    value = forecast("ann", 0.7, T0)
+
+    (forwarded,) = wrong.send(value, headers=[("trace", b"1")])
+    right.send(forwarded.value, headers=forwarded.headers)
+    right.send(forwarded.value, headers=forwarded.headers)
+
+    assert forwarded.topic == topics.FORECAST_EVENTS
+    assert (forwarded.key, forwarded.value, forwarded.partition) == (b"key", value, home)
+    assert forwarded.headers[0] == ("trace", b"1")
+    assert wrong.count("forwarded") == 1
+    assert wrong.stage.clock == 0
+    assert right.count("event", "forecast") == right.count("duplicate") == 1
+
+
+@pytest.mark.case("C25")
+def test_a_forwarded_event_is_never_forwarded_again() -> None:
+    home = partition_of("q", 8)
+    wrong = Partition(stage(partition=(home + 1) % 8, partitions=8))
+    (forwarded,) = wrong.send(forecast("ann", 0.7, T0))
+
+    kept = wrong.send(forwarded.value, headers=forwarded.headers)
+    next_one = wrong.send(forecast("ann", 0.8, T0))
+
+    assert kept == []
+    assert [output.topic for output in next_one] == [topics.FORECAST_EVENTS]
+    assert wrong.count("event", "forecast") == 1
+
+
+def test_what_was_seen_is_remembered_over_a_restart() -> None:
+    partition = Partition()
+    header = [("stream-peer-src", msgspec.json.encode(["forecast-events", 3, 0, 17, 0]))]
+    partition.send(forecast("ann", 0.7, T0), headers=header)
+
+    partition.restart(stage())
+    partition.send(forecast("ann", 0.7, T0), headers=header)
+
+    assert partition.count("duplicate") == 1
+
+
+def test_settings_and_ticks_are_never_forwarded() -> None:
+    partition = Partition(stage(partition=5, partitions=8))
+
+    caused = partition.send(settings_event({}), tick(T0))
+
+    assert caused == []
+
+
+# --- state ---
+
+
+def test_the_history_goes_after_its_time_and_a_stub_finds_the_feed_of_a_late_resolution() -> None:
+    partition = closed()
+    partition.restart(stage())
+    partition.pass_to(CLOSE + GRACE + 31 * DAY)
+    partition.restart(stage())
+
+    stored = partition.stored[b"q/q"]
+    told = records(partition.send(resolution("no", CLOSE + 400 * DAY), now=CLOSE + 400 * DAY))
+    partition.restart(stage())
+    corrected = records(partition.send(resolution("yes", CLOSE + 401 * DAY), now=CLOSE + 401 * DAY))
+
+    assert len(stored) < 100
+    assert [(record.feed, record.outcome) for record in told if isinstance(record, OutcomeRevealed)] == [("econ", 0)]
+    assert [record.outcome for record in corrected if isinstance(record, OutcomeRevealed)] == [1]
+
+
+def test_forecasts_on_a_stub_are_counted_as_too_late() -> None:
+    partition = closed()
+    partition.pass_to(CLOSE + GRACE + 31 * DAY)
+
+    caused = partition.send(forecast("ann", 0.5, CLOSE), question(closes_at=CLOSE + DAY))
+
+    assert caused == []
+    assert partition.count("too-late") == 2
+
+
+@pytest.mark.case("C34")
+def test_a_question_without_rounds_leaves_nothing_behind() -> None:
+    partition = Partition()
+    partition.send(question(opens_at=T0, closes_at=CLOSE))
+    partition.restart(stage())
+
+    partition.pass_to(CLOSE + 31 * DAY)
+    partition.restart(stage())
+
+    assert partition.stored == {}
+
+
+def test_an_expert_keeps_sixty_four_entries_and_those_of_emitted_rounds() -> None:
+    partition = opened(round_every="1h", history=True)
+
+    for minute in range(1, 200):
+        at = T0 + HOUR + minute * 60 * SECOND
+        partition.send(forecast("ann", minute / 200, at), now=at)
+    before = partition.told.rounds
+    partition.send(question(weight=0.5))
+
+    entries = partition.stage._live["q"].history
+    assert len(entries) == 64 + 1
+    assert partition.count("history-trimmed") == 200 - 64
+    assert {key: content[2] for key, content in before.items()} == {
+        key: content[2] for key, content in partition.told.rounds.items()
+    }
+
+
+def test_snapshots_hold_what_changed_since_the_last_one() -> None:
+    partition = opened()
+    partition.send(question("other", opens_at=T0))
+
+    first = partition.stage.snapshot()
+    partition.send(forecast("ann", 0.5, T0 + HOUR))
+    second = partition.stage.snapshot()
+
+    assert set(first.entries) == {b"q/q", b"q/other"}
+    assert set(second.entries) == {b"q/q"}
+    assert partition.stage.snapshot().entries == {}
+
+
+@pytest.mark.case("C27")
+def test_a_question_of_twenty_thousand_experts_is_stored_in_pieces_below_the_limit() -> None:
+    partition = Partition()
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    names = [f"expert-{number:05d}" for number in range(20_000)]
+    partition.send(event("forecasts", question_id="q", at=T0, forecasts=dict.fromkeys(names[:5_000], 0.25)))
+    partition.restart(stage())
+    for start in range(5_000, 20_000, 5_000):
+        many = dict.fromkeys(names[start : start + 5_000], 0.25)
+        partition.send(event("forecasts", question_id="q", at=T0, forecasts=many))
+        partition.restart(stage())
+    partition.send(forecast("expert-00007", 0.75, T0 + HOUR), now=T0 + HOUR)
+    touched = partition.stage.snapshot()
+    partition.stored.update({key: value for key, value in touched.entries.items() if value is not None})
+    partition.restart(stage())
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert max(map(len, partition.stored.values())) < 380_000
+    assert len(touched.entries) == 2
+    assert partition.told.forecasts()[CLOSE] == {**dict.fromkeys(names, 0.25), "expert-00007": 0.75}
+    assert len({key for key in partition.stored if key.startswith(b"c/")}) == 8
+
+
+def test_state_of_another_schema_or_torn_state_is_an_error_that_says_so() -> None:
+    snapshot = opened().stage.snapshot()
+
+    with pytest.raises(StateError, match="head"):
+        stage().load(b"\xc1", {})
+    with pytest.raises(StateError, match="schema 2"):
+        stage().load(msgspec.msgpack.encode({**msgspec.msgpack.decode(snapshot.head), "schema": 2}), {})
+    with pytest.raises(StateError, match="question 'q'"):
+        stage().load(snapshot.head, {b"q/q": b"\x01"})
+
+
+def test_named_feeds_have_settings_of_their_own() -> None:
+    book = load_document({"feeds": {"econ": {"round_every": "1d"}}})
+    partition = Partition(stage(book))
+    for name, feed in (("q", "econ"), ("r", "sport")):
+        partition.send(question(name, feed=feed, opens_at=T0), forecast("ann", 0.5, T0, name))
+
+    partition.pass_to(T0 + DAY + GRACE)
+
+    assert [key[1] for key in partition.told.rounds] == ["q"]
+
+
+def _record(offset: int, key: bytes, value: bytes) -> LogRecord:
+    return LogRecord(offset, T0, key, value)

@@ -1,0 +1,78 @@
+import pytest
+
+from stream_peer.engine.question_state import QuestionState, Stub, encode_question
+from stream_peer.engine.question_store import QuestionStore, decode_head
+from stream_peer.errors import StateError
+from stream_peer.events.feed_settings import FeedSettings
+
+SETTINGS = FeedSettings()
+
+
+def question(question_id: str) -> QuestionState:
+    return QuestionState(question_id, SETTINGS, foreign=False)
+
+
+def test_what_was_touched_is_written_once() -> None:
+    store = QuestionStore()
+    one = question("q")
+    store.touch(one)
+    store.touch(one)
+
+    assert list(store.changes()) == [b"q/q"]
+    assert store.changes() == {}
+    assert store.live == {"q": one}
+
+
+def test_a_shrunk_question_leaves_a_stub_or_nothing() -> None:
+    store = QuestionStore()
+    for one in (question("kept"), question("gone")):
+        store.touch(one)
+        store.shrink(one, Stub("econ", None, None) if one.id == "kept" else None)
+
+    changes = store.changes()
+
+    assert changes[b"q/gone"] is None
+    assert changes[b"q/kept"] is not None
+    assert store.stub("kept") == Stub("econ", None, None)
+    assert store.stub("gone") is None
+    assert store.live == {}
+
+
+def test_the_chunks_of_a_shrunk_question_go() -> None:
+    store = QuestionStore()
+    big = question("big")
+    big.history.add_all({f"{number:0100d}": 0.5 for number in range(4000)}, 5)
+    store.touch(big)
+    written = store.changes()
+
+    store.shrink(big, None)
+
+    assert set(store.changes().items()) == {(key, None) for key in written}
+
+
+def test_a_question_that_comes_back_after_it_was_gone_is_written_again() -> None:
+    store = QuestionStore()
+    store.touch(question("q"))
+    store.shrink(store.live["q"], None)
+    store.touch(question("q"))
+
+    assert store.changes()[b"q/q"] is not None
+
+
+def test_stored_questions_and_stubs_are_taken_up() -> None:
+    store, before = QuestionStore(), QuestionStore()
+    before.put_stub("s", Stub("econ", None, None))
+    entries = {key: value for key, value in before.changes().items() if value is not None}
+    entries.update((key, value) for key, value in encode_question(question("q")) if value is not None)
+
+    store.load(entries, SETTINGS, lambda question_id: question_id == "q")
+
+    assert store.is_stub("s")
+    assert not store.is_stub("q")
+    assert store.live["q"].foreign
+    assert store.changes() == {}
+
+
+def test_a_head_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(StateError):
+        decode_head(b"")
