@@ -80,6 +80,7 @@ class BatchConsumer(driver.Consumer):
         self._delivered: dict[Any, deque[Any]] = {}
         self._proof = OrderProof()
         self._reading: dict[Any, int] = {}  # next offset of changelogs, which have no other check of order
+        self._catch_up: dict[Any, int] = {}  # group offsets to commit although nothing was acknowledged
         self._polled = now()
         super().__init__(*args, **kwargs)
 
@@ -179,7 +180,7 @@ class BatchConsumer(driver.Consumer):
     def _new_offset(self, tp: Any) -> int | None:
         """What may be committed: up to the first batch that is not acknowledged."""
         delivered = self._delivered.get(tp) or deque()
-        offset = None
+        offset: int | None = self._catch_up.pop(tp, None)
         while delivered and delivered[0].acked:
             offset = delivered.popleft().offset + 1
         self._acked[tp].clear()
@@ -209,6 +210,7 @@ class BatchConsumer(driver.Consumer):
         """Claim before Faust recovers: before it asks where the changelogs end."""
         self._delivered.clear()
         self._reading.clear()
+        self._catch_up.clear()
         try:
             await self.app.ownership.claim(assigned)
         except Exception as error:  # noqa: BLE001 - without a claim nothing may be owned
@@ -222,6 +224,7 @@ class BatchConsumer(driver.Consumer):
         self.app.ownership.drop()
         for tp in revoked:
             self._delivered.pop(tp, None)
+            self._catch_up.pop(tp, None)
 
     async def wait_empty(self) -> None:
         """Take the last snapshots: Faust waits here, on stop and revoke, before tables and producers stop."""
@@ -249,9 +252,18 @@ class BatchConsumer(driver.Consumer):
             return
         for tp, partition in owned.items():
             if partition.has_state:
-                self._committed_offset[tp] = partition.applied + 1  # else ack() refuses what lies below the group's
+                self._align_group(tp, partition.reached)
         self._proof.clear()
         await self._seek_all(places)
+
+    def _align_group(self, tp: Any, reached: int) -> None:
+        """The group's offset is for onlookers; it may lie on either side of where the state is."""
+        committed = self._committed_offset.get(tp)
+        if committed is not None and committed > reached:
+            self._committed_offset[tp] = reached  # else acknowledgements below it would be refused
+        elif reached > (committed or 0):
+            self._catch_up[tp] = reached
+            self._acked[tp] = []  # the next commit looks at partitions that are listed here
 
     async def _ends(self) -> dict[Any, int]:
         inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]

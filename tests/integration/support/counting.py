@@ -49,11 +49,8 @@ class CountingWorker:
 
     def wait_owned(self, deadline: float = 45.0) -> Self:
         """Until it owns something."""
-        wait_until(
-            lambda: OWNED in self.said() or self.has_ended(),
-            deadline,
-            lambda: f"it owned nothing: {self.said()[-3000:]}",
-        )
+        told = lambda: f"it owned nothing: {self.said()[-3000:]}"  # noqa: E731
+        wait_until(lambda: OWNED in self.said() or self.has_ended(), deadline, told)
         return self
 
     def send(self, number: signal.Signals) -> None:

@@ -143,7 +143,7 @@ def main() -> int:
     processors: list[Any] = [
         structlog.processors.TimeStamper("%H:%M:%S.%f"),
         structlog.processors.format_exc_info,
-        structlog.processors.KeyValueRenderer(["timestamp", "event"]),
+        structlog.processors.KeyValueRenderer(key_order=["timestamp", "event"]),
     ]
     structlog.configure(processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     logging.basicConfig(level=logging.WARNING)
