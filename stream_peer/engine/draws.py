@@ -28,4 +28,4 @@ def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpo
 
 def _joined(*parts: bytes) -> bytes:
     """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return b"".join([b"%d:%b" % (len(part), part) for part in parts])

@@ -57,7 +57,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     conditional_on: str = "independent errors"
 
 
-class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True):
+class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert."""
 
     id: str
@@ -128,7 +128,7 @@ class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
     error_rate: ErrorRateSummary
 
 
-class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True):
+class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One expert's forecast in the round, its own (leave-one-out) reference answer and its losses, in [0, 1] scale.
 
     ``peer_loss`` is on the unbiased scale: its expectation is the loss against the outcome. It may leave [0, 1].

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord
+from stream_peer.engine.stage import Effects, LogRecord, Stage
 from stream_peer.errors import StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged, FeedChanged, FeedLogRecord, Source, encode_feed_log
@@ -27,6 +27,14 @@ def reasons(effects: Effects) -> list[str]:
         for output in effects.outputs
         if output.topic == topics.DEAD_LETTERS
     ]
+
+
+def test_the_feed_stage_is_a_stage() -> None:
+    fresh: Stage = stage()
+
+    assert fresh.clock == 0
+    assert fresh.deadline() is None
+    assert fresh.changed_feeds() == {}
 
 
 def test_a_round_is_scored_and_published() -> None:
