@@ -15,6 +15,13 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 # What these libraries say at "info" (every join, every partition) is for their own developers.
 _QUIETER = ("aiokafka", "kafka", "faust", "mode", "aiohttp.access", "asyncio")
 
+# What a record of ours is about.
+_ABOUT = ("event", "stage", "topic", "partition", "feed")
+# Services of mode, Faust's foundation, say "[^-Name]: Starting..." through our own loggers.
+_CHATTER = "[^"
+# What clients call errors while a fresh broker makes its group coordinator; they retry.
+_HARMLESS = ("GroupCoordinatorNotAvailable", "CoordinatorLoadInProgress", "Coordinator load in progress")
+
 BURST = 3
 WINDOW_SECONDS = 10.0
 _FORGET_AFTER = 1000
@@ -24,7 +31,7 @@ class RepeatFilter(logging.Filter):
     """Lets ``burst`` records of one kind through in each window; the next window's first says how many were kept back.
 
     A dead broker makes clients write tens of equal lines a second. A kind is a logger, a level and a message before
-    its arguments are filled in.
+    its arguments are filled in; of our own records also what they are about, and those below a warning always pass.
     """
 
     def __init__(
@@ -38,6 +45,8 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log the record; the first of a window bears ``repeats`` if some were kept back before it."""
+        if record.levelno < logging.WARNING and record.name.startswith("stream_peer"):
+            return True
         kind, now = _kind(record), self._clock()
         began, seen = self._kinds.get(kind, (now, 0))
         if now - began >= self._window:
@@ -48,6 +57,19 @@ class RepeatFilter(logging.Filter):
             self._kinds.clear()
         self._kinds[kind] = (began, seen + 1)
         return seen < self._burst
+
+
+class ChatterFilter(logging.Filter):
+    """Keeps back what no operator can act on: starts and stops of inner services, and retries that always work."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log the record."""
+        if record.levelno < logging.WARNING:
+            return not str(record.msg).startswith(_CHATTER)
+        if record.levelno > logging.ERROR or not record.name.startswith("aiokafka"):
+            return True
+        message = record.getMessage()
+        return not any(harmless in message for harmless in _HARMLESS)
 
 
 def configure(log: Log, *, secrets: Iterable[Secret] = (), stream: TextIO | None = None) -> None:
@@ -65,6 +87,8 @@ def configure(log: Log, *, secrets: Iterable[Secret] = (), stream: TextIO | None
     out = sys.stderr if stream is None else stream
     console = log.format == "console" or (log.format == "auto" and out.isatty())
     handler = logging.StreamHandler(out)
+    if log.level != "debug":
+        handler.addFilter(ChatterFilter())
     handler.addFilter(RepeatFilter())
     handler.setFormatter(_formatter(out, tuple(secret.reveal() for secret in secrets), console=console))
     root = logging.getLogger()
@@ -134,5 +158,7 @@ def _without(secrets: tuple[str, ...]) -> structlog.typing.Processor:
 
 
 def _kind(record: logging.LogRecord) -> tuple[str, int, str]:
-    message = record.msg.get("event", "") if isinstance(record.msg, dict) else record.msg
-    return record.name, record.levelno, str(message)[:120]
+    message = str(record.msg)
+    if isinstance(record.msg, dict):
+        message = " ".join(str(record.msg.get(name, "")) for name in _ABOUT)
+    return record.name, record.levelno, message[:120]

@@ -150,3 +150,31 @@ def test_the_number_kept_back_stands_in_the_line() -> None:
     log.warning("again")
 
     assert [line.get("repeats_not_shown") for line in lines(out)] == [None, 2]
+
+
+def test_our_own_notes_are_never_held_back() -> None:
+    repeats = RepeatFilter(burst=1, clock=Clock())
+    notes = [logging.LogRecord("stream_peer.topology", logging.INFO, "f", 1, "owned", (), None) for _ in range(5)]
+
+    assert all(repeats.filter(note) for note in notes)
+
+
+def test_our_warnings_about_different_things_are_different() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), stream=out)
+
+    for partition in range(8):
+        structlog.get_logger("stream_peer").warning("input_lost", partition=partition)
+
+    assert len(lines(out)) == 8
+
+
+def test_starts_of_inner_services_and_retries_of_a_fresh_broker_are_left_out() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), stream=out)
+
+    logging.getLogger("stream_peer.topology.worker").info("[^StageWorker]: Starting...")
+    logging.getLogger("aiokafka.consumer").error("Group Coordinator Request failed: %s", "GroupCoordinatorNotAvailable")
+    logging.getLogger("stream_peer.topology.worker").error("[^StageWorker]: Crashed")
+
+    assert [line["event"] for line in lines(out)] == ["[^StageWorker]: Crashed"]
