@@ -1,0 +1,210 @@
+"""What the output topics said, kept for a summary: the newest record a key, and the weights as they moved.
+
+A reader like any other: it sees output records only, keeps the highest revision a key, and takes repeats for repeats.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from stream_peer.engine.stage import Headers
+from stream_peer.events import topics
+from stream_peer.events.outputs import (
+    ErrorRates,
+    MixedForecast,
+    PeerLosses,
+    ReferenceAnswer,
+    ScoredExpert,
+    WeightedExpert,
+    Weights,
+)
+
+MOMENTS = 240
+"""How many records of ``weights`` a feed keeps to draw from; of more, every second one goes."""
+
+_Part = TypeVar("_Part", Weights, PeerLosses)
+_decode_weights = msgspec.json.Decoder(Weights).decode
+_decode_error_rates = msgspec.json.Decoder(ErrorRates).decode
+_decode_mixed = msgspec.json.Decoder(MixedForecast).decode
+_decode_losses = msgspec.json.Decoder(PeerLosses).decode
+_decode_reference = msgspec.json.Decoder(ReferenceAnswer).decode
+
+
+class DeadLetter(NamedTuple):
+    """A refused message: why, and how it began."""
+
+    reason: str
+    message: str
+    payload: bytes
+
+
+class BestExpert(NamedTuple):
+    """The expert with the smallest loss in hindsight, and the mix on the same questions."""
+
+    expert_id: str
+    loss: float
+    questions: int
+    mix_there: float
+
+
+class Scores(NamedTuple):
+    """Mean squared losses (Brier scores; smaller is better) on the questions whose outcome was revealed."""
+
+    questions: int
+    mix: float
+    stretched: float
+    mean: float
+    median: float
+    best: BestExpert | None
+
+
+class FeedHistory:
+    """One feed's outputs."""
+
+    def __init__(self, feed: str) -> None:
+        self.feed = feed
+        self.error_rates: ErrorRates | None = None
+        self.forecasts: dict[str, MixedForecast] = {}
+        self.losses: dict[str, PeerLosses] = {}
+        self.reference_answers: dict[str, ReferenceAnswer] = {}
+        self.moments: list[Weights] = []
+        self._stride = 1
+        self._skipped = 0
+
+    @property
+    def weights(self) -> Weights | None:
+        """The newest weights."""
+        return self.moments[-1] if self.moments else None
+
+    def add_weights(self, record: Weights) -> None:
+        """Keep the newest record, and enough of the older ones to draw a curve."""
+        newest = self.weights
+        if newest is not None and record.revision <= newest.revision:
+            if record.revision == newest.revision:
+                self.moments[-1] = _joined(newest, record)
+            return
+        if self._skipped < self._stride - 1 and len(self.moments) > 1:
+            self.moments[-1] = record
+            self._skipped += 1
+            return
+        self.moments.append(record)
+        self._skipped = 0
+        if len(self.moments) > MOMENTS:
+            del self.moments[1:-1:2]
+            self._stride *= 2
+
+    def resolved(self) -> list[MixedForecast]:
+        """Mixed forecasts of questions whose outcome was revealed, in the order in which the questions closed."""
+        known = [f for f in self.forecasts.values() if f.outcome in {0, 1} and f.mix is not None]
+        return sorted(known, key=lambda forecast: (forecast.boundary or "", forecast.question))
+
+    def scores(self) -> Scores | None:
+        """How the published forecasts did; None before the first outcome."""
+        resolved = self.resolved()
+        if not resolved:
+            return None
+        losses = {
+            name: [brier(getattr(f, name), f.outcome) for f in resolved]
+            for name in ("mix", "stretched", "mean", "median")
+        }
+        means = {name: sum(values) / len(values) for name, values in losses.items()}
+        return Scores(len(resolved), **means, best=self._best(resolved))
+
+    def expert_losses(self, expert_id: str) -> dict[str, float]:
+        """An expert's losses against the outcomes, by question."""
+        found = {}
+        for question, record in self.losses.items():
+            for expert in record.experts:
+                if expert.id == expert_id and expert.outcome_loss is not None:
+                    found[question] = expert.outcome_loss
+        return found
+
+    def _best(self, resolved: list[MixedForecast]) -> BestExpert | None:
+        """The best of the experts that answered at least half of the questions."""
+        total: dict[str, list[float]] = {}
+        mix: dict[str, list[float]] = {}
+        for forecast in resolved:
+            record = self.losses.get(forecast.question)
+            for expert in record.experts if record else ():
+                if expert.outcome_loss is not None:
+                    total.setdefault(expert.id, []).append(expert.outcome_loss)
+                    mix.setdefault(expert.id, []).append(brier(forecast.mix, forecast.outcome))
+        steady = {name: values for name, values in total.items() if 2 * len(values) >= len(resolved)}
+        if not steady:
+            return None
+        best = min(steady, key=lambda name: (sum(steady[name]) / len(steady[name]), name))
+        count = len(steady[best])
+        return BestExpert(best, sum(steady[best]) / count, count, sum(mix[best]) / count)
+
+
+class History:
+    """All feeds' outputs, fed record by record with ``add``."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[str, FeedHistory] = {}
+        self.dead_letters: list[DeadLetter] = []
+        self.records: Counter[str] = Counter()
+
+    def add(self, topic: str, value: bytes | None, headers: Headers = ()) -> None:
+        """Take up one record of an output topic (by its logical name). Tombstones and other topics only count."""
+        self.records[topic] += 1
+        if topic == topics.DEAD_LETTERS:
+            self._add_dead_letter(value, headers)
+        elif value is not None:
+            self._add_output(topic, value)
+
+    def _add_output(self, topic: str, value: bytes) -> None:
+        if topic == topics.WEIGHTS:
+            weights = _decode_weights(value)
+            self._feed(weights.feed).add_weights(weights)
+        elif topic == topics.ERROR_RATES:
+            rates = _decode_error_rates(value)
+            feed = self._feed(rates.feed)
+            if feed.error_rates is None or feed.error_rates.revision < rates.revision:
+                feed.error_rates = rates
+        elif topic == topics.MIXED_FORECASTS:
+            mixed = _decode_mixed(value)
+            _keep(self._feed(mixed.feed).forecasts, mixed)
+        elif topic == topics.REFERENCE_ANSWERS:
+            reference = _decode_reference(value)
+            _keep(self._feed(reference.feed).reference_answers, reference)
+        elif topic == topics.PEER_LOSSES:
+            losses = _decode_losses(value)
+            kept = self._feed(losses.feed).losses
+            known = kept.get(losses.question)
+            same = known is not None and known.revision == losses.revision
+            kept[losses.question] = _joined(known, losses) if known is not None and same else losses
+            if known is not None and known.revision > losses.revision:
+                kept[losses.question] = known
+
+    def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
+        named = {name: text.decode("utf-8", "replace") for name, text in headers}
+        reason = named.get("stream-peer-reason", "unknown")
+        message = named.get("__streams.errors.message", "")
+        self.dead_letters.append(DeadLetter(reason, message, (value or b"")[:200]))
+
+    def _feed(self, name: str) -> FeedHistory:
+        return self.feeds.setdefault(name, FeedHistory(name))
+
+
+_Answer = TypeVar("_Answer", MixedForecast, ReferenceAnswer)
+
+
+def _keep(kept: dict[str, _Answer], record: _Answer) -> None:
+    known = kept.get(record.question)
+    if known is None or known.revision < record.revision:
+        kept[record.question] = record
+
+
+def _joined(known: _Part, record: _Part) -> _Part:
+    """Two records of one key and revision: the parts of a big one, or the same twice."""
+    experts: Sequence[WeightedExpert | ScoredExpert] = [*known.experts, *record.experts]
+    return msgspec.structs.replace(record, experts=list({expert.id: expert for expert in experts}.values()))
+
+
+def brier(forecast: float | None, outcome: object) -> float:
+    """Squared loss of a published forecast; a missing one says one half."""
+    truth = 1.0 if outcome == 1 else 0.0
+    return (truth - (0.5 if forecast is None else forecast)) ** 2

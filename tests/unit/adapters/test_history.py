@@ -1,0 +1,89 @@
+from itertools import pairwise
+
+import pytest
+
+from stream_peer.adapters.history import MOMENTS, History
+from stream_peer.events import topics
+from tests.unit.adapters.sample_history import FEED, add, losses, mixed, weights
+
+
+def test_the_highest_revision_of_a_key_is_kept_whatever_comes_last() -> None:
+    history = History()
+    add(history, topics.MIXED_FORECASTS, mixed("q", 5, 0.7, 0.6, 1))
+    add(history, topics.MIXED_FORECASTS, mixed("q", 3, 0.2, 0.6, None))
+    add(history, topics.PEER_LOSSES, losses("q", 5, {"a": 0.9}, 1))
+    add(history, topics.PEER_LOSSES, losses("q", 3, {"b": 0.1}, 1))
+
+    feed = history.feeds[FEED]
+
+    assert feed.forecasts["q"].mix == 0.7
+    assert [expert.id for expert in feed.losses["q"].experts] == ["a"]
+
+
+def test_parts_of_one_revision_are_joined_and_repeats_change_nothing() -> None:
+    history = History()
+    for shares in ({"a": 0.5}, {"b": 0.5}, {"a": 0.5}, {"b": 0.5}):
+        add(history, topics.WEIGHTS, weights(7, shares))
+
+    newest = history.feeds[FEED].weights
+
+    assert newest is not None
+    assert [expert.id for expert in newest.experts] == ["a", "b"]
+
+
+def test_long_histories_are_thinned_but_keep_their_first_and_last_moment() -> None:
+    history = History()
+    for revision in range(1, 2001):
+        add(history, topics.WEIGHTS, weights(revision, {"a": 1.0}, questions=float(revision)))
+
+    moments = history.feeds[FEED].moments
+
+    assert len(moments) <= MOMENTS
+    assert (moments[0].revision, moments[-1].revision) == (1, 2000)
+    assert max(b.revision - a.revision for a, b in pairwise(moments)) <= 32
+
+
+def test_scores_are_mean_squared_losses_on_revealed_outcomes_only() -> None:
+    history = History()
+    add(history, topics.MIXED_FORECASTS, mixed("q1", 1, 0.8, 0.6, 1))
+    add(history, topics.MIXED_FORECASTS, mixed("q2", 2, 0.4, 0.5, 0))
+    add(history, topics.MIXED_FORECASTS, mixed("q3", 3, 0.4, 0.5, None))
+
+    scores = history.feeds[FEED].scores()
+
+    assert scores is not None
+    assert scores.questions == 2
+    assert scores.mix == pytest.approx((0.04 + 0.16) / 2)
+    assert scores.mean == pytest.approx((0.16 + 0.25) / 2)
+    assert scores.best is None
+
+
+def test_the_best_expert_answered_at_least_half_of_the_questions() -> None:
+    history = History()
+    for number in range(4):
+        add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number + 1, 0.6, 0.5, 1))
+        told = {"steady": 0.7, "poor": 0.2} | ({"rare": 1.0} if number == 0 else {})
+        add(history, topics.PEER_LOSSES, losses(f"q{number}", number + 1, told, 1))
+
+    scores = history.feeds[FEED].scores()
+
+    assert scores is not None
+    assert scores.best is not None
+    assert scores.best.expert_id == "steady"
+    assert scores.best.loss == pytest.approx(0.09)
+    assert scores.best.mix_there == pytest.approx(0.16)
+
+
+def test_before_the_first_outcome_there_are_no_scores() -> None:
+    history = History()
+    add(history, topics.MIXED_FORECASTS, mixed("q1", 1, 0.8, 0.6, None))
+    assert history.feeds[FEED].scores() is None
+
+
+def test_dead_letters_keep_their_reason_and_message_and_every_topic_is_counted() -> None:
+    history = History()
+    history.add(topics.DEAD_LETTERS, b"{", [("stream-peer-reason", b"not-json")])
+    history.add(topics.WEIGHTS, None)
+
+    assert [letter.reason for letter in history.dead_letters] == ["not-json"]
+    assert history.records == {topics.DEAD_LETTERS: 1, topics.WEIGHTS: 1}

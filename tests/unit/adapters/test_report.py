@@ -1,0 +1,115 @@
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from stream_peer.adapters.history import History
+from stream_peer.adapters.report import render
+from stream_peer.adapters.report_plots import NARROW, draw, leaders, weights_plot
+from stream_peer.errors import MissingExtraError
+from stream_peer.events import topics
+from tests.unit.adapters.sample_history import FEED, HOSTILE, add, sample_history, weights
+
+SECTIONS = (
+    "Weights over time",
+    "Loss over time",
+    "How often the crowd is wrong",
+    "Certificate",
+    "Experts",
+    "Dead letters",
+)
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in {"src", "href", "xlink:href", "onerror"}]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render(sample_history(questions=80, n_experts=12))
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> _Page:
+    parser = _Page()
+    parser.feed(html)
+    return parser
+
+
+def test_the_page_refers_to_nothing_outside_of_itself(html: str, page: _Page) -> None:
+    assert [link for link in page.links if not link.startswith("#")] == []
+    assert "@import" not in html
+    assert re.findall(r"url\((?!#)", html) == []
+    assert [tag for tag in page.tags if tag in {"link", "img", "iframe", "image"}] == []
+
+
+def test_every_section_has_its_heading_and_every_plot_a_curve_in_both_widths(html: str, page: _Page) -> None:
+    assert [heading for heading in SECTIONS if heading not in page.text] == []
+    pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert len(pictures) == 2 * 4
+    assert [picture for picture in pictures if "stroke: var(--series-1)" not in picture] == []
+
+
+def test_hostile_names_and_payloads_are_shown_as_text(html: str, page: _Page) -> None:
+    assert HOSTILE not in html
+    assert HOSTILE in page.text
+    assert page.tags.count("script") == 1
+    assert '{"type":"<script>alert(2)</script>"}' in page.text
+
+
+def test_colours_come_from_the_style_sheet_so_that_dark_pages_have_dark_plots(html: str) -> None:
+    for picture in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
+        colours = set(re.findall(r"(?:stroke|fill): (#[0-9a-f]+)", picture))
+        assert colours == set()
+
+
+def test_ids_inside_pictures_are_unique_on_the_page(html: str) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_equal_histories_give_equal_pages(html: str) -> None:
+    assert render(sample_history(questions=80, n_experts=12)) == html
+
+
+def test_a_history_without_weights_gives_a_page_that_says_so() -> None:
+    assert "No weights were published." in render(History())
+
+
+def test_a_feed_of_one_moment_has_a_table_but_no_curves() -> None:
+    history = History()
+    add(history, topics.WEIGHTS, weights(1, {"a": 0.6, "b": 0.4}))
+
+    html = render(history)
+
+    assert "Nothing to draw yet." in html
+    assert "<td" in html
+
+
+def test_labels_of_plots_keep_their_digits() -> None:
+    history = sample_history(questions=60)
+    picture = draw(weights_plot(history.feeds[FEED]), NARROW, salt="s")
+    assert re.search(r">\d+\.\d%<", picture)
+
+
+def test_leaders_are_the_experts_with_the_largest_weights() -> None:
+    shares = {f"e{number}": number / 45 for number in range(10)}
+    assert leaders(weights(1, shares)) == ["e9", "e8", "e7", "e6", "e5", "e4", "e3"]
+
+
+def test_without_matplotlib_the_command_to_install_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'stream-peer\[report\]'"):
+        render(sample_history(questions=20))
