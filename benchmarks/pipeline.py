@@ -106,7 +106,18 @@ def _profiled(pid: int, profile: Path | None, name: str) -> Iterator[None]:
         yield
         return
     file = profile.with_name(f"{profile.stem}-{name}.txt")
-    command = ["py-spy", "record", "--pid", str(pid), "--format", "raw", "--output", str(file), "--rate", "200"]
+    command = [
+        str(Path(sys.executable).with_name("py-spy")),
+        "record",
+        "--pid",
+        str(pid),
+        "--format",
+        "raw",
+        "--output",
+        str(file),
+        "--rate",
+        "200",
+    ]
     with subprocess.Popen([*command, "--nonblocking", "--threads"], stdout=subprocess.DEVNULL) as watcher:
         try:
             yield

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,7 +18,10 @@ SCHEMA_VERSION = 1
 QuestionId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
 ExpertId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
 EventId = Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)]
-FeedName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+_FEED_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+FeedName = Annotated[str, msgspec.Meta(pattern=_FEED_NAME)]
+EventFeed = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": _FEED_NAME})]
+"""A ``FeedName`` that ``decode`` checks itself: a regular expression each time would be half of its work."""
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 QuestionWeight = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
 
@@ -31,7 +35,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
 
     question_id: QuestionId
     at: datetime | None = None
-    feed: FeedName | None = None
+    feed: EventFeed | None = None
     opens_at: datetime | None = None
     closes_at: datetime | None = None
     weight: QuestionWeight | None = None
@@ -50,7 +54,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, tag="forecast"):
     expert_id: ExpertId
     probability: Probability | None
     at: datetime
-    feed: FeedName | None = None
+    feed: EventFeed | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 
@@ -64,7 +68,7 @@ class Forecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):
     question_id: QuestionId
     at: datetime
     forecasts: dict[ExpertId, Probability | None]
-    feed: FeedName | None = None
+    feed: EventFeed | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 
@@ -80,7 +84,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
     outcome: bool | int | float | str | None
     at: datetime
     closed_at: datetime | None = None
-    feed: FeedName | None = None
+    feed: EventFeed | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 
@@ -107,7 +111,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
 class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
     """An expert's team, exclusion or wish to be forgotten. Topic ``control-events``, key ``feed``."""
 
-    feed: FeedName
+    feed: EventFeed
     expert_id: ExpertId
     at: datetime
     team: Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)] | None = None
@@ -120,7 +124,7 @@ class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
 class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
     """Starts a feed's sums anew if ``reset``. Topic ``control-events``, key ``feed``."""
 
-    feed: FeedName
+    feed: EventFeed
     reset: bool
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
@@ -153,6 +157,7 @@ _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     "open": "open",
 }
 _decode_event = msgspec.json.Decoder(Event).decode
+_feed_name_matches = re.compile(_FEED_NAME).search
 _TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 
@@ -202,10 +207,14 @@ def moment(value: datetime, field: str = "at") -> Milliseconds:
 
 
 def _check(event: Event) -> None:
-    """What the decoder cannot: the version, and ids by their length in bytes."""
+    """What the decoder cannot: the version, ids by their length in bytes, and names of feeds."""
     if event.schema != SCHEMA_VERSION:
         msg = f"schema is {event.schema}; this release reads {SCHEMA_VERSION}"
         raise RejectedEvent(Reason.UNKNOWN_VERSION, field="schema", message=msg)
+    feed = getattr(event, "feed", None)
+    if feed is not None and not _is_feed_name(feed):
+        msg = f"feed: Expected `str` matching regex {_FEED_NAME!r}, got {feed!r}"[:300]
+        raise RejectedEvent(Reason.FEED_NAME, field="feed", message=msg)
     if type(event) is Forecast and event.question_id.isascii() and event.expert_id.isascii():
         return  # by far the most frequent, and the decoder has counted its characters
     if isinstance(event, Question | Forecast | Forecasts | Resolution):
@@ -217,6 +226,11 @@ def _check(event: Event) -> None:
             _check_id(expert_id, "forecasts")
     elif isinstance(event, Resolution):
         event.verdict  # noqa: B018 - raises for an unknown outcome
+
+
+@lru_cache(maxsize=4096)
+def _is_feed_name(name: str) -> bool:
+    return _feed_name_matches(name) is not None
 
 
 def _check_id(value: str, field: str) -> None:
@@ -248,8 +262,6 @@ def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one
         return Reason.PROBABILITY_RANGE, " (percent? convert at the source)"
     if field in _TIME_FIELDS:
         return Reason.TIME_FORMAT, " (times are ISO 8601 text, not seconds or milliseconds)"
-    if field == "feed" and "regex" in what:
-        return Reason.FEED_NAME, ""
     if field == "weight" and ("`float` <=" in what or "`float` >" in what):
         return Reason.WEIGHT_RANGE, ""
     if "length" in what:

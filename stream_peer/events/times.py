@@ -14,7 +14,8 @@ def to_milliseconds(moment: datetime) -> Milliseconds:
     """Milliseconds since 1970 UTC, rounded down; a naive moment is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MILLISECOND
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
 def to_iso(moment: Milliseconds) -> str:
