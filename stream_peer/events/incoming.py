@@ -211,10 +211,7 @@ def _check(event: Event) -> None:
     if event.schema != SCHEMA_VERSION:
         msg = f"schema is {event.schema}; this release reads {SCHEMA_VERSION}"
         raise RejectedEvent(Reason.UNKNOWN_VERSION, field="schema", message=msg)
-    feed = getattr(event, "feed", None)
-    if feed is not None and not _is_feed_name(feed):
-        msg = f"feed: Expected `str` matching regex {_FEED_NAME!r}, got {feed!r}"[:300]
-        raise RejectedEvent(Reason.FEED_NAME, field="feed", message=msg)
+    _check_feed(getattr(event, "feed", None))
     if type(event) is Forecast and event.question_id.isascii() and event.expert_id.isascii():
         return  # by far the most frequent, and the decoder has counted its characters
     if isinstance(event, Question | Forecast | Forecasts | Resolution):
@@ -226,6 +223,12 @@ def _check(event: Event) -> None:
             _check_id(expert_id, "forecasts")
     elif isinstance(event, Resolution):
         event.verdict  # noqa: B018 - raises for an unknown outcome
+
+
+def _check_feed(feed: str | None) -> None:
+    if feed is not None and not _is_feed_name(feed):
+        msg = f"feed: Expected `str` matching regex {_FEED_NAME!r}, got {feed!r}"[:300]
+        raise RejectedEvent(Reason.FEED_NAME, field="feed", message=msg)
 
 
 @lru_cache(maxsize=4096)
