@@ -54,7 +54,7 @@ def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int
 
     metrics, health = Metrics(), Health()
     server = HttpServer(settings.http, metrics, health)
-    announcer = Announcer(health.ready, lambda: f"http://{settings.http.host}:{settings.http.port}")
+    announcer = Announcer(health.ready, lambda: server.url)
     code = run(settings, metrics, secret, [server, announcer], health=health, fault=fault)
     log.info("worker_stopped", code=code)
     return code

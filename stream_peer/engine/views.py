@@ -33,10 +33,11 @@ Splittable = TypeVar("Splittable", Weights, PeerLosses)
 
 
 class FeedView(NamedTuple):
-    """The newest outputs of a feed."""
+    """The newest outputs of a feed, and how many of its experts have metrics of their own."""
 
     weights: Weights
     error_rates: ErrorRates
+    top_experts: int = 20
 
 
 class WeightsReading(NamedTuple):
@@ -113,6 +114,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             experts=_weighted_experts(feed, reading),
         ),
         _error_rates(feed),
+        feed.settings.top_experts,
     )
 
 

@@ -1,0 +1,235 @@
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from stream_peer.adapters.prometheus import MAX_FEEDS, Metrics, TopExperts
+from stream_peer.engine.control import ControlStage
+from stream_peer.engine.observer import Observer
+from stream_peer.engine.stage import Effects, Output
+from stream_peer.engine.views import FeedView
+from stream_peer.events.outputs import Certificate, ErrorRates, TruthRates, Weights
+from tests.unit.adapters.sample_history import HOSTILE, rate, weights
+
+Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+class FeedsOnly(ControlStage):
+    """A stage that has feeds to show and does nothing else."""
+
+    def __init__(self, views: Mapping[str, FeedView]) -> None:
+        super().__init__(topic="t", partition=0, forecast_partitions=1, feed_log_partitions=1)
+        self.newest = dict(views)
+
+    def views(self) -> Mapping[str, FeedView]:
+        return self.newest
+
+
+def view(newest: Weights, *, top_experts: int = 20) -> FeedView:
+    rates = ErrorRates(
+        feed=newest.feed,
+        settings=newest.settings,
+        revision=newest.revision,
+        at=newest.at,
+        status="ok",
+        status_reasons=[],
+        zero=0.11,
+        one=0.15,
+        low=0.08,
+        high=0.2,
+        effective_questions=320.0,
+        from_truth=TruthRates(zero=None, one=None, resolved=0.0),
+        vote_rule="half",
+    )
+    return FeedView(newest, rates, top_experts)
+
+
+def metrics_of(views: Mapping[str, FeedView], partition: int = 0) -> Metrics:
+    metrics = Metrics()
+    metrics.owned("feed", partition, FeedsOnly(views))
+    return metrics
+
+
+def scrape(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
+def series(metrics: Metrics) -> Series:
+    return {
+        (sample.name.removeprefix("stream_peer_"), tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(scrape(metrics))
+        for sample in family.samples
+    }
+
+
+def of(metrics: Metrics, name: str) -> Iterator[tuple[dict[str, str], float]]:
+    for (found, labels), value in series(metrics).items():
+        if found == name:
+            yield dict(labels), value
+
+
+def test_metrics_are_an_observer_of_the_engine() -> None:
+    observer: Observer = Metrics()
+    observer.polled(0.1)
+
+
+def test_each_kind_of_weight_sums_to_one_over_a_feed_however_many_experts_it_has() -> None:
+    shares = {f"e{number:05d}": 2 * (number + 1) / (10_000 * 10_001) for number in range(10_000)}
+    metrics = metrics_of({"big": view(weights(1, shares, feed="big"), top_experts=5)})
+
+    found = list(of(metrics, "expert_weight"))
+
+    assert len(found) == 2 * (5 + 1)
+    for kind in ("mix", "select"):
+        assert math.fsum(value for labels, value in found if labels["kind"] == kind) == pytest.approx(1.0)
+
+
+def test_error_rates_have_a_series_a_class_and_an_interval() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))})
+
+    assert {labels["class"]: value for labels, value in of(metrics, "reference_error_ratio")} == {
+        "zero": 0.11,
+        "one": 0.15,
+    }
+    assert next(of(metrics, "reference_error_low_ratio")) == ({"feed": "f"}, 0.08)
+    assert next(of(metrics, "reference_error_high_ratio")) == ({"feed": "f"}, 0.2)
+
+
+def test_what_is_not_known_has_no_series() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}, error_rate=rate(measured=None)))})
+    assert list(of(metrics, "certificate_regret")) == []
+    assert list(of(metrics, "reference_error_measured_ratio")) == []
+
+    bound = Certificate(regret_at_most=41.2, confidence=0.95)
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}, certificate=bound))})
+    assert list(of(metrics, "certificate_regret")) == [({"feed": "f"}, 41.2)]
+
+
+def test_trust_has_one_series_a_state_and_one_of_them_is_one() -> None:
+    states = {labels["state"]: value for labels, value in of(metrics_of({"f": view(weights(1, {}))}), "trust_state")}
+    assert len(states) == 6
+    assert [state for state, value in states.items() if value] == ["ok"]
+
+
+def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))}, partition=3)
+    metrics.lag("acme-feed-log", 3, 17)
+    metrics.lag("acme-feed-log", 2, 5)
+    metrics.lag("acme-forecast-events", 3, 4)
+    metrics.folded("feed", 3, 12, 0.01, Effects(), 11)
+
+    metrics.released("feed", 3)
+
+    assert list(of(metrics, "expert_weight")) == []
+    assert {(labels["topic"], labels["partition"]) for labels, _ in of(metrics, "lag_records")} == {
+        ("acme-feed-log", "2"),
+        ("acme-forecast-events", "3"),
+    }
+    assert list(of(metrics, "records_total")) == [({"stage": "feed"}, 12.0)]
+    assert {labels["stage"]: value for labels, value in of(metrics, "owned_partitions")}["feed"] == 0
+
+
+def test_effects_are_counted_by_result_reason_and_topic() -> None:
+    effects = Effects()
+    effects.counts.update(
+        {
+            ("event", "forecast"): 7,
+            ("dead-letter", "not-json"): 2,
+            ("duplicate", ""): 1,
+            ("late", ""): 3,
+            ("round", "counts"): 4,
+            ("published", ""): 1,
+        }
+    )
+    effects.outputs.extend([Output("feed-log", b"f", b"{}", 0)] * 4)
+    metrics = Metrics()
+
+    metrics.folded("question", 0, 10, 0.004, effects, 9)
+
+    found = series(metrics)
+    assert found["events_total", (("result", "accepted"), ("stage", "question"), ("type", "forecast"))] == 7
+    assert found["events_total", (("result", "dead-letter"), ("stage", "question"), ("type", ""))] == 2
+    assert found["events_total", (("result", "duplicate"), ("stage", "question"), ("type", ""))] == 1
+    assert found["dead_letters_total", (("reason", "not-json"),)] == 2
+    assert found["noted_total", (("what", "late"),)] == 3
+    assert found["rounds_total", (("result", "counts"),)] == 4
+    assert found["weights_total", (("result", "published"),)] == 1
+    assert found["outputs_total", (("topic", "feed-log"),)] == 4
+    assert found["batch_seconds_count", (("stage", "question"),)] == 1
+
+
+def test_lag_and_recovery_are_never_negative_and_recovery_ends_with_ownership() -> None:
+    metrics = Metrics()
+    metrics.lag("forecast-events", 0, -3)
+    metrics.recovering("feed", 0, 200)
+    assert [value for _, value in of(metrics, "lag_records")] == [0]
+    assert [value for _, value in of(metrics, "recovery_remaining_records")] == [200]
+
+    metrics.owned("feed", 0, FeedsOnly({}))
+
+    assert list(of(metrics, "recovery_remaining_records")) == []
+
+
+def test_feeds_are_bounded_and_those_left_out_are_counted() -> None:
+    many = {f"f{number:03d}": view(weights(1, {"a": 1.0})) for number in range(MAX_FEEDS + 3)}
+    metrics = metrics_of(many)
+    assert len(list(of(metrics, "feed_questions"))) == MAX_FEEDS
+    assert list(of(metrics, "feeds_not_shown")) == [({}, 3)]
+
+
+def test_an_expert_at_the_edge_of_the_top_keeps_its_series() -> None:
+    top = TopExperts()
+    first, _ = top.choose(weights(1, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}).experts, 2)
+    second, rest = top.choose(weights(2, {"a": 0.4, "b": 0.24, "c": 0.26, "d": 0.1}).experts, 2)
+    third, _ = top.choose(weights(3, {"a": 0.4, "b": 0.1, "c": 0.3, "d": 0.2}).experts, 2)
+
+    assert [expert.id for expert in first] == ["a", "b"]
+    assert [expert.id for expert in second] == ["a", "b"]
+    assert [expert.id for expert in rest] == ["c", "d"]
+    assert [expert.id for expert in third] == ["a", "c"]
+
+
+def test_an_expert_named_other_does_not_clash_with_the_others() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"other": 0.6, "a": 0.3, "b": 0.1}), top_experts=1)})
+    found = [(labels["expert"], value) for labels, value in of(metrics, "expert_weight") if labels["kind"] == "mix"]
+    assert found == [("a", 0.3), ("other", pytest.approx(0.7))]
+
+
+def test_effective_experts_are_all_for_the_mean_and_one_for_a_favourite() -> None:
+    equal = metrics_of({"f": view(weights(1, dict.fromkeys("abcd", 0.25)))})
+    single = metrics_of({"f": view(weights(1, {"a": 1.0, "b": 0.0}))})
+    assert next(of(equal, "effective_experts"))[1] == pytest.approx(4.0)
+    assert next(of(single, "effective_experts"))[1] == pytest.approx(1.0)
+
+
+def test_hostile_names_are_escaped_and_come_back_whole() -> None:
+    name = HOSTILE + 'quote" back\\slash'
+    metrics = metrics_of({"f": view(weights(1, {name: 1.0}))})
+    assert {labels["expert"] for labels, _ in of(metrics, "expert_weight")} == {name}
+
+
+def test_every_metric_says_how_to_read_it_and_none_says_when_it_was_created() -> None:
+    text = scrape(metrics_of({"f": view(weights(1, {"a": 1.0}))}))
+    helped = dict(re.findall(r"# HELP (stream_peer_\w+) (.+)", text))
+    assert len(helped) > 20
+    assert [name for name, words in helped.items() if len(words) < 15] == []
+    assert "_created" not in text
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (package prometheus) is not installed")
+def test_promtool_finds_nothing_to_complain_about() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 0.5, "b": 0.5}))})
+    metrics.folded("question", 0, 10, 0.004, Effects(), 9)
+    metrics.snapshotted("question", 0, 5, 1000, 0.02)
+    metrics.lag("forecast-events", 0, 4)
+
+    run = subprocess.run(
+        ["promtool", "check", "metrics"], input=scrape(metrics), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
