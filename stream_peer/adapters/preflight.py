@@ -129,7 +129,7 @@ def _raise_if_refused(error: Exception, address: str) -> None:
     elif isinstance(error, kafka.AuthenticationFailedError | kafka.SaslAuthenticationFailed):
         msg = f"{address} refuses the user or password; see security.username and security.password."
     elif isinstance(error, kafka.UnsupportedSaslMechanismError):
-        msg = f"{address} does not offer the mechanism; see security.mechanism. It says: {error}"
+        msg = f"{address} does not offer the mechanism; see security.mechanism."
     elif isinstance(error, kafka.IllegalSaslStateError):
         msg = f"{address} expects another security.protocol than ours."
     else:
@@ -146,7 +146,7 @@ def _fault(error: Exception) -> str:
         return "the connection was not answered in time (is the port that of another protocol?)"
     if isinstance(error, kafka.KafkaConnectionError):
         closed = (
-            "closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
+            "it closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
         )
         return closed if "closed" in str(error).lower() else str(error)
     if isinstance(error, ConnectionRefusedError):

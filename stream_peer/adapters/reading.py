@@ -79,7 +79,10 @@ async def partitions_of(settings: Settings, topic: str) -> list[TopicPartition]:
             await admin.close()
     counts = {found["topic"]: len(found["partitions"]) for found in described if not found["error_code"]}
     if topic not in counts:
-        msg = f"There is no topic {topic} (is the prefix right?); `stream-peer topics apply` makes it."
+        msg = (
+            f"There is no topic {topic}, or we may not see it (is the prefix right?); "
+            "`stream-peer topics apply` makes it."
+        )
         raise TopicsError(msg)
     return [TopicPartition(topic, partition) for partition in range(counts[topic])]
 

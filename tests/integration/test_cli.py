@@ -141,7 +141,7 @@ def test_settings_cannot_be_applied_where_there_are_no_topics(file: Path, topic_
     ended = command("settings", "apply", "-c", str(file))
 
     assert ended.returncode == 78
-    assert ended.stderr.startswith(f"stream-peer: There is no topic {topic_prefix}control-events")
+    assert ended.stderr.startswith(f"stream-peer: There is no topic {topic_prefix}control-events, or we may not see it")
 
 
 @pytest.mark.parametrize(

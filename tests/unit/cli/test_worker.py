@@ -1,0 +1,164 @@
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_peer.adapters import control_events, logs
+from stream_peer.adapters.control_events import Applied
+from stream_peer.adapters.kafka_admin import KafkaAdmin
+from stream_peer.errors import BrokerUnavailableError, TopicsError
+from stream_peer.settings import Settings
+from stream_peer.topology import worker
+from tests.unit.cli.support import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Ran:
+    """A worker that notes what it was given and stops at once."""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self.secret = b""
+        self.code = 0
+
+    def __call__(
+        self,
+        settings: Settings,
+        observer: Any,
+        secret: bytes,
+        services: Iterable[Any],
+        *,
+        health: Any,
+        fault: Callable[[str], None],
+    ) -> int:
+        assert observer
+        assert len(list(services)) == 2
+        assert health.ready() == (False, "starting")
+        fault("nowhere")
+        self.settings, self.secret = settings, secret
+        return self.code
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    found = Ran()
+    monkeypatch.setattr(worker, "run", found)
+    monkeypatch.setattr(KafkaAdmin, "check", lambda _: None)
+    return found
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
+    """What the command logged."""
+    out = io.StringIO()
+    configure = logs.configure
+    monkeypatch.setattr(logs, "configure", lambda log, secrets: configure(log, secrets=secrets, stream=out))
+    return lambda: [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def applied(monkeypatch: pytest.MonkeyPatch, found: Applied | Exception | None) -> None:
+    async def newest(_: Settings) -> Applied | None:
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(control_events, "newest_document", newest)
+
+
+def test_a_worker_gets_its_settings_and_the_seed_of_its_draws(
+    ran: Ran, capsys: Capture, log: object, tmp_path: Path
+) -> None:
+    (tmp_path / "seed").write_text("seed")
+
+    ended = run(capsys, "worker", "--secret-file", str(tmp_path / "seed"), "--stage", "feed")
+
+    assert ended.code == 0
+    assert ran.secret == b"seed"
+    assert ran.settings is not None
+    assert ran.settings.stage == "feed"
+
+
+def test_the_exit_code_is_the_workers(ran: Ran, capsys: Capture, log: Callable[[], list[dict[str, Any]]]) -> None:
+    ran.code = 69
+
+    assert run(capsys, "worker").code == 69
+    assert [(line["event"], line.get("code")) for line in log()] == [("worker_starts", None), ("worker_stopped", 69)]
+
+
+def test_topics_that_are_wrong_end_it_before_it_starts(
+    ran: Ran, capsys: Capture, log: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: KafkaAdmin) -> None:
+        raise TopicsError("The topics are wrong.")
+
+    monkeypatch.setattr(KafkaAdmin, "check", refuse)
+
+    assert run(capsys, "worker") == (78, "", "stream-peer: The topics are wrong.\n")
+    assert ran.settings is None
+
+
+@pytest.mark.parametrize(
+    ("found", "event"),
+    [
+        (None, "feed_settings_differ_from_file"),
+        (Applied({}, "d905e156", 0, 0), "feed_settings_differ_from_file"),
+        (BrokerUnavailableError("gone"), "feed_settings_not_compared"),
+    ],
+)
+def test_a_file_whose_feed_settings_are_not_applied_is_said_so(
+    ran: Ran,
+    capsys: Capture,
+    log: Callable[[], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    found: Applied | Exception | None,
+    event: str,
+) -> None:
+    applied(monkeypatch, found)
+    (tmp_path / "s.yaml").write_text("defaults: {grace: 1s}")
+
+    ended = run(capsys, "worker", "-c", str(tmp_path / "s.yaml"))
+
+    assert ended.code == 0
+    assert event in [line["event"] for line in log()]
+
+
+def test_applied_feed_settings_need_no_word(
+    ran: Ran,
+    capsys: Capture,
+    log: Callable[[], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "s.yaml").write_text("defaults: {grace: 1s}")
+    applied(monkeypatch, Applied({}, "2e39cb3e", 0, 0))
+    first = run(capsys, "worker", "-c", str(tmp_path / "s.yaml"))
+    in_file = next(line["in_file"] for line in log() if line["event"] == "feed_settings_differ_from_file")
+    applied(monkeypatch, Applied({}, in_file, 0, 0))
+
+    second = run(capsys, "worker", "-c", str(tmp_path / "s.yaml"))
+
+    assert (first.code, second.code) == (0, 0)
+    assert [line["event"] for line in log()].count("feed_settings_differ_from_file") == 1
+
+
+def test_an_armed_fault_is_announced(
+    ran: Ran, capsys: Capture, log: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAM_PEER_FAULT", "between-entries-and-head:3")
+
+    run(capsys, "worker")
+
+    assert {"worker_will_kill_itself"} <= {line["event"] for line in log()}
+
+
+def test_an_embedded_broker_is_not_asked_about_policies(
+    ran: Ran, capsys: Capture, log: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KafkaAdmin, "check", None)
+
+    assert run(capsys, "worker", "--broker", "embedded").code == 0
