@@ -70,11 +70,15 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
     assert feed(part, "resolved") == feed(part, "peer_peer") == feed(part, "wrong_zero") == 0.0
 
 
-def test_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
+def resolved_question() -> Contribution:
+    """Contribution of one round, with mixed forecasts set by hand, of a question whose outcome is 1."""
     facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
     head = facts.head._replace(peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
-    facts = facts._replace(head=head)
-    part = contribution(entry_of([facts], 1))
+    return contribution(entry_of([facts._replace(head=head)], 1))
+
+
+def test_expert_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
+    part = resolved_question()
 
     losses, mean = [0.01, 0.16, 0.64], 17 / 30
     own = sum(w * loss for w, loss in zip(SELECT, losses, strict=True))
@@ -96,6 +100,12 @@ def test_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
         assert {name: column(part, name)[i] for name in expected} == pytest.approx(expected, abs=1e-11)
         for name in ("loss", "loss_if_one", "scored", "regret", "published_regret", "variance"):
             assert column(part, name)[i] == 0.0
+
+
+def test_feed_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
+    part = resolved_question()
+
+    mean = 17 / 30
     error = 1 - mean
     expected_feed = {
         "resolved": 1.0,
