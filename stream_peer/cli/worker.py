@@ -1,7 +1,9 @@
 """``stream-peer worker``: settings, logs, metrics, health and the apps, introduced to each other."""
 
 import asyncio
+import errno
 import os
+import socket
 from collections.abc import Callable
 
 import click
@@ -10,8 +12,8 @@ import structlog
 from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
 from stream_peer.cli.options import Invocation, settings_options, waiting_note
-from stream_peer.errors import StreamPeerError
-from stream_peer.settings import Settings, read_secret
+from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
+from stream_peer.settings import Http, Loaded, Settings, read_secret
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     secret = read_secret(settings)
+    _check_address(settings.http, invocation.loaded)
     logs.configure(settings.log, secrets=settings.secrets())
     if settings.broker == "kafka":
         _check_topics(invocation)
@@ -58,6 +61,19 @@ def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int
     code = run(settings, metrics, secret, [server, announcer], health=health, fault=fault)
     log.info("worker_stopped", code=code)
     return code
+
+
+def _check_address(http: Http, loaded: Loaded) -> None:
+    """Whether the address of the HTTP server can be bound: a typo shows before the group is joined."""
+    family = socket.AF_INET6 if ":" in http.host else socket.AF_INET
+    try:
+        socket.create_server((http.host, http.port), family=family).close()
+    except OSError as error:
+        unknown_host = isinstance(error, socket.gaierror)
+        reason = error.strerror if unknown_host else os.strerror(error.errno or 0)
+        path = "http.host" if unknown_host or error.errno == errno.EADDRNOTAVAIL else "http.port"
+        message = f"cannot listen on {http.host}:{http.port} ({reason})"
+        raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
 
 
 def _check_topics(invocation: Invocation) -> None:

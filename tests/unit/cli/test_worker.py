@@ -1,5 +1,6 @@
 import io
 import json
+import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     monkeypatch.setattr(worker, "run", found)
     monkeypatch.setattr(KafkaAdmin, "check", lambda _: None)
     return found
+
+
+@pytest.fixture(autouse=True)
+def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAM_PEER_HTTP__PORT", "0")
 
 
 @pytest.fixture
@@ -162,3 +168,13 @@ def test_an_embedded_broker_is_not_asked_about_policies(
     monkeypatch.setattr(KafkaAdmin, "check", None)
 
     assert run(capsys, "worker", "--broker", "embedded").code == 0
+
+
+def test_an_address_that_cannot_be_bound_is_a_wrong_setting(ran: Ran, capsys: Capture, log: object) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run(capsys, "worker", "--http-port", str(port))
+
+    assert ended.code == 78
+    assert f"http.port (flag --http-port): cannot listen on 127.0.0.1:{port} (Address already in use)" in ended.err
+    assert ran.settings is None
