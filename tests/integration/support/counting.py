@@ -1,4 +1,4 @@
-"""Counting workers as processes: start them, feed them, break them, and compare everything with the slow obvious way."""
+"""Counting workers as processes: start them, feed them, break them, compare what is left with the obvious way."""
 
 import contextlib
 import json

@@ -1,0 +1,147 @@
+"""Stand-ins for Kafka and Faust: what a partition needs of them, in memory."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stream_peer.engine.observer import NullObserver
+from stream_peer.engine.stage import Effects, LogRecord, Output, Record, Snapshot
+from stream_peer.engine.state_log import Row
+from stream_peer.settings import SnapshotEvery
+from stream_peer.topology.partition import Surroundings
+from stream_peer.topology.producer import Appended
+
+LONG = SnapshotEvery(seconds=3600.0)
+
+
+class Place(NamedTuple):
+    """A topic partition as Faust's TP."""
+
+    topic: str
+    partition: int
+
+
+class FakeProducer:
+    """Acknowledges at once unless held; remembers what was written, in order."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, Any]] = []
+        self.changelog: list[Row] = []
+        self.foreign = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        await self.gate.wait()
+        self.written += [("output", output.key) for output in outputs]
+
+    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+        await self.gate.wait()
+        base = len(self.changelog) + self.foreign
+        self.changelog += rows
+        self.written += [("row", row.key) for row in rows]
+        return [Appended(base, len(rows))]
+
+
+class FakeSource:
+    """A consumer that has proofs or not."""
+
+    def __init__(self, *, start: int = 0) -> None:
+        self.proofs: set[tuple[int, int]] = set()
+        self.asked: list[int] = []
+        self.forgotten: list[Any] = []
+        self.start = start
+
+    def admits(self, tp: Any, want: int, first: int) -> bool:
+        self.asked.append(want)
+        return (want, first) in self.proofs
+
+    def forget(self, message: Any) -> None:
+        self.forgotten.append(message)
+
+    async def log_start(self, tp: Any) -> int:
+        return self.start
+
+
+class FakeEvent:
+    """A batch as an agent sees it."""
+
+    def __init__(self, records: Sequence[Record], log: list[tuple[str, Any]] | None = None) -> None:
+        self.value = records
+        self.message = self
+        self.acked = False
+        self._log = [] if log is None else log
+
+    def ack(self) -> None:
+        self.acked = True
+        self._log.append(("ack", self.value[-1].offset))
+
+
+class SumStage:
+    """Counts records by key; one output a record."""
+
+    clock = 0
+
+    def __init__(self) -> None:
+        self.counts: Counter[bytes] = Counter()
+        self.offsets: list[int] = []
+        self.dirty: set[bytes] = set()
+        self.changed: dict[str, int] = {}
+        self.due: int | None = None
+        self.loaded: tuple[bytes | None, dict[bytes, bytes]] | None = None
+
+    def step(self, record: Record, effects: Effects) -> None:
+        key = record.key or b""
+        self.counts[key] += 1
+        self.offsets.append(record.offset)
+        self.dirty.add(key)
+        effects.outputs.append(Output("feed-log", key, b"", record.timestamp))
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        chosen = list(self.changed if feeds is None else feeds)
+        for feed in chosen:
+            del self.changed[feed]
+            effects.outputs.append(Output("weights", feed.encode(), b"", 0))
+
+    def changed_feeds(self) -> Mapping[str, int]:
+        return dict(self.changed)
+
+    def snapshot(self) -> Snapshot:
+        entries: dict[bytes, bytes | None] = {b"k/" + key: b"%d" % self.counts[key] for key in sorted(self.dirty)}
+        self.dirty.clear()
+        return Snapshot(entries, b"head")
+
+    def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
+        self.loaded = (head, dict(entries))
+
+    def deadline(self) -> int | None:
+        return self.due
+
+
+def no_fault(_place: str) -> None:
+    """Nothing breaks."""
+
+
+def surroundings(
+    producer: FakeProducer,
+    *,
+    every: SnapshotEvery = LONG,
+    fault: Callable[[str], None] = no_fault,
+    observer: Any = None,
+) -> tuple[Surroundings, list[BaseException]]:
+    """What partitions share, and the errors that would have ended the process."""
+    errors: list[BaseException] = []
+    return Surroundings(producer, observer or NullObserver(), every, errors.append, fault), errors
+
+
+def records(first: int, last: int, key: bytes = b"a") -> list[LogRecord]:
+    """Records at offsets ``first`` to ``last``, both included."""
+    return [LogRecord(offset, 1_000 + offset, key, b"{}") for offset in range(first, last + 1)]
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - any condition, not an event
+            await asyncio.sleep(0)

@@ -1,0 +1,94 @@
+"""The answers to an orchestrator's probes."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from stream_peer.topology.health import Health
+from stream_peer.topology.watchdog import Limits, Vitals
+from tests.unit.topology.fakes import Place
+
+
+class Clock:
+    at = 50.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def app(*, assigned: int = 2, owned: int = 2, rebalancing: bool = False) -> Any:
+    keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
+    consumer = SimpleNamespace(assignment=lambda: {Place("forecast-events", n) for n in range(assigned)})
+    return SimpleNamespace(
+        started=True,
+        rebalancing=rebalancing,
+        consumer=consumer,
+        conf=SimpleNamespace(id="acme-question"),
+        ownership=SimpleNamespace(keepers={"forecast-events": keeper}),
+    )
+
+
+def health_of(worker: Any) -> tuple[Health, Clock, Vitals]:
+    clock = Clock()
+    vitals = Vitals(Limits(silence=4.0, write=5.0, shutdown=8.0, broker=20.0), clock)
+    health = Health()
+    health.attach(vitals, [worker])
+    return health, clock, vitals
+
+
+def test_a_worker_that_is_being_built_lives_and_is_not_ready() -> None:
+    health = Health()
+
+    assert health.live() == (True, "starting")
+    assert health.ready() == (False, "starting")
+    assert health.started() == (False, "starting")
+
+
+def test_a_worker_that_owns_what_it_was_assigned_is_ready_even_if_that_is_nothing() -> None:
+    assert health_of(app())[0].ready() == (True, "")
+    assert health_of(app(assigned=0, owned=0))[0].ready() == (True, "")
+
+
+def test_a_worker_that_recovers_or_waits_says_so() -> None:
+    recovering, _, _ = health_of(app(owned=1))
+    waiting, _, _ = health_of(app(rebalancing=True))
+
+    assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
+    assert waiting.ready() == (False, "acme-question waits for its partitions")
+
+
+def test_once_started_a_rebalance_does_not_undo_it() -> None:
+    worker = app()
+    health, _, _ = health_of(worker)
+    health.ready()
+
+    worker.rebalancing = True
+
+    assert health.started() == (True, "")
+
+
+def test_a_stopping_worker_is_not_ready_and_still_lives() -> None:
+    health, _, vitals = health_of(app())
+
+    vitals.stopping()
+
+    assert health.ready() == (False, "stopping")
+    assert health.live() == (True, "")
+
+
+def test_a_blocked_loop_or_work_that_stands_still_is_not_alive() -> None:
+    blocked, clock, vitals = health_of(app())
+    vitals.progress("question 3", 1, 10.0)
+
+    clock.at += 2.1
+    silent = blocked.live()
+    vitals.beat()
+    clock.at += 1.0
+    fine = blocked.live()
+    vitals.beat()
+    clock.at += 1.9
+    vitals.beat()
+    clock.at += 0.5
+
+    assert silent == (False, "the event loop is blocked for 2.1 s")
+    assert fine == (True, "")
+    assert blocked.live() == (False, "question 3 stands still")

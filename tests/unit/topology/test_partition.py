@@ -1,0 +1,272 @@
+"""One owned partition with fakes for Kafka and Faust: the order of reads and the order of writes."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from stream_peer.engine.state_log import Fold, Writer, claim_row
+from stream_peer.errors import ForeignWriterError
+from stream_peer.settings import SnapshotEvery
+from stream_peer.topology.partition import (
+    BETWEEN_ENTRIES_AND_HEAD,
+    UNKNOWN,
+    Beginning,
+    OwnedPartition,
+    StateWriter,
+)
+from tests.unit.topology.fakes import (
+    FakeEvent,
+    FakeProducer,
+    FakeSource,
+    Place,
+    SumStage,
+    eventually,
+    no_fault,
+    records,
+    surroundings,
+)
+
+FROM_THE_START = Beginning(-1, 0)
+
+
+class Bench:
+    """A partition and everything around it."""
+
+    def __init__(
+        self,
+        *,
+        begin: Beginning = FROM_THE_START,
+        every: SnapshotEvery | None = None,
+        state: bool = True,
+        fault: Callable[[str], None] = no_fault,
+    ) -> None:
+        self.producer, self.source, self.stage = FakeProducer(), FakeSource(), SumStage()
+        kwargs = {"every": every} if every else {}
+        around, self.errors = surroundings(self.producer, fault=fault, **kwargs)
+        fold = Fold()
+        self.producer.changelog.append(claim_row(3, "me"))
+        fold.add(0, *claim_row(3, "me"))
+        writer = StateWriter("changelog", Writer(fold, 3, "me", 1)) if state else None
+        self.draining = False
+        place = ("question", Place("forecast-events", 3))
+        self.partition = OwnedPartition(place, self.stage, begin, writer, self.source, around, lambda: self.draining)
+        self.partition.start()
+
+    def event(self, first: int, last: int) -> FakeEvent:
+        return FakeEvent(records(first, last), self.producer.written)
+
+    async def put(self, first: int, last: int) -> FakeEvent:
+        event = self.event(first, last)
+        await self.partition.put(event)
+        return event
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Callable[..., Bench]]:
+    """Make benches whose partitions are stopped at the end."""
+    made: list[Bench] = []
+
+    def make(**options: Any) -> Bench:
+        made.append(Bench(**options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.partition.stop()
+
+
+async def test_outputs_come_before_entries_before_the_head_before_the_acknowledgement(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+
+    await here.put(0, 1)
+    await here.partition.rest()
+
+    assert here.producer.written == [
+        ("output", b"a"),
+        ("output", b"a"),
+        ("row", b"3/k/a"),
+        ("row", b"3/head"),
+        ("ack", 1),
+    ]
+
+
+async def test_the_first_batch_after_recovery_is_snapshotted_at_once_and_later_ones_when_due(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+
+    first = await here.put(0, 1)
+    await eventually(lambda: first.acked)
+    second = await here.put(2, 3)
+    await eventually(lambda: here.stage.offsets == [0, 1, 2, 3] and not here.partition._busy)
+
+    assert not second.acked
+
+
+@pytest.mark.parametrize("every", [SnapshotEvery(seconds=3600, records=2), SnapshotEvery(seconds=0.001)])
+async def test_a_snapshot_is_due_by_records_or_by_time(bench: Callable[..., Bench], every: SnapshotEvery) -> None:
+    here = bench(every=every)
+    await here.put(0, 0)
+
+    later = await here.put(1, 2)
+
+    await eventually(lambda: later.acked)
+
+
+async def test_while_draining_every_batch_is_followed_by_a_snapshot(bench: Callable[..., Bench]) -> None:
+    here = bench()
+    first = await here.put(0, 1)
+    await eventually(lambda: first.acked)
+    here.draining = True
+
+    later = await here.put(2, 3)
+
+    await eventually(lambda: later.acked)
+
+
+async def test_what_arrives_while_a_batch_waits_for_acknowledgement_is_folded_as_one(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench(every=SnapshotEvery(seconds=3600, records=5))
+    first = await here.put(0, 0)
+    await eventually(lambda: first.acked)
+    here.producer.gate.clear()
+    await here.put(1, 1)
+    await eventually(lambda: here.stage.offsets[-1] == 1)
+    gathered = [await here.put(2, 2), await here.put(3, 5)]
+    here.producer.written.clear()
+
+    here.producer.gate.set()
+    await eventually(lambda: all(event.acked for event in gathered))
+
+    assert [kind for kind, _ in here.producer.written] == ["output"] * 5 + ["row"] * 2 + ["ack"] * 3
+
+
+async def test_records_read_again_are_forgotten_and_overlaps_are_cut(bench: Callable[..., Bench]) -> None:
+    here = bench(begin=Beginning(9, 10))
+
+    known = await here.put(5, 9)
+    await here.put(8, 12)
+    await here.partition.rest()
+
+    assert here.source.forgotten == [known]
+    assert here.stage.offsets == [10, 11, 12]
+
+
+async def test_a_batch_above_what_is_wanted_is_refused_until_it_is_proven_that_nothing_lies_between(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+    await here.put(0, 4)
+
+    refused = await here.put(7, 8)
+    here.source.proofs.add((5, 7))
+    await here.put(7, 8)
+    await here.partition.rest()
+
+    assert here.source.forgotten == [refused]
+    assert here.source.asked == [5, 5]
+    assert here.stage.offsets == [0, 1, 2, 3, 4, 7, 8]
+
+
+async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input() -> None:
+    lost: list[int] = []
+
+    class Observer:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            return lambda *arguments: lost.append(arguments[-1]) if name == "input_lost" else None
+
+    source, producer = FakeSource(start=20), FakeProducer()
+    source.proofs.add((10, 20))
+    around, _ = surroundings(producer, observer=Observer())
+    place = ("question", Place("forecast-events", 3))
+    partition = OwnedPartition(place, SumStage(), Beginning(9, 10), None, source, around, lambda: False)
+    partition.start()
+
+    await partition.put(FakeEvent(records(20, 21)))
+    await partition.rest()
+    partition.stop()
+
+    assert lost == [10]
+
+
+async def test_a_partition_without_state_begins_anywhere_and_acknowledges_after_its_outputs(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench(state=False, begin=Beginning(-1, UNKNOWN))
+
+    await here.put(40, 40)
+    await here.partition.rest()
+
+    assert here.producer.written == [("output", b"a"), ("ack", 40)]
+
+
+async def test_a_foreign_record_in_the_changelog_ends_the_process_without_acknowledging(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+    here.producer.foreign = 1
+
+    event = await here.put(0, 1)
+    await eventually(lambda: here.errors)
+
+    assert isinstance(here.errors[0], ForeignWriterError)
+    assert not event.acked
+
+
+async def test_the_fault_point_lies_between_entries_and_head(bench: Callable[..., Bench]) -> None:
+    seen: list[tuple[str, list[bytes]]] = []
+    here: Bench
+
+    def fault(place: str) -> None:
+        seen.append((place, [row.key for row in here.producer.changelog]))
+
+    here = bench(fault=fault)
+
+    await here.put(0, 0)
+    await here.partition.rest()
+
+    assert seen == [(BETWEEN_ENTRIES_AND_HEAD, [b"3/claim/me", b"3/k/a"])]
+
+
+async def test_a_changed_feed_is_published_when_due_and_before_every_head(bench: Callable[..., Bench]) -> None:
+    here = bench(every=SnapshotEvery(seconds=3600, records=2))
+    first = await here.put(0, 0)
+    await eventually(lambda: first.acked)
+    here.producer.written.clear()
+
+    here.stage.changed = {"econ": 1_000}
+    await here.put(1, 1)
+    await eventually(lambda: ("output", b"econ") in here.producer.written)
+    here.stage.changed = {"econ": 3_600_000}
+    last = await here.put(2, 2)
+    await eventually(lambda: last.acked)
+
+    assert here.producer.written == [
+        ("output", b"a"),
+        ("output", b"econ"),
+        ("output", b"a"),
+        ("output", b"econ"),
+        ("row", b"3/k/a"),
+        ("row", b"3/head"),
+        ("ack", 1),
+        ("ack", 2),
+    ]
+
+
+async def test_a_stopped_partition_acknowledges_nothing_more_and_keeps_nobody_waiting(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+    here.producer.gate.clear()
+    event = await here.put(0, 1)
+    await eventually(lambda: here.stage.offsets == [0, 1])
+
+    here.partition.stop()
+    here.producer.gate.set()
+    await here.partition.rest()
+
+    assert not event.acked

@@ -1,0 +1,251 @@
+"""Ownership: claims on assignment, partitions after recovery, and a rebalance at the worst moment."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from stream_peer.engine.stage import LogRecord, Snapshot
+from stream_peer.engine.state_log import Fold, Writer
+from stream_peer.errors import StateError
+from stream_peer.topology.consumer import BatchConsumer, OrderProof
+from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
+from tests.unit.topology.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
+
+FORECASTS, CHANGELOG = "forecast-events", "changelog"
+HERE = Place(FORECASTS, 0)
+
+
+class World:
+    """One app with one stage with state, and one without."""
+
+    def __init__(self) -> None:
+        self.producer = FakeProducer()
+        self.stages: list[SumStage] = []
+        around, self.errors = surroundings(self.producer)
+        inputs = [
+            StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
+            StageInput("control", "control-events", None, self.make_stage),
+        ]
+        self.ownership = Ownership((Keeper(each, around) for each in inputs), self.errors.append)
+        self.source = FakeSource()
+
+    def make_stage(self, _partition: int) -> SumStage:
+        self.stages.append(SumStage())
+        return self.stages[-1]
+
+    def recover(self) -> None:
+        """Read the changelog as Faust would, from where the fold says."""
+        known = self.ownership.recovered_up_to(CHANGELOG, 0)
+        rows = [LogRecord(offset, 0, *row) for offset, row in enumerate(self.producer.changelog)]
+        self.ownership.recover(CHANGELOG, 0, [row for row in rows if row.offset > known])
+
+    def take_over(self, assignment: Iterable[Any] = (HERE,)) -> dict[Any, Any]:
+        return self.ownership.take_over(assignment, {}, self.source)
+
+
+@pytest.fixture
+async def world() -> Any:
+    made = World()
+    yield made
+    made.ownership.drop()
+
+
+async def leave_state(world: World) -> None:
+    await world.ownership.claim([HERE])
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert fold.claim is not None
+    writer = Writer(fold, 0, fold.claim, fold.next)
+    snapshot = Snapshot({b"k/a": b"7"}, b"old head")
+    world.producer.changelog += [*writer.entry_rows(snapshot, 41), writer.head_row(snapshot, 41)]
+    world.ownership.drop()
+
+
+async def test_nothing_is_owned_before_recovery_has_met_the_claim(world: World) -> None:
+    await world.ownership.claim([HERE])
+
+    before = world.take_over()
+    world.recover()
+    after = world.take_over()
+
+    assert before == {}
+    assert set(after) == {HERE}
+
+
+async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(world: World) -> None:
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    owned = world.take_over()
+
+    assert owned[HERE].want == 42
+    assert world.stages[-1].loaded == (b"old head", {b"k/a": b"7"})
+
+
+async def test_a_later_claim_than_ours_is_an_error(world: World) -> None:
+    await world.ownership.claim([HERE])
+    frozen = dict(world.ownership.keepers[FORECASTS].claims)
+    await world.ownership.claim([HERE])
+    world.recover()
+    world.ownership.keepers[FORECASTS].claims = frozen
+
+    with pytest.raises(StateError, match="later than ours"):
+        world.take_over()
+
+
+async def test_a_partition_that_stays_reads_on_from_what_it_knows(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+    known = world.take_over()[HERE]
+    await known.put(FakeEvent(records(0, 4)))
+    await known.rest()
+
+    await world.ownership.claim([HERE])
+    from_here = world.ownership.recovered_up_to(CHANGELOG, 0)
+    world.recover()
+
+    assert from_here == len(world.producer.changelog) - 2
+    assert world.take_over()[HERE].want == 5
+    assert world.stages[-1].loaded == (b"head", {b"k/a": b"5"})
+
+
+async def test_a_partition_that_went_is_read_from_the_start_when_it_comes_back(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    await world.ownership.claim([])
+
+    assert world.ownership.recovered_up_to(CHANGELOG, 0) == -1
+
+
+async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: World) -> None:
+    event = FakeEvent(records(0, 1))
+    event.topic, event.partition = FORECASTS, 0  # type: ignore[attr-defined]  # as Faust's message has them
+
+    await world.ownership.put(event, world.source)
+
+    assert world.source.forgotten == [event]
+
+
+async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
+    control = Place("control-events", 2)
+    await world.ownership.claim([control])
+
+    owned = world.take_over([control])
+
+    assert set(owned) == {control}
+    assert world.producer.changelog == []
+
+
+async def test_draining_waits_for_the_snapshots_of_all_partitions(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+    partition = world.take_over()[HERE]
+    await partition.put(FakeEvent(records(0, 1)))
+    await partition.rest()
+    late = FakeEvent(records(2, 3))
+    await partition.put(late)
+
+    async with world.ownership.drained():
+        flushed = late.acked
+        draining = world.ownership.is_draining()
+
+    assert flushed
+    assert draining
+    assert not world.ownership.is_draining()
+
+
+class SeekingConsumer(BatchConsumer):
+    """The consumer's seek, with the rest of Faust left out. ``interruption`` runs where Faust awaits the broker."""
+
+    def __init__(self, world: World) -> None:  # without Faust's
+        self.app = world  # it has an ownership
+        world.start_at_end = False  # type: ignore[attr-defined]  # as a StageApp has it
+        self._proof = OrderProof()
+        self._committed_offset: Any = defaultdict(lambda: None)
+        self._read_offset: Any = {}
+        self._acked: Any = defaultdict(list)
+        self._catch_up = {}
+        self.interruptions: dict[str, Any] = {}
+        self.sought: list[dict[Any, int]] = []
+
+    async def _at(self, place: str) -> None:
+        interruption = self.interruptions.pop(place, None)
+        if interruption is not None:
+            await interruption()
+
+    def assignment(self) -> set[Any]:
+        return {HERE}
+
+    async def seek_to_committed(self) -> dict[Any, int]:
+        await self._at("committed")
+        return {HERE: 0}
+
+    async def highwaters(self, *partitions: Any) -> dict[Any, int]:
+        await self._at("highwaters")
+        return dict.fromkeys(partitions, 100)
+
+    async def seek_wait(self, partitions: Any) -> None:
+        await self._at("seek")
+        self.sought.append(dict(partitions))
+
+
+@pytest.mark.case("C31")
+@pytest.mark.parametrize("place", ["committed", "highwaters", "seek"])
+async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def rebalance() -> None:
+        await world.ownership.claim([HERE])
+
+    consumer.interruptions[place] = rebalance
+    await consumer.perform_seek()
+    interrupted = list(world.ownership.partitions())
+    world.recover()
+    await consumer.perform_seek()
+
+    (owned,) = world.ownership.partitions()
+    await owned.put(FakeEvent(records(0, 3)))
+    await owned.rest()
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert interrupted == []
+    assert fold.foreign == 0
+    assert fold.applied == 3
+    assert world.errors == []
+
+
+async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folded(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def short(*partitions: Any) -> dict[Any, int]:
+        return dict.fromkeys(partitions, 10)
+
+    consumer.highwaters = short  # type: ignore[method-assign]  # a broker with a shorter log
+    await consumer.perform_seek()
+
+    assert isinstance(world.errors[0], StateError)
+
+
+async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    consumer._delivered, consumer._acked_index = {}, defaultdict(set)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    await consumer.perform_seek()
+
+    assert consumer.sought[-1] == {HERE: 42}
+    assert HERE in consumer._acked
+    assert consumer._new_offset(HERE) == 42
