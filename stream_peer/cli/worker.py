@@ -69,9 +69,9 @@ def _check_address(http: Http, loaded: Loaded) -> None:
     try:
         socket.create_server((http.host, http.port), family=family).close()
     except OSError as error:
-        unknown_host = isinstance(error, socket.gaierror)
-        reason = error.strerror if unknown_host else os.strerror(error.errno or 0)
-        path = "http.host" if unknown_host or error.errno == errno.EADDRNOTAVAIL else "http.port"
+        reason = str(error.strerror).split(" (while", maxsplit=1)[0]
+        elsewhere = (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL
+        path = "http.host" if elsewhere else "http.port"
         message = f"cannot listen on {http.host}:{http.port} ({reason})"
         raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
 
