@@ -242,9 +242,10 @@ class BatchConsumer(driver.Consumer):
         """Own what was recovered, and start each partition behind its head, not at the group's offset."""
         await super().perform_seek()
         ends = await self._ends()
+        starts = await self._starts(ends)
         ownership = self.app.ownership
         try:
-            owned = ownership.take_over(self.assignment(), self._starts(ends), self)
+            owned = ownership.take_over(self.assignment(), starts, self)
             places = {tp: partition.want for tp, partition in owned.items() if partition.want != UNKNOWN}
             _check_ends(places, ends)
         except Exception as error:  # noqa: BLE001 - the caller only logs
@@ -269,14 +270,15 @@ class BatchConsumer(driver.Consumer):
         inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
         return {TP(tp.topic, tp.partition): end for tp, end in (await self.highwaters(*inputs)).items()}
 
-    def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int | None]:
-        """Where partitions without a head begin."""
-        starts: dict[Any, int | None] = {}
-        for tp, end in ends.items():
-            if self.app.ownership.keepers[tp.topic].input.changelog is None:
-                starts[tp] = self._committed_offset.get(tp)
-            elif self.app.start_at_end:
-                starts[tp] = end
+    async def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int | None]:
+        """Where partitions without a head begin; never left open, since batches that came too early were dropped."""
+        stateless = {tp for tp in ends if self.app.ownership.keepers[tp.topic].input.changelog is None}
+        starts: dict[Any, int | None] = {tp: self._committed_offset.get(tp) for tp in stateless}
+        unread = [tp for tp, start in starts.items() if start is None]
+        if unread:
+            starts.update({TP(*tp): offset for tp, offset in (await self.earliest_offsets(*unread)).items()})
+        if self.app.start_at_end:
+            starts.update({tp: end for tp, end in ends.items() if tp not in stateless})
         return starts
 
     async def _seek_all(self, places: Mapping[Any, int]) -> None:
