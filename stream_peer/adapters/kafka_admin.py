@@ -154,7 +154,7 @@ def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> dict[str, ActualT
     described = {topic["name"]: topic for topic in client.describe_topics([topic.name for topic in wanted])}
     refused = sorted(name for name, topic in described.items() if topic["error_code"] == _NOT_AUTHORISED)
     if refused:
-        others = f" and {len(refused) - 1} more topics" if len(refused) > 1 else ""
+        others = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         msg = f"No right to describe {refused[0]}{others}; `stream-peer topics plan --offline` lists the rights needed."
         raise NotAuthorisedError(msg)
     there = {name: topic for name, topic in described.items() if topic["error_code"] != _UNKNOWN_TOPIC}
