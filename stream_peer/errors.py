@@ -93,3 +93,9 @@ class StateError(StreamPeerError):
 
 class ForeignWriterError(StateError):
     """Another process wrote to a changelog partition that this worker owns. The restart that follows repairs it."""
+
+
+class UnreadableFileError(StreamPeerError):
+    """A file to read is missing, damaged, or may not be read. Check the path that the message names."""
+
+    exit_code = 2

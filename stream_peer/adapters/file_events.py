@@ -1,0 +1,141 @@
+"""Events of files before they are folded: their times, their feed, their order, and which outcomes are told."""
+
+import heapq
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stream_peer.adapters.jsonl import Line
+from stream_peer.engine.draws import draw
+from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
+
+
+class FileEvent(NamedTuple):
+    """A line of a file: its payload, and as much of it as is needed to place it in time; nothing of a bad line.
+
+    ``at`` is what it states, a question's opening if it states nothing; ``end`` the latest moment that it names.
+    """
+
+    place: str
+    payload: bytes
+    kind: str = ""
+    question_id: str | None = None
+    at: Milliseconds | None = None
+    closes_at: Milliseconds | None = None
+    closed_at: Milliseconds | None = None
+
+    @property
+    def end(self) -> Milliseconds | None:
+        """The latest moment that the event names."""
+        return max((at for at in (self.at, self.closes_at, self.closed_at) if at is not None), default=None)
+
+
+class TimedEvent(NamedTuple):
+    """An event and its record time: the largest moment stated up to it."""
+
+    time: Milliseconds
+    event: FileEvent
+
+
+class _Fields(msgspec.Struct):
+    type: str = ""
+    question_id: str | None = None
+    at: datetime | None = None
+    opens_at: datetime | None = None
+    closes_at: datetime | None = None
+    closed_at: datetime | None = None
+
+
+_decode_fields = msgspec.json.Decoder(_Fields).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def file_event(line: Line) -> FileEvent:
+    """Place a line in time; a line that cannot be understood is kept as it is, to be refused with its reason."""
+    try:
+        fields = _decode_fields(line.payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return FileEvent(line.place, line.payload)
+    return FileEvent(
+        line.place,
+        line.payload,
+        fields.type,
+        fields.question_id,
+        _milliseconds(fields.at or fields.opens_at),
+        _milliseconds(fields.closes_at),
+        _milliseconds(fields.closed_at),
+    )
+
+
+def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> list[FileEvent]:
+    """Events of all files in one order: by time across files, within a file as they stand."""
+    streams = [timed(map(file_event, lines), horizon) for lines in files]
+    return [one.event for one in heapq.merge(*streams, key=lambda one: one.time)]
+
+
+def timed(events: Iterable[FileEvent], horizon: Milliseconds) -> Iterator[TimedEvent]:
+    """Events with their record times. A moment more than ``horizon`` ahead of all before it moves nothing."""
+    now: Milliseconds = 0
+    for event in events:
+        if event.at is not None and event.at > now and (not now or event.at <= now + horizon):
+            now = event.at
+        yield TimedEvent(now, event)
+
+
+def last_moment(events: Sequence[FileEvent], horizon: Milliseconds) -> Milliseconds:
+    """The last moment that the events know of, closes included; 0 if they know none."""
+    latest: Milliseconds = 0
+    for time, event in timed(events, horizon):
+        end = event.end
+        if end is not None and latest < end <= time + horizon:
+            latest = end
+    return latest
+
+
+def in_feed(events: Iterable[FileEvent], feed: str) -> list[FileEvent]:
+    """Events as if all of them belonged to one feed."""
+    return [_with(event, feed=feed) if event.kind else event for event in events]
+
+
+def reveal(events: Sequence[FileEvent], share: float) -> list[FileEvent]:
+    """Keep the outcomes of a share of the questions, each told the moment its question closes; drop all others.
+
+    A hash of the question's id decides, so a larger share holds all outcomes of a smaller one.
+    """
+    closes = {event.question_id: event.closes_at for event in events if event.closes_at is not None}
+    outcomes = {event.question_id: event for event in events if event.kind == "resolution"}
+    told = []
+    for question_id, event in outcomes.items():
+        if question_id is not None and draw(b"", "", question_id, 0, "reveal") < share:
+            close = closes.get(question_id) or event.closed_at or event.at or 0
+            told.append(TimedEvent(close, _with(event, at=to_iso(close), closed_at=None)._replace(at=close)))
+    told.sort(key=lambda one: (one.time, one.event.question_id or ""))
+    others = timed((event for event in events if event.kind != "resolution"), 1 << 60)
+    return [one.event for one in heapq.merge(others, told, key=lambda one: one.time)]
+
+
+def shuffle(events: Iterable[FileEvent], seed: int) -> list[FileEvent]:
+    """Interleave the questions at random; each question's events stay in their order."""
+    queues: dict[str | None, list[FileEvent]] = defaultdict(list)
+    for event in events:
+        queues[event.question_id].append(event)
+    order = [question_id for question_id, queue in queues.items() for _ in queue]
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order to try, not a secret
+    iterators = {question_id: iter(queue) for question_id, queue in queues.items()}
+    return [next(iterators[question_id]) for question_id in order]
+
+
+def _with(event: FileEvent, **changes: Any) -> FileEvent:
+    try:
+        fields = {**_decode_object(event.payload), **changes}
+    except msgspec.MsgspecError:
+        return event
+    return event._replace(payload=msgspec.json.encode(fields))
+
+
+def _milliseconds(moment: datetime | None) -> Milliseconds | None:
+    return None if moment is None else to_milliseconds(moment)

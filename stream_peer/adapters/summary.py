@@ -1,0 +1,95 @@
+"""What came of a replay, in plain text."""
+
+from collections.abc import Iterator
+
+from stream_peer.adapters.history import FeedHistory, Scores
+from stream_peer.adapters.replay import ReplayResult
+from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.events.times import to_iso
+
+SHOWN_EXPERTS = 10
+SHOWN_REFUSED = 5
+_ID_WIDTH = 32
+
+
+def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
+    """The summary: what was read, what was refused, and for each feed whom to listen to and how well it went.
+
+    Parameters
+    ----------
+    result : ReplayResult
+        Of ``replay``.
+    experts : int
+        How many experts of each feed to list, those with the most weight first.
+    """
+    lines = [*_read(result)]
+    for _, feed in sorted(result.history.feeds.items()):
+        if feed.weights is not None:
+            lines += ["", *_feed(feed, feed.weights, experts)]
+    if not any(feed.weights for feed in result.history.feeds.values()):
+        lines += ["", "No question closed with forecasts: there are no weights."]
+    return "\n".join(lines)
+
+
+def _read(result: ReplayResult) -> Iterator[str]:
+    until = f" up to {to_iso(result.ended)}" if result.ended else ""
+    yield f"{result.events:,} events{until}"
+    refused = {reason: number for (kind, reason), number in sorted(result.counts.items()) if kind == "dead-letter"}
+    if refused:
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in refused.items())
+        yield f"{sum(refused.values()):,} refused: {reasons}"
+        for line in result.refused[:SHOWN_REFUSED]:
+            yield f"  {line.place}: {line.message}"
+    unknown = result.counts["unknown-question", ""]
+    if unknown:
+        yield f"{unknown:,} resolutions came before anything else of their question"
+
+
+def _feed(feed: FeedHistory, weights: Weights, experts: int) -> Iterator[str]:
+    rate = weights.error_rate
+    reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    measured = "" if rate.measured is None else f"; measured on outcomes {rate.measured:.3f}"
+    certificate = weights.certificate
+    yield f"feed {weights.feed}: {weights.status}{reasons}"
+    yield _row(
+        "questions", f"{len(feed.reference_answers):,} ({weights.questions:g} counted, {weights.resolved:g} resolved)"
+    )
+    yield _row("experts", f"{len(weights.experts):,}")
+    estimate = f"{(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] {rate.status}{measured}"
+    yield _row("error rate", estimate)
+    yield _row("certificate", "none" if certificate is None else f"regret at most {certificate.regret_at_most:.1f}")
+    yield from _scores(feed.scores())
+    if weights.experts:
+        yield _row("expert", f"{'':<{_ID_WIDTH}}   mix  select  questions  peer loss  outcome loss")
+    by_mix = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
+    yield from (_expert(expert) for expert in by_mix[:experts])
+    if len(by_mix) > experts:
+        yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
+
+
+def _scores(scores: Scores | None) -> Iterator[str]:
+    if scores is None:
+        yield _row("Brier score", "no outcome was revealed")
+        return
+    means = ", ".join(f"{name} {getattr(scores, name):.4f}" for name in ("mix", "stretched", "mean", "median"))
+    yield _row("Brier score", f"{means} on {scores.questions:,} questions; smaller is better")
+    best = scores.best
+    if best is not None:
+        there = f"{best.loss:.4f} on {best.questions:,} questions, where the mix had {best.mix_there:.4f}"
+        yield _row("best expert", f"{best.expert_id} {there}")
+
+
+def _expert(expert: WeightedExpert) -> str:
+    name = expert.id if len(expert.id) <= _ID_WIDTH else expert.id[: _ID_WIDTH - 1] + "…"
+    return (
+        f"    {name:<{_ID_WIDTH}}            {expert.mix:.3f}   {expert.select:.3f}  {expert.questions:>9g}"
+        f"  {_number(expert.peer_loss):>9}  {_number(expert.outcome_loss):>12}"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<12} {text}"

@@ -1,0 +1,213 @@
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from stream_peer.adapters.jsonl import Line
+from stream_peer.adapters.replay import ReplayOptions, historical, replay, with_settings
+from stream_peer.engine.order_free import order_free
+from stream_peer.engine.stage import Output
+from stream_peer.errors import SettingsError
+from stream_peer.events import topics
+from stream_peer.events.feed_settings import load_document
+from stream_peer.events.partitioning import partition_of
+from tests.unit.adapters.file_lines import lines, season
+from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
+
+PUBLISHED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
+QUICK = {"defaults": {"round_every": "9h"}}
+
+
+def last_records(values: list[bytes], **options: Any) -> dict[tuple[str, bytes | None], Any]:
+    """The last value of each key of each output topic."""
+    kept: dict[tuple[str, bytes | None], Any] = {}
+
+    def keep(output: Output) -> None:
+        if output.topic in PUBLISHED:
+            kept[output.topic, output.key] = msgspec.json.decode(output.value or b"")
+
+    replay([lines(values)], ReplayOptions(document=QUICK, **options), write=keep)
+    return kept
+
+
+def test_a_file_becomes_weights_of_its_feed() -> None:
+    result = replay([lines(season())])
+
+    feed = result.history.feeds["econ"]
+    assert feed.weights is not None
+    assert feed.weights.questions == feed.weights.resolved == 40
+    worst = min(feed.weights.experts, key=lambda expert: expert.mix)
+    assert worst.id == "e4"
+    assert result.events == len(season())
+    assert result.refused == []
+    assert result.ended == T0 + 39 * 5 * HOUR + 2 * DAY
+
+
+def test_the_last_questions_close_even_if_nothing_comes_after_them() -> None:
+    values = [question(opens_at=T0, closes_at=T0 + 9 * DAY), *(forecast(e, 0.7, T0 + HOUR) for e in ("a", "b", "c"))]
+
+    result = replay([lines(values)])
+
+    (forecasted,) = result.history.feeds["default"].forecasts.values()
+    assert forecasted.mean == 0.7
+    assert result.ended == T0 + 9 * DAY
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"partitions": 4, "feed_log_partitions": 3}, {"shuffle": 1}, {"shuffle": 2, "partitions": 2}],
+    ids=["partitions", "shuffled", "both"],
+)
+@pytest.mark.case("C14")
+def test_other_interleavings_and_partitions_change_nothing_that_is_order_free(options: dict[str, Any]) -> None:
+    straight, other = last_records(season()), last_records(season(), **options)
+
+    assert {key: order_free(value) for key, value in straight.items()} == {
+        key: order_free(value) for key, value in other.items()
+    }
+    assert len(straight) == 40 * 3 + 2
+
+
+def test_a_replay_repeats_itself_byte_by_byte() -> None:
+    def written() -> Iterator[Output]:
+        outputs: list[Output] = []
+        replay([lines(season())], write=outputs.append)
+        yield from outputs
+
+    assert list(written()) == list(written())
+
+
+def test_the_feed_log_has_the_offsets_and_times_that_kafka_would_give() -> None:
+    outputs: list[Output] = []
+    replay([lines(season())], ReplayOptions(feed_log_partitions=3), write=outputs.append)
+
+    log = [output for output in outputs if output.topic == topics.FEED_LOG]
+    revisions = [
+        msgspec.json.decode(output.value or b"")["revision"]
+        for output in outputs
+        if output.topic == topics.REFERENCE_ANSWERS
+    ]
+    assert {output.partition for output in log} == {partition_of("econ", 3)}
+    assert revisions == list(range(len(log)))
+    assert [output.timestamp for output in log] == sorted(output.timestamp for output in log)
+
+
+def test_bad_lines_are_refused_with_their_place_and_change_nothing() -> None:
+    values = season()
+    bad: list[Line] = [
+        Line("bad:1", b"{"),
+        Line("bad:2", forecast("ann", 7, T0, "q000")),
+        Line("bad:3", settings_event({"defaults": {"history": False}})),
+        Line("bad:4", event("feed", feed="econ", reset=True)),
+        Line("bad:5", forecast("ann", 0.5, T0 + 40 * 365 * DAY, "q000")),
+    ]
+
+    result = replay([lines(values)[:40] + bad + lines(values)[40:]])
+
+    clean = replay([lines(values)])
+    assert [(line.place, line.reason) for line in result.refused] == [
+        ("bad:1", "not-json"),
+        ("bad:2", "probability-range"),
+        ("bad:3", "not-supported"),
+        ("bad:4", "unexpected-type"),
+        ("bad:5", "time-range"),
+    ]
+    assert result.history.feeds["econ"].weights == clean.history.feeds["econ"].weights
+
+
+def test_an_event_whose_question_only_the_engine_can_read_still_finds_its_partition() -> None:
+    odd = b'{"type":"forecast","question_id":"q000","expert_id":"zed","probability":0.9,"at":"%s","closed_at":7}'
+    values = [*season(questions=1)[:-1], odd.replace(b"%s", b"2026-03-02T11:00:00Z")]
+
+    result = replay([lines(values)], ReplayOptions(partitions=16))
+
+    (losses,) = result.history.feeds["econ"].losses.values()
+    assert "zed" in {expert.id for expert in losses.experts}
+
+
+def test_all_events_can_be_replayed_as_one_feed() -> None:
+    values = season(questions=4, feed="a") + season(questions=4, feed=None)
+
+    result = replay([lines(values)], ReplayOptions(feed_as="all"))
+
+    assert list(result.history.feeds) == ["all"]
+
+
+def test_only_the_revealed_share_of_outcomes_is_known() -> None:
+    none, some = (replay([lines(season())], ReplayOptions(reveal=share)) for share in (0.0, 0.5))
+
+    unresolved, resolved = none.history.feeds["econ"].weights, some.history.feeds["econ"].weights
+    assert unresolved is not None
+    assert resolved is not None
+    assert unresolved.resolved == 0
+    assert 8 < resolved.resolved < 32
+    assert none.counts["event", "round"] == 40
+
+
+def test_progress_is_told_up_to_the_end() -> None:
+    seen: list[tuple[int, int]] = []
+
+    replay([lines(season())], progress=lambda done, total: seen.append((done, total)))
+
+    total = len(season())
+    assert seen == [(0, total), (total, total)]
+
+
+def test_an_empty_file_gives_nothing() -> None:
+    result = replay([[]])
+
+    assert result.events == result.ended == 0
+    assert result.history.feeds == {}
+
+
+def test_every_feed_is_historical_whatever_the_document_says() -> None:
+    document = {"defaults": {"backdate_limit": "1h", "grace": "5s"}, "feeds": {"econ": {"history": False}, "b": None}}
+
+    book = load_document(historical(document))
+
+    for settings in (book.default, book.of("econ"), book.of("b")):
+        assert settings.history
+        assert settings.backdate_limit is settings.idle_after is None
+        assert settings.grace == 5000
+
+
+def test_single_settings_can_be_given_by_name() -> None:
+    given = with_settings(
+        {"defaults": {"grace": "5s"}}, ["round_every=1d", "mixer.peer_rate=0.5", "feeds.econ.min_experts=2"]
+    )
+
+    assert given == {
+        "defaults": {"grace": "5s", "round_every": "1d", "mixer": {"peer_rate": 0.5}},
+        "feeds": {"econ": {"min_experts": 2}},
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: with_settings({}, ["round_every"]),
+        lambda: replay([[]], ReplayOptions(document=with_settings({}, ["no_such=1"]))),
+    ],
+)
+def test_settings_that_are_wrong_are_named(wrong: Callable[[], object]) -> None:
+    with pytest.raises(SettingsError, match=r"round_every|no_such"):
+        wrong()
+
+
+def test_an_outcome_in_a_file_is_told_when_the_file_has_it() -> None:
+    values = [
+        question(opens_at=T0, closes_at=T0 + DAY),
+        *(forecast(e, 0.7, T0 + HOUR) for e in ("a", "b", "c")),
+        forecast("a", 0.2, T0 + 2 * DAY),
+        resolution(1, T0 + 3 * DAY),
+    ]
+    times = []
+
+    def note(output: Output) -> None:
+        if output.topic == topics.REFERENCE_ANSWERS:
+            times.append(output.timestamp)
+
+    replay([lines(values)], write=note)
+
+    assert times == [T0 + 2 * DAY, T0 + 3 * DAY]

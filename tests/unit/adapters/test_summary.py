@@ -1,0 +1,32 @@
+from stream_peer.adapters.jsonl import Line
+from stream_peer.adapters.replay import ReplayOptions, replay
+from stream_peer.adapters.summary import summary
+from tests.unit.adapters.file_lines import lines, season
+from tests.unit.engine.question_log import T0, resolution
+
+
+def test_the_summary_says_whom_to_listen_to_and_how_well_it_went() -> None:
+    text = summary(replay([lines(season())]), experts=3)
+
+    assert text.startswith("480 events up to 2026-03-11T15:00:00Z\n\nfeed econ: ")
+    for part in ("(40 counted, 40 resolved)", "measured on outcomes", "Brier score  mix 0.", "best expert", "2 more"):
+        assert part in text
+
+
+def test_without_outcomes_it_says_so() -> None:
+    text = summary(replay([lines(season())], ReplayOptions(reveal=0.0)))
+
+    assert "Brier score  no outcome was revealed" in text
+    assert "resolved)" in text
+
+
+def test_refused_lines_are_counted_by_reason_and_shown_with_their_place() -> None:
+    text = summary(replay([[Line("bad.jsonl:7", b"{"), Line("bad.jsonl:8", resolution(0.49, T0))]]))
+
+    assert "2 refused: 1 not-json, 1 outcome-unknown" in text
+    assert "bad.jsonl:7: not a JSON object" in text
+    assert "there are no weights" in text
+
+
+def test_outcomes_of_unknown_questions_are_mentioned() -> None:
+    assert "1 resolutions came before" in summary(replay([lines([resolution(1, T0)])]))

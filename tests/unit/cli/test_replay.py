@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_peer.adapters.feed_log_reader import Comparison
+from stream_peer.cli.replay import compared
+from tests.unit.adapters.file_lines import season
+from tests.unit.cli.support import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "season.jsonl"
+    path.write_bytes(b"\n".join(season()))
+    return path
+
+
+def test_replay_prints_a_summary_and_writes_the_topics(capsys: Capture, file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    ended = run(capsys, "replay", str(file), "--out", str(out), "--set", "round_every=9h", "--experts", "2")
+
+    assert ended.code == 0
+    assert "feed econ: " in ended.out
+    assert "and 3 more" in ended.out
+    last = (out / "weights.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last)["resolved"] == 40
+
+
+def test_outcomes_can_be_held_back_and_questions_put_into_one_feed(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", str(file), "--reveal", "0", "--feed-as", "mine", "--shuffle", "3")
+
+    assert "feed mine: " in ended.out
+    assert "no outcome was revealed" in ended.out
+
+
+def test_a_file_that_is_not_there_is_named(capsys: Capture, tmp_path: Path) -> None:
+    ended = run(capsys, "replay", str(tmp_path / "nothing.jsonl"))
+
+    assert ended.code == 2
+    assert "nothing.jsonl cannot be read" in ended.err
+
+
+def test_wrong_settings_are_all_named(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", str(file), "--set", "nothing=1", "--set", "grace=often")
+
+    assert ended.code == 78
+    assert "defaults.nothing" in ended.err
+    assert "defaults.grace" in ended.err
+
+
+def test_without_a_file_the_usage_is_explained(capsys: Capture) -> None:
+    ended = run(capsys, "replay")
+
+    assert ended.code == 2
+    assert "name at least one file" in ended.err
+
+
+def test_a_comparison_with_what_was_published_names_what_differs() -> None:
+    equal = compared(Comparison(records=9, equal=5, different=[], never=[], log_start=0))
+    torn = compared(Comparison(9, 3, [("weights", "econ", 7)], [("peer-losses", "q", 8)], log_start=4))
+
+    assert equal == "9 records folded; 5 published revisions are what the log gives"
+    assert "begins at offset 4" in torn
+    assert "weights econ revision 7" in torn
+    assert "not given by the log (the first 1):\n  peer-losses q revision 8" in torn
