@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_peer.events.feed_settings import document_hash
-from stream_peer.events.incoming import SettingsControl, Tick
+from stream_peer.events.incoming import Tick
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
 
@@ -20,7 +19,7 @@ RANDOM_EXPERT = "random"
 DATA = Path(__file__).parent / "data" / "digits_even.jsonl.gz"
 
 SETTINGS: dict[str, Any] = {
-    "feeds": {FEED: {"history": True, "round_every": "45m", "grace": "60s", "publish_every": "500ms"}}
+    "feeds": {FEED: {"history": True, "round_every": "45m", "grace": "60s", "publish_every": "200ms"}}
 }
 """Events of last year, sent in a minute: their own times count. Questions are open for 90 minutes: two rounds each."""
 
@@ -78,11 +77,6 @@ def closing_tick(events: Sequence[FeedEvent]) -> bytes:
     """The event that ends a feed of the past, one for each partition: every deadline up to its last moment is due."""
     now = to_iso(last_moment(events) + GRACE + 1000)
     return msgspec.json.encode({"type": Tick.__struct_config__.tag, "now": now})
-
-
-def settings_event() -> bytes:
-    """The demo's settings as ``stream-peer settings apply`` would write them to ``control-events``."""
-    return msgspec.json.encode(SettingsControl(document=SETTINGS, hash=document_hash(SETTINGS)))
 
 
 def paced(events: Sequence[FeedEvent], seconds: float, clock: Callable[[], float]) -> Iterator[Sequence[FeedEvent]]:

@@ -14,11 +14,10 @@ from stream_peer.demo.feed import (
     last_moment,
     paced,
     read_events,
-    settings_event,
 )
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_settings import load_document
-from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, SettingsControl, Tick, decode
+from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, Tick, decode
 from stream_peer.events.times import to_milliseconds
 
 
@@ -98,11 +97,8 @@ def test_the_closing_tick_lies_beyond_every_moment_of_the_data(events: list[Feed
     assert to_milliseconds(tick.now) > last_moment(events) + grace
 
 
-def test_the_settings_are_valid_and_carry_their_hash() -> None:
-    control = decode(settings_event())
-    assert isinstance(control, SettingsControl)
-    book = load_document(control.document)
-    assert book.hash == control.hash
+def test_the_settings_are_valid_and_let_the_events_own_times_count() -> None:
+    book = load_document(SETTINGS)
     assert book.of(FEED).history
     assert book.of(FEED).backdate_limit is None
 

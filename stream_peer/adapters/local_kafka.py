@@ -1,0 +1,201 @@
+"""A real Apache Kafka on this machine, from Maven jars: one node, for as long as the block runs.
+
+Needs Java 17 and, the first time, Maven: the jars (54 MB) are kept in the user's cache.
+"""
+
+import base64
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stream_peer.errors import BrokerUnavailableError, MissingExtraError
+
+KAFKA = "4.1.1"
+LEAST_JAVA = 17
+READY_SECONDS = 90.0
+
+_ARTIFACTS = (
+    ("org.apache.kafka", "kafka_2.13", KAFKA),
+    ("org.apache.kafka", "kafka-tools", KAFKA),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+)
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>stream-peer</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>{dependencies}</dependencies></project>
+"""
+_LOG4J = """\
+Configuration:
+  Appenders: {{File: {{name: log, fileName: "{file}", PatternLayout: {{pattern: "%d %p %c{{1}} %m%n"}}}}}}
+  Loggers: {{Root: {{level: INFO, AppenderRef: {{ref: log}}}}}}
+"""
+_ONE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class LocalKafka:
+    """Context manager: fetches the jars if they are not cached, formats a scratch directory, runs a broker in it.
+
+    Raises
+    ------
+    MissingExtraError
+        On enter, if Java or Maven is missing.
+    BrokerUnavailableError
+        On enter, if the broker does not start.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-peer"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._scratch = ExitStack()
+        self.bootstrap = ""
+
+    def __enter__(self) -> Self:
+        check_java()
+        jars = self._jars()
+        with ExitStack() as undo:
+            undo.callback(self.__exit__, None, None, None)
+            directory = Path(self._scratch.enter_context(tempfile.TemporaryDirectory(prefix="stream-peer-kafka-")))
+            self._start(jars, directory)
+            undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        self._scratch.close()
+
+    def _jars(self) -> Path:
+        """Directory of jars: cached ones of this version, or fetched now."""
+        for lib in sorted(self._cache.glob(f"kafka-{KAFKA}*/lib")):
+            if any(lib.glob("kafka_2.13-*.jar")):
+                return lib
+        lib = self._cache / f"kafka-{KAFKA}" / "lib"
+        if shutil.which("mvn") is None:
+            msg = "a real Kafka needs Maven (mvn) once, to fetch it; or name a broker of yours with --bootstrap"
+            raise MissingExtraError(msg)
+        lib.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=lib.parent) as scratch:
+            fetched = _fetch(Path(scratch))
+            if not lib.exists():
+                fetched.replace(lib)
+        return lib
+
+    def _start(self, jars: Path, directory: Path) -> None:
+        ports = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{ports[0]}"
+        properties, log = directory / "server.properties", directory / "server.log"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in _properties(ports, directory).items()))
+        (directory / "log4j2.yaml").write_text(_LOG4J.format(file=log))
+        class_path = f"{jars}/*"
+        _format(class_path, properties)
+        logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.yaml'}"
+        command = ["java", *_JVM, logging, "-cp", class_path, "kafka.Kafka", str(properties)]
+        with (directory / "stdout.log").open("wb") as out:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        self._wait(log)
+
+    def _wait(self, log: Path) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
+            if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
+                return
+            time.sleep(0.1)
+        tail = log.read_text(errors="replace")[-500:] if log.exists() else "it logged nothing"
+        msg = f"Kafka did not start within {READY_SECONDS:g} s: {tail}"
+        raise BrokerUnavailableError(msg)
+
+
+def check_java() -> None:
+    """Refuse a machine without a Java that Kafka runs on.
+
+    Raises
+    ------
+    MissingExtraError
+        If there is none, or an old one.
+    """
+    found = None
+    if shutil.which("java"):
+        run = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S607
+        found = re.search(r'version "(\d+)', run.stderr + run.stdout)
+    if found is None or int(found.group(1)) < LEAST_JAVA:
+        there = f"Java {found.group(1)} is" if found else "none is"
+        msg = f"a real Kafka needs Java {LEAST_JAVA}, {there} there; leave --real out, or use --bootstrap"
+        raise MissingExtraError(msg)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _properties(ports: list[int], directory: Path) -> dict[str, str]:
+    plaintext, controller = f"PLAINTEXT://127.0.0.1:{ports[0]}", f"CONTROLLER://127.0.0.1:{ports[1]}"
+    return {
+        **_ONE_NODE,
+        "listeners": f"{plaintext},{controller}",
+        "advertised.listeners": plaintext,
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports[1]}",
+        "log.dirs": str(directory / "data"),
+    }
+
+
+def _format(class_path: str, properties: Path) -> None:
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+    arguments = ["format", "--standalone", "-t", cluster, "-c", str(properties)]
+    _run(
+        "Kafka's storage could not be formatted",
+        ["java", *_JVM, "-cp", class_path, "kafka.tools.StorageTool", *arguments],
+    )
+
+
+def _fetch(directory: Path) -> Path:
+    """Have Maven copy the jars."""
+    dependency = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    pom, lib = directory / "pom.xml", directory / "lib"
+    pom.write_text(_POM.format(dependencies="".join(dependency.format(*artifact) for artifact in _ARTIFACTS)))
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
+    _run("Maven could not fetch Apache Kafka", command)
+    return lib
+
+
+def _run(fault: str, command: list[str]) -> None:
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - our own
+    if run.returncode:
+        msg = f"{fault}: {(run.stdout + run.stderr).strip()[-500:]}"
+        raise BrokerUnavailableError(msg)

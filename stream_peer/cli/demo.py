@@ -1,0 +1,146 @@
+"""``stream-peer demo``: the whole service on this machine, on real forecasts."""
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from stream_peer.cli.options import Invocation, settings_options, waiting_note
+from stream_peer.settings import Settings, flag_of, load
+
+_SMALL = {
+    "partitions.forecast_events": "4",
+    "partitions.control_events": "4",
+    "partitions.feed_log": "4",
+    "partitions.dead_letters": "4",
+}
+
+
+class Place(NamedTuple):
+    """A broker with the demo's topics: the settings, and how a worker is told of them."""
+
+    settings: Settings
+    worker_flags: list[str]
+    environment: Mapping[str, str]
+
+
+@click.command(name="demo")
+@click.option("--real", is_flag=True, help="Start a real Apache Kafka here (needs Java 17, and Maven the first time).")
+@click.option("--keep", is_flag=True, help="Stay when everything is shown, with the addresses printed.")
+@click.option(
+    "--pace",
+    type=click.FloatRange(0.0, 3600.0),
+    default=40.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to take for sending the events.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="Where to write the report, one page to open in a browser.",
+)
+@settings_options()
+def demo_command(invocation: Invocation, *, real: bool, keep: bool, pace: float, report: Path) -> None:
+    """Show the whole service at work: forty weak classifiers, two copies and a random expert forecast 900 questions.
+
+    A broker inside this process, a worker as you would run it, 30,000 events in less than a minute, a live table, and
+    a report at the end. With --bootstrap your Kafka is used, under a topic prefix of the demo's own, which it removes
+    at the end.
+
+    \b
+    stream-peer demo
+    stream-peer demo --real
+    stream-peer demo --bootstrap localhost:9092 --keep
+    """  # noqa: D301
+    given = "bootstrap" in invocation.flags
+    if real and given:
+        msg = "--real starts a Kafka, --bootstrap names one: use one of them"
+        raise click.UsageError(msg)
+    if not report.resolve().parent.is_dir():
+        msg = f"there is no directory {report.resolve().parent}"
+        raise click.BadParameter(msg, param_hint="--report")
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()
+    with broker as place:
+        _show(place, pace=pace, report=report, keep=keep)
+
+
+def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
+    from rich.console import Console
+
+    from stream_peer.cli.demo_run import Demonstration, Wishes
+    from stream_peer.cli.demo_worker import DemoWorker
+
+    with DemoWorker(place.worker_flags, place.environment) as worker:
+        demonstration = Demonstration(place.settings, worker, Console(), Wishes(pace, report, keep))
+        try:
+            asyncio.run(demonstration.run())
+        except KeyboardInterrupt:
+            if not demonstration.stays:
+                raise
+            click.echo("Stopping.")
+
+
+@contextmanager
+def _embedded_broker() -> Iterator[Place]:
+    from stream_peer.adapters.embedded_broker import EmbeddedBroker
+    from stream_peer.adapters.topic_plan import wanted_topics
+
+    flags = {"broker": "embedded"}
+    names = [topic.name for topic in wanted_topics(load(None, {}, flags).settings)]
+    with EmbeddedBroker(names) as broker:
+        yield _place(None, _without_settings(os.environ), {**flags, "bootstrap": broker.bootstrap})
+
+
+@contextmanager
+def _real_broker() -> Iterator[Place]:
+    from stream_peer.adapters.local_kafka import LocalKafka
+
+    click.echo("Starting Apache Kafka …", err=True)
+    with LocalKafka() as broker:
+        place = _place(None, _without_settings(os.environ), {**_SMALL, "bootstrap": broker.bootstrap})
+        _make_topics(place.settings)
+        yield place
+
+
+@contextmanager
+def _given_broker(invocation: Invocation, *, keep: bool) -> Iterator[Place]:
+    """The visitor's broker. A prefix of our own keeps us off other topics, and says which may be removed."""
+    from stream_peer.adapters.topic_plan import wanted_topics
+    from stream_peer.cli.demo_kafka import remove_topics
+
+    ours = invocation.loaded.origins["prefix"] == "default"
+    prefix = {"prefix": f"demo-{secrets.token_hex(3)}-"} if ours else {}
+    place = _place(invocation.config, os.environ, {**_SMALL, **invocation.flags, **prefix})
+    with ExitStack() as stack:
+        if ours and not keep:
+            names = [topic.name for topic in wanted_topics(place.settings)]
+            stack.callback(lambda: asyncio.run(remove_topics(place.settings, names)))
+        _make_topics(place.settings)
+        yield place
+
+
+def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Place:
+    settings = load(config, environment, flags).settings
+    words = [word for path, text in flags.items() for word in (flag_of(path), text)]
+    return Place(settings, words if config is None else ["--config", str(config), *words], environment)
+
+
+def _make_topics(settings: Settings) -> None:
+    from stream_peer.adapters.kafka_admin import KafkaAdmin
+
+    KafkaAdmin(settings, waiting=waiting_note(settings)).apply()
+
+
+def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without settings of another deployment."""
+    return {name: value for name, value in environment.items() if not name.startswith("STREAM_PEER_")}

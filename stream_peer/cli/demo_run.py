@@ -1,0 +1,221 @@
+"""The demo, step by step: worker, settings, events, outputs, and what came of it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+from rich.console import Console
+from rich.text import Text
+
+from stream_peer.adapters.control_events import apply_document
+from stream_peer.adapters.history import FeedHistory, Scores, brier
+from stream_peer.cli.demo_kafka import DemoKafka, connected, scrape_lag, until
+from stream_peer.cli.demo_worker import DemoWorker
+from stream_peer.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
+from stream_peer.demo.live_table import Glance, LiveTable
+from stream_peer.errors import MissingExtraError, StreamPeerError
+from stream_peer.settings import Settings
+
+_SETTINGS_SECONDS = 30.0
+_PROCESSED_SECONDS = 60.0
+_SCRAPE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.1
+
+
+class Wishes(NamedTuple):
+    """What the visitor asked for."""
+
+    pace: float
+    report: Path
+    keep: bool
+
+
+class Demonstration:
+    """One run of the demo against a broker that has the topics.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the worker and of the demo's own clients.
+    worker : DemoWorker
+        Started already.
+    console : Console
+        Where everything is shown.
+    wishes : Wishes
+        How long to feed, where to write the report, whether to stay.
+    """
+
+    def __init__(self, settings: Settings, worker: DemoWorker, console: Console, wishes: Wishes) -> None:
+        self._settings = settings
+        self._worker = worker
+        self._console = console
+        self._wishes = wishes
+        self._table = LiveTable(console, time.monotonic)
+        self._phase = "Starting"
+        self._sent = self._total = 0
+        self._fed_seconds = 0.0
+        self._lag: dict[str, int] = {}
+        self.stays = False
+
+    async def run(self) -> None:
+        """Run it to the end.
+
+        Raises
+        ------
+        StreamPeerError
+            If a step fails, or the outcome is not what a sound service gives.
+        """
+        async with connected(self._settings) as kafka:
+            with self._table:
+                url = await self._start_worker(kafka)
+                scraping = asyncio.create_task(self._scrape(url))
+                try:
+                    await self._feed(kafka)
+                finally:
+                    scraping.cancel()
+            self._report(kafka)
+            self._sum_up(kafka, await kafka.counts())
+            if self._wishes.keep:
+                await self._stay(url)
+        self._worker.stop()
+
+    async def _start_worker(self, kafka: DemoKafka) -> str:
+        for _ in self._worker.wait_ready():
+            self._show(kafka)
+            await asyncio.sleep(_PAUSE_SECONDS)
+        self._phase = "Applying settings"
+        await apply_document(self._settings, SETTINGS)
+        await until(
+            kafka.is_configured, _SETTINGS_SECONDS, "the settings did not reach every partition", self._worker.check
+        )
+        return self._worker.url() or ""
+
+    async def _feed(self, kafka: DemoKafka) -> None:
+        events = read_events()
+        self._phase, self._total, start = "Feeding", len(events), time.monotonic()
+        for due in paced(events, self._wishes.pace, time.monotonic):
+            await kafka.send(due)
+            self._sent += len(due)
+            self._fed_seconds = time.monotonic() - start
+            await self._take_up(kafka)
+        self._phase = "Finishing"
+        await kafka.send_to_all(b"tick", closing_tick(events))
+
+        async def processed() -> bool:
+            await self._take_up(kafka)
+            return await kafka.is_processed()
+
+        what = "the worker did not process all events"
+        await until(processed, _PROCESSED_SECONDS, what, self._worker.check)
+        self._phase, self._lag = "Done", {}
+        self._show(kafka)
+
+    async def _take_up(self, kafka: DemoKafka) -> None:
+        self._worker.check()
+        await kafka.read()
+        self._show(kafka)
+
+    async def _scrape(self, url: str) -> None:
+        """Ask the worker's metrics for its lag, now and then."""
+        timeout = aiohttp.ClientTimeout(total=5)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            while True:
+                self._lag = await scrape_lag(session, url)
+                await asyncio.sleep(_SCRAPE_SECONDS)
+
+    def _show(self, kafka: DemoKafka) -> None:
+        feed = kafka.history.feeds.get(FEED) or FeedHistory(FEED)
+        resolved = feed.resolved()
+        mix = [brier(forecast.mix, forecast.outcome) for forecast in resolved]
+        mean = [brier(forecast.mean, forecast.outcome) for forecast in resolved]
+        self._table.show(
+            Glance(
+                phase=self._phase,
+                sent=self._sent,
+                total=self._total,
+                events_per_second=self._sent / self._fed_seconds if self._fed_seconds else 0.0,
+                lag=self._lag,
+                questions=len(feed.forecasts),
+                dead_letters=len(kafka.history.dead_letters),
+                weights=feed.weights,
+                resolved=len(resolved),
+                mix_loss=sum(mix) / len(mix) if mix else None,
+                mean_loss=sum(mean) / len(mean) if mean else None,
+            )
+        )
+
+    def _report(self, kafka: DemoKafka) -> None:
+        from stream_peer.adapters.report import render
+
+        path = self._wishes.report
+        try:
+            path.write_text(render(kafka.history), encoding="utf-8")
+        except MissingExtraError as error:
+            self._say(f"No report: {error}")
+        except OSError as error:
+            msg = f"the report could not be written to {path}: {error.strerror}"
+            raise StreamPeerError(msg) from error
+        else:
+            self._say(f"Report: {path.resolve()}")
+
+    def _sum_up(self, kafka: DemoKafka, counts: dict[str, int]) -> None:
+        """Say how the mix did and check that everything came through."""
+        feed = kafka.history.feeds.get(FEED) or FeedHistory(FEED)
+        scores = feed.scores()
+        for text in verdict(scores) if scores else ["No outcome was revealed."]:
+            self._say(text)
+        if feed.weights is not None:
+            shares = {expert.id: expert.mix for expert in feed.weights.experts}
+            equal = 1.0 / max(len(shares), 1)
+            self._say(f"The random expert's weight: {shares.get(RANDOM_EXPERT, 0.0):.4f} (equal weights: {equal:.4f})")
+        letters = sorted(letter.reason for letter in kafka.history.dead_letters)
+        self._say(f"Malformed events in dead-letters: {len(letters)} of {MALFORMED} ({', '.join(letters) or 'none'})")
+        self._say("Records on each topic: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        check_outcome(counts, letters)
+        self._say("Every topic holds records, and every event was processed.")
+
+    async def _stay(self, url: str) -> None:
+        self.stays = True
+        settings = self._settings
+        prefix = f" --prefix {settings.prefix}" if settings.prefix else ""
+        self._say(f"Running on. Metrics: {url}/metrics  Health: {url}/healthz/ready  Kafka: {settings.bootstrap}")
+        self._say(f"Watch: stream-peer tail {FEED} --bootstrap {settings.bootstrap}{prefix}   Ctrl-C stops everything.")
+        while True:
+            self._worker.check()
+            await asyncio.sleep(1.0)
+
+    def _say(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+def verdict(scores: Scores) -> list[str]:
+    """How the mix did against mean, median and the best expert, in lines."""
+    rows = [("mix", scores.mix, ""), ("mix, stretched", scores.stretched, "")]
+    rows += [("mean", scores.mean, ""), ("median", scores.median, "")]
+    best = scores.best
+    if best is not None:
+        there = f"the mix on its {best.questions:,} questions: {best.mix_there:.4f}"
+        note = f"  {best.expert_id}, known only in hindsight; {there}"
+        rows.append(("best expert", best.loss, note))
+    lines = [f"Mean squared loss on {scores.questions:,} questions whose outcome was revealed (smaller is better):"]
+    return lines + [f"  {name:<15} {loss:.4f}{note}" for name, loss, note in rows]
+
+
+def check_outcome(counts: dict[str, int], reasons: Sequence[str]) -> None:
+    """Refuse an outcome that a sound service does not give.
+
+    Raises
+    ------
+    StreamPeerError
+        If a topic is empty, or other than the malformed events were refused.
+    """
+    empty = [name for name, count in counts.items() if not count]
+    if empty:
+        msg = f"nothing arrived on {', '.join(empty)}"
+        raise StreamPeerError(msg)
+    if len(reasons) != MALFORMED:
+        msg = f"{len(reasons)} events were refused, {MALFORMED} are malformed: {', '.join(reasons)}"
+        raise StreamPeerError(msg)
