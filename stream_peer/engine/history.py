@@ -102,6 +102,8 @@ class History:
 
     def standing_at(self, moments: Sequence[Milliseconds]) -> list[Standing]:
         """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws."""
+        if not moments:
+            return []
         entries = self._entries()
         order = np.argsort(entries["at"], kind="stable")
         cuts = np.searchsorted(entries["at"][order], moments, side="right")
