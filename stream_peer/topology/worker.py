@@ -1,7 +1,6 @@
 """The worker: both apps in one process, from the start-up check to the exit code."""
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
@@ -175,6 +174,14 @@ def fail(error: BaseException) -> None:
     leave(exit_code(error), str(error) or repr(error), error)
 
 
+def _behind(end: SystemExit) -> BaseException | None:
+    """The error that made the process end; mode tells of one that comes while services start by context alone."""
+    error: BaseException | None = end.__context__
+    while isinstance(error, SystemExit | asyncio.CancelledError):
+        error = error.__context__
+    return error
+
+
 class StageWorker(mode.Worker):
     """Runs services until a signal; a second signal ends the process at once."""
 
@@ -184,9 +191,12 @@ class StageWorker(mode.Worker):
 
     def run(self) -> int:
         """Run to the end; return the exit code."""
-        with contextlib.suppress(SystemExit):
+        crash: BaseException | None = None
+        try:
             self.execute_from_commandline()
-        return exit_code(self.crash_reason)
+        except SystemExit as end:
+            crash = _behind(end)
+        return exit_code(self.crash_reason or crash)
 
     def _on_sigint(self) -> None:
         self._stop_or_leave(signal.SIGINT)
