@@ -100,13 +100,15 @@ class KafkaAdmin:
     def _refuse(self, findings: list[Finding]) -> None:
         if not findings:
             return
+        named = [f"{finding.topic} {finding.message}" for finding in findings]
         if all(finding.kind == "partitions" for finding in findings):
-            advice = "set the partitions to what there is, or start a deployment under another prefix; "
-            advice += "partitions of a topic cannot change once there is state"
+            msg = (
+                f"{'; '.join(named)}: partitions cannot change once there is state; set them to what there is, "
+                f"or start a deployment under another prefix (`{self._command} --prefix NEW-`)."
+            )
         else:
-            advice = f"run `{self._command}`"
-        listed = "".join(f"\n  {finding.topic} {finding.message}" for finding in findings)
-        msg = f"The topics at {self._settings.bootstrap} are not as this deployment needs them: {advice}.{listed}"
+            listed = "\n  ".join([f"run `{self._command}`.", *named])
+            msg = f"The topics at {self._settings.bootstrap} are not as this deployment needs them: {listed}"
         raise TopicsError(msg)
 
     def _create(self, client: Any, missing: list[WantedTopic]) -> None:

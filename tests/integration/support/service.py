@@ -335,7 +335,7 @@ class Service:
 
     def metric(self, name: str, worker: str = "w1", **labels: str) -> float:
         """Sum of a worker's samples of that name with these labels; 0.0 if there are none."""
-        return sum(s.value for s in self.samples(name, worker) if labels.items() <= s.labels.items())
+        return float(sum(s.value for s in self.samples(name, worker) if labels.items() <= s.labels.items()))
 
     def logs(self) -> str:
         """The end of every worker's log, for whoever finds out why something never came."""
