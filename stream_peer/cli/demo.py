@@ -1,17 +1,19 @@
 """``stream-peer demo``: the whole service on this machine, on real forecasts."""
 
 import asyncio
+import logging
 import os
 import secrets
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from stream_peer.cli.options import Invocation, settings_options, waiting_note
+from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings, flag_of, load
 
 _SMALL = {
@@ -36,7 +38,7 @@ class Place(NamedTuple):
 @click.option(
     "--pace",
     type=click.FloatRange(0.0, 3600.0),
-    default=40.0,
+    default=30.0,
     show_default=True,
     metavar="SECONDS",
     help="How long to take for sending the events.",
@@ -68,6 +70,7 @@ def demo_command(invocation: Invocation, *, real: bool, keep: bool, pace: float,
     if not report.resolve().parent.is_dir():
         msg = f"there is no directory {report.resolve().parent}"
         raise click.BadParameter(msg, param_hint="--report")
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()
     with broker as place:
@@ -115,18 +118,27 @@ def _real_broker() -> Iterator[Place]:
 @contextmanager
 def _given_broker(invocation: Invocation, *, keep: bool) -> Iterator[Place]:
     """The visitor's broker. A prefix of our own keeps us off other topics, and says which may be removed."""
-    from stream_peer.adapters.topic_plan import wanted_topics
-    from stream_peer.cli.demo_kafka import remove_topics
-
     ours = invocation.loaded.origins["prefix"] == "default"
     prefix = {"prefix": f"demo-{secrets.token_hex(3)}-"} if ours else {}
     place = _place(invocation.config, os.environ, {**_SMALL, **invocation.flags, **prefix})
-    with ExitStack() as stack:
-        if ours and not keep:
-            names = [topic.name for topic in wanted_topics(place.settings)]
-            stack.callback(lambda: asyncio.run(remove_topics(place.settings, names)))
-        _make_topics(place.settings)
+    _make_topics(place.settings)
+    try:
         yield place
+    finally:
+        if keep or not ours:
+            click.echo(f"The topics {place.settings.prefix}* stay on {place.settings.bootstrap}.", err=True)
+        else:
+            _remove_topics(place.settings)
+
+
+def _remove_topics(settings: Settings) -> None:
+    from stream_peer.adapters.topic_plan import wanted_topics
+    from stream_peer.cli.demo_kafka import remove_topics
+
+    try:
+        asyncio.run(remove_topics(settings, [topic.name for topic in wanted_topics(settings)]))
+    except StreamPeerError as error:
+        click.echo(f"The demo's topics {settings.prefix}* were not removed: {error}", err=True)
 
 
 def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Place:

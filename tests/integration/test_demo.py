@@ -1,0 +1,100 @@
+"""What a newcomer sees first, run as a newcomer runs it."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from stream_peer.events import topics
+from tests.integration.support.client import KafkaClient
+
+LIMIT = 120.0
+
+
+class Demo(NamedTuple):
+    """A demo that has ended."""
+
+    code: int
+    text: str
+    report: str
+
+    def number(self, pattern: str) -> float:
+        """The number that the pattern captures."""
+        found = re.search(pattern, self.text)
+        assert found, f"{pattern} is not in:\n{self.text}"
+        return float(found.group(1).replace(",", ""))
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("STREAM_PEER_")}
+
+
+def run_demo(directory: Path, *flags: str) -> Demo:
+    report = directory / "report.html"
+    command = [sys.executable, "-m", "stream_peer", "demo", "--pace", "4", "--report", str(report), *flags]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False)
+    return Demo(done.returncode, done.stdout + done.stderr, report.read_text() if report.exists() else "")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return run_demo(tmp_path_factory.mktemp("demo"))
+
+
+def check(demo: Demo) -> None:
+    """What must be true of every demo, on whatever broker."""
+    assert demo.code == 0, demo.text
+    equal = demo.number(r"equal weights: ([0-9.]+)")
+    assert demo.number(r"random expert's weight: ([0-9.]+)") < equal / 2
+    assert demo.number(r"\n  mix +([0-9.]+)") < demo.number(r"\n  mean +([0-9.]+)")
+    for topic in topics.ALL:
+        assert demo.number(rf"[ ,]{topic} ([0-9,]+)") > 0, topic
+    assert "3 of 3 (not-json, outcome-unknown, probability-range)" in demo.text
+
+
+@pytest.mark.slow
+def test_the_demo_succeeds_and_its_mix_beats_the_mean(demo: Demo) -> None:
+    check(demo)
+
+
+@pytest.mark.slow
+def test_without_a_terminal_the_demo_prints_plain_lines(demo: Demo) -> None:
+    assert "\x1b" not in demo.text
+    assert "Traceback" not in demo.text
+    assert re.search(r"^Done: 30,305 of 30,305 events", demo.text, re.MULTILINE)
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value or "" for name, value in attrs if name in {"src", "href"}]
+        assert tag not in {"link", "img", "iframe"}
+
+
+@pytest.mark.slow
+def test_the_report_is_one_page_that_needs_nothing_else(demo: Demo) -> None:
+    links = _Links()
+    links.feed(demo.report)
+    assert [link for link in links.found if not link.startswith("#")] == []
+    assert demo.report.count("<svg") == 8
+    for word in ("Weights over time", "weak-15", "probability-range", "Certificate"):
+        assert word in demo.report
+
+
+@pytest.mark.slow
+@pytest.mark.real_kafka
+def test_on_a_given_kafka_the_demo_keeps_to_its_own_topics_and_removes_them(kafka: KafkaClient, tmp_path: Path) -> None:
+    before = kafka.topics()
+
+    check(run_demo(tmp_path, "--bootstrap", kafka.bootstrap))
+
+    left = {topic for topic in kafka.topics() - before if topic.startswith("demo-")}
+    assert left == set()
