@@ -20,7 +20,7 @@ from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
 
 _POLL_MILLISECONDS = 200
-_PAUSE_SECONDS = 0.25
+_PAUSE_SECONDS = 0.05
 _INPUTS: tuple[tuple[Literal["question", "feed"], str], ...] = (
     ("feed", topics.CONTROL_EVENTS),
     ("question", topics.FORECAST_EVENTS),
@@ -50,7 +50,9 @@ class DemoKafka:
         for stage in ("question", "feed"):
             group = self.settings.app_id("question" if stage == "question" else "feed")
             onlooker = await stack.enter_async_context(AIOKafkaConsumer(group_id=group, **quiet))
-            onlooker.assign([place for of, name in _INPUTS if of == stage for place in self.places[name]])
+            places = [place for of, name in _INPUTS if of == stage for place in self.places[name]]
+            onlooker.assign(places)
+            onlooker.pause(*places)  # it asks for offsets only; a waiting fetch would hold up its answers
             self._groups[stage] = onlooker
 
     async def send(self, events: Iterable[FeedEvent]) -> None:
@@ -78,7 +80,7 @@ class DemoKafka:
     async def is_configured(self) -> bool:
         """Whether the settings reached every partition of both logs."""
         places = [*self.places[topics.FORECAST_EVENTS], *self.places[topics.FEED_LOG]]
-        ends: dict[TopicPartition, int] = await self._outputs.end_offsets(places)
+        ends: dict[TopicPartition, int] = await self._groups["feed"].end_offsets(places)
         return min(ends.values()) > 0
 
     async def is_processed(self) -> bool:
@@ -90,13 +92,14 @@ class DemoKafka:
                 if (await onlooker.committed(place) or 0) < end:
                     return False
         places = [place for name in topics.OUTPUTS for place in self.places[name]]
-        ends = await self._outputs.end_offsets(places)
+        ends = await self._groups["feed"].end_offsets(places)
         return all([await self._outputs.position(place) >= end for place, end in ends.items()])
 
     async def counts(self) -> dict[str, int]:
         """Records on each topic."""
-        ends = await self._outputs.end_offsets([place for places in self.places.values() for place in places])
-        starts = await self._outputs.beginning_offsets(list(ends))
+        onlooker = self._groups["feed"]
+        ends = await onlooker.end_offsets([place for places in self.places.values() for place in places])
+        starts = await onlooker.beginning_offsets(list(ends))
         return {
             name: sum(ends[place] - starts[place] for place in places) for name, places in sorted(self.places.items())
         }

@@ -105,18 +105,19 @@ class Demonstration:
         await kafka.send_to_all(b"tick", closing_tick(events))
 
         async def processed() -> bool:
-            await self._take_up(kafka)
-            return await kafka.is_processed()
+            return not await self._take_up(kafka) and await kafka.is_processed()
 
         what = "the worker did not process all events"
         await until(processed, _PROCESSED_SECONDS, what, self._worker.check)
         self._phase, self._lag = "Done", {}
         self._show(kafka)
 
-    async def _take_up(self, kafka: DemoKafka) -> None:
+    async def _take_up(self, kafka: DemoKafka) -> int:
+        """Read what there is and show it; how many records it was."""
         self._worker.check()
-        await kafka.read()
+        records = await kafka.read()
         self._show(kafka)
+        return records
 
     async def _scrape(self, url: str) -> None:
         """Ask the worker's metrics for its lag, now and then."""
