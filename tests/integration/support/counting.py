@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,41 @@ class CountingWorker:
         return self.process.wait(deadline)
 
 
+class _Feeder:
+    """confluent's producer: it outlives a broker, and knows transactions."""
+
+    def __init__(self, options: dict[str, Any], *, transactional: bool) -> None:
+        from confluent_kafka import Producer
+
+        self._transactional = transactional
+        more: dict[str, Any] = {"enable.idempotence": True, "message.timeout.ms": 300_000}
+        if transactional:
+            more = {"transactional.id": uuid.uuid4().hex}
+        self._producer = Producer({**options, **more})
+        if transactional:
+            self._producer.init_transactions(60)
+            self._producer.begin_transaction()
+
+    def produce(self, topic: str, key: str, value: str) -> None:
+        """Hand over one event."""
+        self._producer.produce(topic, key=key, value=value)
+
+    def turn(self) -> None:
+        """Begin the next transaction, and let the producer do its work."""
+        self._producer.poll(0)
+        if self._transactional:
+            self._producer.commit_transaction()
+            self._producer.begin_transaction()
+
+    def finish(self, abandoned: threading.Event) -> None:
+        """Until everything is acknowledged, or nobody wants it any more."""
+        if self._transactional:
+            self._producer.commit_transaction()
+        while self._producer.flush(1) and not abandoned.is_set():
+            pass
+        self._producer.purge()
+
+
 class Verdict(NamedTuple):
     """What a run left behind, against what it should have."""
 
@@ -91,8 +127,8 @@ class Counting:
         self.settings = settings_from(self.options)
         self.workers: dict[str, CountingWorker] = {}
         self.starts = 0
+        self._enough, self._abandoned = threading.Event(), threading.Event()
         self._feeder: threading.Thread | None = None
-        self.fed = 0
         self._make_topics()
 
     def _make_topics(self) -> None:
@@ -104,10 +140,12 @@ class Counting:
         self.kafka.create_topics(changelogs, {"cleanup.policy": "compact"})
         self.kafka.create_topics(rest)
 
-    def start(self, name: str = "w1", *, fault: str = "", **options: Any) -> CountingWorker:
+    def start(
+        self, name: str = "w1", *, fault: str = "", environment: dict[str, str] | None = None, **options: Any
+    ) -> CountingWorker:
         """Start a worker, or start it again."""
         self.starts += 1
-        environment = {"STREAM_PEER_FAULT": fault} if fault else {}
+        environment = {**(environment or {}), **({"STREAM_PEER_FAULT": fault} if fault else {})}
         worker = CountingWorker({**self.options, **options}, self.directory / f"{name}.log", environment)
         self.workers[name] = worker
         return worker
@@ -118,28 +156,25 @@ class Counting:
             if worker.has_ended():
                 self.start(name)
 
-    def feed(self, count: int, rate: float, keys: int = 200) -> None:
-        """Produce events in the background at a steady pace."""
-        self._feeder = threading.Thread(target=self._feed, args=(count, rate, keys), daemon=True)
+    def feed(self, rate: float, count: int = sys.maxsize, *, transactional: bool = False) -> None:
+        """Produce events at a steady pace, until ``count`` or ``drain``; transactions leave markers at the end."""
+        self._feeder = threading.Thread(target=self._feed, args=(count, rate), kwargs={"transactional": transactional})
         self._feeder.start()
 
-    def _feed(self, count: int, rate: float, keys: int) -> None:
-        from confluent_kafka import Producer
-
-        producer = Producer(
-            {"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 20, "partitioner": "murmur2_random"}
-            | {"enable.idempotence": True, "message.timeout.ms": 300_000}
-        )
+    def _feed(self, count: int, rate: float, *, transactional: bool) -> None:
+        options = {"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 20, "partitioner": "murmur2_random"}
+        feeder = _Feeder(options, transactional=transactional)
         choose, began = random.Random(7), time.monotonic()
         topic = self.settings.topic(topics.FORECAST_EVENTS)
         for index in range(count):
-            value = json.dumps({"x": choose.randrange(1_000_000)})
-            producer.produce(topic, key=f"q-{choose.randrange(keys)}", value=value)
+            key, value = f"q-{choose.randrange(200)}", json.dumps({"x": choose.randrange(1_000_000)})
+            feeder.produce(topic, key, value)
             if index % 50 == 0:
-                producer.poll(0)
+                if self._enough.is_set():
+                    break
+                feeder.turn()
                 time.sleep(max(0.0, began + index / rate - time.monotonic()))
-        producer.flush(120)
-        self.fed += count
+        feeder.finish(self._abandoned)
 
     def lag(self) -> int:
         """Records of the inputs that no group offset covers yet."""
@@ -156,15 +191,19 @@ class Counting:
         return sum(end - committed.get(partition, 0) for partition, end in ends.items())
 
     def drain(self, deadline: float = 60.0) -> None:
-        """Until the feeder is done and everything is committed."""
-        assert self._feeder is not None
-        self._feeder.join(120)
+        """End the feeder and wait until everything is committed."""
+        self._end_feeder()
 
         def drained() -> bool:
             self.restart_ended()
             return self.lag() == 0
 
         wait_until(drained, deadline, lambda: f"not drained: {self.lag()} behind; {self._said()}", every=0.3)
+
+    def _end_feeder(self) -> None:
+        self._enough.set()
+        if self._feeder is not None:
+            self._feeder.join(120)
 
     def _said(self) -> str:
         return "\n".join(f"{name}: {worker.said()[-1500:]}" for name, worker in self.workers.items())
@@ -175,6 +214,8 @@ class Counting:
 
     def kill(self) -> None:
         """End whatever still runs."""
+        self._abandoned.set()
+        self._end_feeder()
         for worker in self.workers.values():
             if not worker.has_ended():
                 worker.send(signal.SIGCONT)

@@ -1,7 +1,8 @@
 """A stage that counts, so that one record too few, too many or out of order shows; and a worker that runs it.
 
 ``python -m tests.integration.support.counting_stage`` is a worker as ``stream-peer worker`` is one, with counting
-stages. It reads ``COUNTING_SETTINGS`` (JSON) and ``STREAM_PEER_FAULT``.
+stages. It reads ``COUNTING_SETTINGS`` (JSON) and ``STREAM_PEER_FAULT``; ``COUNTING_DROP`` is the share of batches that
+get lost between the consumer and the stage, ``COUNTING_ZOMBIE`` leaves the watchdog out.
 """
 
 import json
@@ -23,6 +24,8 @@ from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
 from stream_peer.settings import Http, Partitions, Settings, SnapshotEvery
 from stream_peer.topology import worker
+from stream_peer.topology.partition import OwnedPartition
+from stream_peer.topology.watchdog import Watchdog
 
 
 class CountingStage:
@@ -138,6 +141,26 @@ def fault_from(environment: Mapping[str, str]) -> Any:
     return fault
 
 
+def sabotage(environment: Mapping[str, str]) -> None:
+    """Break what the environment says."""
+    share = float(environment.get("COUNTING_DROP", "0"))
+    put = OwnedPartition.put
+
+    async def lossy_put(self: OwnedPartition, event: Any) -> None:
+        if random.random() < share:
+            self._source.forget(event.message)
+        else:
+            await put(self, event)
+
+    OwnedPartition.put = lossy_put  # type: ignore[method-assign]  # on purpose
+    if environment.get("COUNTING_ZOMBIE"):
+        Watchdog.start = _watch_nothing  # type: ignore[assignment,method-assign]  # on purpose
+
+
+def _watch_nothing(_watchdog: Watchdog) -> None:
+    """Let frozen workers live on."""
+
+
 def main() -> int:
     """Run the worker of the environment; return its exit code."""
     processors: list[Any] = [
@@ -148,6 +171,7 @@ def main() -> int:
     structlog.configure(processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     logging.basicConfig(level=logging.WARNING)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    sabotage(os.environ)
     settings = settings_from(json.loads(os.environ["COUNTING_SETTINGS"]))
     try:
         return worker.run(settings, NullObserver(), b"", stages=counting_stages(), fault=fault_from(os.environ))
