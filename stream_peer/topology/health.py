@@ -49,7 +49,7 @@ class Health:
 
 def _not_ready(app: Any) -> str | None:
     """Why an app is not ready yet."""
-    if not app.started or app.rebalancing or app.consumer is None:
+    if not app.started or app.rebalancing or not app.rebalancing_count or app.consumer is None:
         return f"{app.conf.id} waits for its partitions"
     keepers = app.ownership.keepers.values()
     assigned = sum(len(keeper.assigned(app.consumer.assignment())) for keeper in keepers)

@@ -87,7 +87,7 @@ class Pulse(Service):
 
     def _look_at_joining(self, app: Any) -> set[str]:
         """A rebalance or recovery that does not move on is fatal."""
-        if not app.rebalancing:
+        if not app.rebalancing and app.rebalancing_count:
             return set()
         name = f"{app.conf.id} joining"
         remaining = app.tables.recovery.active_remaining() if app.in_recovery else {}

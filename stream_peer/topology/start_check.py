@@ -23,6 +23,7 @@ _REFUSALS = (
     kafka.IllegalSaslStateError,
     kafka.TopicAuthorizationFailedError,
     kafka.ClusterAuthorizationFailedError,
+    kafka.GroupAuthorizationFailedError,
 )
 
 
@@ -109,11 +110,24 @@ async def _ask(admin: Any, settings: Settings) -> Found:
         described = await admin.describe_topics(wanted)
         described = await admin.describe_topics(wanted)
         return Found({topic["topic"]: len(topic["partitions"]) for topic in described if _exists(topic)}, None)
+    await _ask_for_groups(admin, settings)
     described = [topic for topic in await admin.describe_topics() if topic["topic"] in set(wanted)]
     partitions = {topic["topic"]: len(topic["partitions"]) for topic in described if _exists(topic)}
     forecasts = settings.topic(topics.FORECAST_EVENTS)
     stamped = await _timestamp_type(admin, forecasts) if forecasts in partitions else None
     return Found(partitions, stamped)
+
+
+async def _ask_for_groups(admin: Any, settings: Settings) -> None:
+    """Look for the groups' coordinators: without the right to a group, a consumer would wait for ever in silence."""
+    for stage in ("question", "feed"):
+        if settings.stage in ("all", stage):
+            group = settings.app_id(stage)
+            try:
+                await admin.find_coordinator(group)
+            except kafka.GroupAuthorizationFailedError:
+                msg = f"the user may not read with the group {group}; see the ACLs of `stream-peer topics plan`"
+                raise NotAuthorisedError(msg) from None
 
 
 def _exists(topic: Mapping[str, Any]) -> bool:

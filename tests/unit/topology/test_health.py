@@ -15,12 +15,13 @@ class Clock:
         return self.at
 
 
-def app(*, assigned: int = 2, owned: int = 2, rebalancing: bool = False) -> Any:
+def app(*, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined: int = 1) -> Any:
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
     consumer = SimpleNamespace(assignment=lambda: {Place("forecast-events", n) for n in range(assigned)})
     return SimpleNamespace(
         started=True,
         rebalancing=rebalancing,
+        rebalancing_count=joined,
         consumer=consumer,
         conf=SimpleNamespace(id="acme-question"),
         ownership=SimpleNamespace(keepers={"forecast-events": keeper}),
@@ -51,8 +52,10 @@ def test_a_worker_that_owns_what_it_was_assigned_is_ready_even_if_that_is_nothin
 def test_a_worker_that_recovers_or_waits_says_so() -> None:
     recovering, _, _ = health_of(app(owned=1))
     waiting, _, _ = health_of(app(rebalancing=True))
+    silent, _, _ = health_of(app(assigned=0, owned=0, joined=0))
 
     assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
+    assert silent.ready() == (False, "acme-question waits for its partitions")
     assert waiting.ready() == (False, "acme-question waits for its partitions")
 
 
