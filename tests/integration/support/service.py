@@ -26,6 +26,8 @@ from tests.integration.support.waiting import wait_until
 
 Stage = Literal["question", "feed"]
 
+SECRET = "of these tests"
+
 _INPUTS: tuple[tuple[Stage, str], ...] = (
     ("feed", topics.CONTROL_EVENTS),
     ("question", topics.FORECAST_EVENTS),
@@ -150,7 +152,7 @@ class Service:
         self.workers: dict[str, Worker] = {}
         self._file = directory / "settings.yaml"
         secret = directory / "secret"
-        secret.write_text("of these tests")
+        secret.write_text(SECRET)
         content = {
             "bootstrap": kafka.bootstrap,
             "prefix": prefix,

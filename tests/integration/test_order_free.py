@@ -1,0 +1,70 @@
+"""Real forecasts, replayed from their file and served by Kafka in several shapes: what is order-free is equal."""
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_peer.adapters.jsonl import read_lines
+from stream_peer.adapters.replay import ReplayOptions, replay
+from stream_peer.engine.order_free import order_free
+from stream_peer.engine.stage import Output
+from stream_peer.events import topics
+from stream_peer.events.times import Milliseconds
+from tests.integration.support.client import KafkaClient
+from tests.integration.support.service import SECRET, Shape, service
+
+pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
+
+COMPARED = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
+AFTER_ALL: Milliseconds = 1_700_000_000_000
+"""2023, when every poll was long over."""
+
+Outputs = dict[tuple[str, str], Mapping[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def polls(data_directory: Path) -> Path:
+    """Polls of American elections, 837 questions in several feeds."""
+    return data_directory / "us_polls_general.jsonl.gz"
+
+
+@pytest.fixture(scope="module")
+def replayed(polls: Path) -> Outputs:
+    """What is order-free of the last record of each key, of a replay of the file."""
+    records: list[tuple[str, bytes | None, bytes | None]] = []
+
+    def keep(output: Output) -> None:
+        records.append((output.topic, output.key, output.value))
+
+    replay([read_lines(polls)], ReplayOptions(secret=SECRET.encode()), write=keep)
+    return last_order_free(records)
+
+
+def last_order_free(records: Iterable[tuple[str, bytes | None, bytes | None]]) -> Outputs:
+    last = {(topic, (key or b"").decode()): value for topic, key, value in records if topic in COMPARED}
+    return {place: order_free(json.loads(value or b"{}")) for place, value in last.items()}
+
+
+@pytest.mark.case("C14")
+@pytest.mark.parametrize(("partitions", "workers"), [(1, 1), (4, 1), (4, 2)])
+def test_the_service_says_of_real_polls_what_a_replay_says(
+    partitions: int, workers: int, polls: Path, replayed: Outputs, kafka: KafkaClient, tmp_path: Path
+) -> None:
+    with service(kafka, tmp_path, shape=Shape(partitions, partitions)) as served:
+        served.set_up()
+        for number in range(1, workers):
+            served.start(f"w{number + 1}").wait_ready()
+        with gzip.open(polls, "rt") as lines:
+            served.send(json.loads(line) for line in lines)
+        served.settle()
+        served.tick(AFTER_ALL)
+        served.settle()
+        records = [(topic, m.key, m.value) for topic in COMPARED for m in served.read(topic)]
+
+    said = last_order_free(records)
+    assert said.keys() == replayed.keys()
+    assert said == replayed
