@@ -8,6 +8,7 @@ milliseconds once loaded.
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,14 +16,17 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.events.incoming import FeedName
+from stream_peer.events.incoming import is_feed_name
 from stream_peer.events.times import Milliseconds
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
 _DURATION = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w|y)\s*$")
 
-Span = Annotated[int, msgspec.Meta(ge=0)]
-PositiveSpan = Annotated[int, msgspec.Meta(gt=0)]
+_LONGEST = 10_000 * _UNITS["y"]  # beyond all dates, and small enough for every stored form
+
+Span = Annotated[int, msgspec.Meta(ge=0, le=_LONGEST)]
+PositiveSpan = Annotated[int, msgspec.Meta(gt=0, le=_LONGEST)]
+Number = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 PositiveRate = Annotated[float, msgspec.Meta(gt=0.0, le=100.0)]
 
@@ -33,7 +37,7 @@ def parse_duration(value: str | float) -> Milliseconds:
     Raises
     ------
     ValueError
-        If the text is none of these.
+        If it is none of these.
 
     Examples
     --------
@@ -45,12 +49,22 @@ def parse_duration(value: str | float) -> Milliseconds:
         if not found:
             msg = f"{value!r} is no duration such as 7d, 24h, 5m, 60s, 500ms"
             raise ValueError(msg)
-        return round(float(found.group(1)) * _UNITS[found.group(2)])
-    return round(value * 1000)
+        return _milliseconds(float(found.group(1)) * _UNITS[found.group(2)])
+    if isinstance(value, bool):
+        msg = f"{value!r} is no duration such as 7d, 24h, 5m, 60s, 500ms"
+        raise ValueError(msg)  # noqa: TRY004 - a value at fault like the others
+    return _milliseconds(value * 1000)
+
+
+def _milliseconds(amount: float) -> Milliseconds:
+    if not math.isfinite(amount):
+        msg = f"a duration may be at most {_LONGEST // _UNITS['y']:,} years"
+        raise ValueError(msg)
+    return round(amount)
 
 
 class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Priors, shares and rates of the mixers . The four priors sum to 1."""
+    """Priors, shares and rates of the mixers. The four priors sum to 1."""
 
     prior_mean: Share = 0.30
     prior_peer: Share = 0.50
@@ -76,7 +90,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     round_every: PositiveSpan = 7 * _UNITS["d"]
-    quorum: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    quorum: Number | None = None
     grace: Span = 60 * _UNITS["s"]
     max_open: PositiveSpan = 2 * _UNITS["y"]
     history_for: Span = 30 * _UNITS["d"]
@@ -89,8 +103,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     preset: Literal["robust", "paper"] = "robust"
     loss: Literal["squared", "log"] = "squared"
     vote_rule: Literal["half", "own-median", "auto"] = "half"
-    min_experts: Annotated[int, msgspec.Meta(ge=2)] = 3
-    memory: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    min_experts: Annotated[int, msgspec.Meta(ge=2, le=1_000_000_000)] = 3
+    memory: Number | None = None
     seed: Annotated[str, msgspec.Meta(max_length=64)] = ""
 
     mixer: MixerSettings = MixerSettings()
@@ -103,7 +117,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     ledger_for: PositiveSpan = 3 * _UNITS["y"]
     retract_for: PositiveSpan = 180 * _UNITS["d"]
-    ledger_max: Annotated[int, msgspec.Meta(ge=1)] = 1_000_000
+    ledger_max: Number = 1_000_000
 
     def meaning(self) -> tuple[object, ...]:
         """What may not change for a feed with rounds without a refold."""
@@ -153,10 +167,14 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
     resolved = {}
     for name, own in feeds.items():
         path = f"feeds.{name}"
-        try:
-            msgspec.convert(name, FeedName)
-        except msgspec.ValidationError:
+        if not is_feed_name(str(name)):
             faults.append(SettingFault(path, origin, "a feed name has 1..100 letters, digits, . - _"))
+        if isinstance(own, Mapping) and "skew" in own:
+            faults.append(
+                SettingFault(
+                    f"{path}.skew", origin, "is of all feeds alike: a partition has one clock; set it under defaults"
+                )
+            )
         resolved[str(name)] = _resolve(path, [defaults, _section(own)], origin, faults)
     if faults:
         raise SettingsError(_once(faults))
@@ -211,8 +229,12 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
 
 def _contradictions(settings: FeedSettings) -> list[tuple[str, str]]:
     faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
-    if settings.memory is not None:
-        faults.append(("memory", "this release keeps everything; leave memory out"))
+    built_in = FeedSettings()
+    faults += [
+        (name, f"this release keeps every question for ever; leave {name} out")
+        for name in ("memory", "ledger_for", "retract_for", "ledger_max")
+        if getattr(settings, name) != getattr(built_in, name)
+    ]
     mixer = settings.mixer
     total = mixer.prior_mean + mixer.prior_peer + mixer.prior_truth_slow + mixer.prior_truth_fast
     if abs(total - 1.0) > 1e-9:

@@ -47,6 +47,16 @@ def test_other_text_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
+@pytest.mark.parametrize("value", [True, float("inf"), 1e308, 1e30, "10001y", "9" * 400 + "y"])
+def test_what_no_clock_could_count_is_a_fault_and_no_crash(value: object) -> None:
+    assert set(faults_of({"defaults": {"max_open": value}})) == {"defaults.max_open"}
+
+
+def test_the_clock_is_shared_by_all_feeds_and_so_is_its_skew() -> None:
+    assert "under defaults" in faults_of({"feeds": {"econ": {"skew": "1h"}}})["feeds.econ.skew"]
+    assert load_document({"defaults": {"skew": "1h"}, "feeds": {"econ": {}}}).of("econ").skew == 3_600_000
+
+
 def test_an_empty_document_gives_the_built_in_settings() -> None:
     book = load_document({})
 
@@ -81,7 +91,7 @@ def test_a_historical_feed_has_no_limit_of_lateness_and_no_idle_clock() -> None:
 def test_every_fault_is_named_at_once_with_its_path() -> None:
     document = {
         "defaults": {"grace": "soon", "min_experts": 1},
-        "feeds": {"econ": {"colour": "blue", "confidence": 2}, "a b": {}},
+        "feeds": {"econ": {"colour": "blue", "confidence": 2}, "a b": {}, "econ\n": {}},
         "feed": {},
     }
 
@@ -94,6 +104,7 @@ def test_every_fault_is_named_at_once_with_its_path() -> None:
         "feeds.econ.colour",
         "feeds.econ.confidence",
         "feeds.a b",
+        "feeds.econ\n",
     }
 
 
@@ -119,6 +130,9 @@ def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> N
         ("vote_rule", "own-median"),
         ("guard", "on"),
         ("memory", 100),
+        ("ledger_for", "1y"),
+        ("retract_for", "1d"),
+        ("ledger_max", 10),
     ],
 )
 def test_what_this_release_cannot_serve_is_refused_with_a_reason(name: str, value: object) -> None:

@@ -272,7 +272,7 @@ def test_ids_among_many_forecasts_are_checked_too() -> None:
     assert refused(encoded(event)).reason == Reason.ID_LENGTH
 
 
-@pytest.mark.parametrize("feed", ["", "a b", "-a", "x" * 101, "ü", "a/b"])
+@pytest.mark.parametrize("feed", ["", "a b", "-a", "x" * 101, "ü", "a/b", "econ\n"])
 def test_a_feed_name_of_other_letters_is_refused(feed: str) -> None:
     error = refused(encoded(FORECAST, feed=feed))
 
