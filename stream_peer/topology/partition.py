@@ -28,7 +28,7 @@ UNKNOWN = -1
 ROOM = 20_000
 """Records that are gathered at most while a batch waits for acknowledgement."""
 
-_SLICE_SECONDS = 0.2  # of stepping before outputs are written and the event loop gets its turn
+_SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000
 _STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
@@ -60,13 +60,14 @@ class Source(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What all partitions of a worker share."""
+    """What all partitions of a worker share. ``turn`` is held while one of them steps through records."""
 
     producer: Producing
     observer: Observer
     every: SnapshotEvery
     fail: Callable[[BaseException], None]
     fault: Callable[[str], None]
+    turn: asyncio.Lock
 
 
 class Portion(NamedTuple):
@@ -233,10 +234,12 @@ class OwnedPartition:
         return max(0.001, self._since + self._around.every.seconds - now())
 
     async def _handle(self) -> None:
-        began = time.perf_counter()
         effects = Effects()
-        finished, count = self._step(effects)
-        self._publish_due(effects)
+        async with self._around.turn:
+            began = time.perf_counter()
+            finished, count = self._step(effects)
+            self._publish_due(effects)
+            await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         await self._around.producer.send(effects.outputs)
         if not self._open:
             self._since = now()

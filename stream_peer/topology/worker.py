@@ -109,7 +109,7 @@ def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     producer = BatchProducer(options, settings.topic, compression, vitals)
-    around = Surroundings(producer, observer, settings.snapshot_every, fail, fault)
+    around = Surroundings(producer, observer, settings.snapshot_every, fail, fault, asyncio.Lock())
     apps = _apps(settings, around, stages)
     stalls = Stalls(settings.session, settings.rebalance_timeout)
     return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls), apps)

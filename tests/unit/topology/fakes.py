@@ -132,7 +132,7 @@ def surroundings(
 ) -> tuple[Surroundings, list[BaseException]]:
     """What partitions share, and the errors that would have ended the process."""
     errors: list[BaseException] = []
-    return Surroundings(producer, observer or NullObserver(), every, errors.append, fault), errors
+    return Surroundings(producer, observer or NullObserver(), every, errors.append, fault, asyncio.Lock()), errors
 
 
 def records(first: int, last: int, key: bytes = b"a") -> list[LogRecord]:

@@ -1,10 +1,12 @@
 """One owned partition with fakes for Kafka and Faust: the order of reads and the order of writes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.errors import ForeignWriterError
 from stream_peer.settings import SnapshotEvery
@@ -270,3 +272,43 @@ async def test_a_stopped_partition_acknowledges_nothing_more_and_keeps_nobody_wa
     await here.partition.rest()
 
     assert not event.acked
+
+
+class NotingStage(SumStage):
+    """Notes each step."""
+
+    def __init__(self, notes: list[str]) -> None:
+        super().__init__()
+        self.notes = notes
+
+    def step(self, record: Record, effects: Effects) -> None:
+        self.notes.append("step")
+        super().step(record, effects)
+
+
+async def test_everything_else_gets_a_turn_between_two_busy_partitions() -> None:
+    notes: list[str] = []
+    around, _ = surroundings(FakeProducer())
+    partitions = [
+        OwnedPartition(
+            ("question", Place("forecast-events", number)),
+            NotingStage(notes),
+            FROM_THE_START,
+            None,
+            FakeSource(),
+            around,
+            lambda: False,
+        )
+        for number in range(3)
+    ]
+    for partition in partitions:
+        partition.start()
+        await partition.put(FakeEvent(records(0, 0)))
+    while notes.count("step") < 3:
+        notes.append("turn")
+        await asyncio.sleep(0)
+    for partition in partitions:
+        partition.stop()
+
+    between = "".join(note[0] for note in notes).strip("t").split("s")
+    assert all(between[1:-1])
