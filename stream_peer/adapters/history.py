@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from stream_peer.engine.dead_letters import refusal_of
 from stream_peer.engine.stage import Headers
 from stream_peer.events import topics
 from stream_peer.events.outputs import (
@@ -180,10 +181,8 @@ class History:
                 kept[losses.question] = known
 
     def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
-        named = {name: text.decode("utf-8", "replace") for name, text in headers}
-        reason = named.get("stream-peer-reason", "unknown")
-        message = named.get("__streams.errors.message", "")
-        self.dead_letters.append(DeadLetter(reason, message, (value or b"")[:200]))
+        refusal = refusal_of(headers)
+        self.dead_letters.append(DeadLetter(refusal.reason, refusal.message, (value or b"")[:200]))
 
     def _feed(self, name: str) -> FeedHistory:
         return self.feeds.setdefault(name, FeedHistory(name))

@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from stream_peer.engine.dead_letters import REASON_HEADER
+from stream_peer.engine.dead_letters import refusal_of
 from stream_peer.engine.stage import Output
 from stream_peer.errors import UnreadableFileError
 from stream_peer.events import topics
@@ -75,12 +75,5 @@ class OutputFiles:
 
 
 def _letter(output: Output) -> bytes:
-    headers = {name: value.decode("utf-8", "replace") for name, value in output.headers}
-    return msgspec.json.encode(
-        {
-            "reason": headers.get(REASON_HEADER),
-            "message": headers.get("__streams.errors.message"),
-            "offset": int(headers.get("__streams.errors.offset", -1)),
-            "payload": (output.value or b"").decode("utf-8", "replace"),
-        }
-    )
+    payload = (output.value or b"").decode("utf-8", "replace")
+    return msgspec.json.encode({**refusal_of(output.headers)._asdict(), "payload": payload})

@@ -10,7 +10,7 @@ import msgspec
 from stream_peer.adapters.file_events import FileEvent, in_feed, last_moment, merged, reveal, shuffle, timed
 from stream_peer.adapters.history import History
 from stream_peer.adapters.jsonl import Line
-from stream_peer.engine.dead_letters import REASON_HEADER, refuse
+from stream_peer.engine.dead_letters import refusal_of, refuse
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
@@ -247,6 +247,5 @@ class _Run:
     def _refuse(self, output: Output) -> None:
         self.history.add(output.topic, output.value, output.headers)
         if len(self.refused) < LETTERS_KEPT:
-            headers = {name: value.decode("utf-8", "replace") for name, value in output.headers}
-            message = headers.get("__streams.errors.message", "")
-            self.refused.append(RefusedLine(self._place, headers.get(REASON_HEADER, ""), message))
+            refusal = refusal_of(output.headers)
+            self.refused.append(RefusedLine(self._place, refusal.reason, refusal.message))

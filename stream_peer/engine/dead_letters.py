@@ -1,6 +1,8 @@
-"""What cannot be used, sent on untouched with the reason why."""
+"""What cannot be used, sent on untouched with the reason why; and how to read it again."""
 
-from stream_peer.engine.stage import Effects, Output, Record
+from typing import NamedTuple
+
+from stream_peer.engine.stage import Effects, Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 
@@ -37,7 +39,7 @@ def dead_letter(record: Record, topic: str, partition: int, rejection: RejectedE
         "offset": str(record.offset),
     }
     original = tuple(record.headers or ())
-    if sum(len(name) + len(value or b"") for name, value in original) > MAX_HEADERS:
+    if headers_size(original) > MAX_HEADERS:
         original = ()
     headers = [(_PREFIX + name, text.encode(errors="replace")) for name, text in named.items()]
     headers.append((REASON_HEADER, str(rejection.reason).encode()))
@@ -54,3 +56,28 @@ def refuse(record: Record, topic: str, partition: int, rejection: RejectedEvent,
     """Add a record's dead letter to the effects, and count it by reason."""
     effects.outputs.append(dead_letter(record, topic, partition, rejection))
     effects.counts["dead-letter", str(rejection.reason)] += 1
+
+
+class Refusal(NamedTuple):
+    """What the headers of a dead letter say: why it was refused, and at which offset it stood (-1: not said)."""
+
+    reason: str
+    message: str
+    offset: int
+
+
+def refusal_of(headers: Headers) -> Refusal:
+    """Read the headers of a dead letter. Ours come last, so of equal names the last counts.
+
+    Examples
+    --------
+    >>> refusal_of([("trace", b"1"), ("stream-peer-reason", b"not-json"), ("__streams.errors.offset", b"17")])
+    Refusal(reason='not-json', message='', offset=17)
+    """
+    named = {name: (value or b"").decode("utf-8", "replace") for name, value in headers}
+    offset = named.get(_PREFIX + "offset", "")
+    return Refusal(
+        named.get(REASON_HEADER, "unknown"),
+        named.get(_PREFIX + "message", ""),
+        int(offset) if offset.isdecimal() else -1,
+    )

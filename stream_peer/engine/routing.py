@@ -1,10 +1,15 @@
 """Where records of the question stage go, and which source they name."""
 
 from stream_peer.engine.sources import source_header, source_of
-from stream_peer.engine.stage import Headers, Output, Record
+from stream_peer.engine.stage import Headers, Output, Record, headers_size
+from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source
 from stream_peer.events.partitioning import partition_of
+from stream_peer.events.rejections import Reason
+
+MAX_FORWARDED_BYTES = 1_040_000
+"""Of key, value and headers: what a broker takes as one record, less what goes around it."""
 
 _MAX_HOMES = 100_000
 
@@ -53,9 +58,19 @@ class Routes:
         return Source(topics.FORECAST_EVENTS, self.partition, self.incarnation, self._offset, self._index - 1)
 
     def forwarded(self, question_id: str, record: Record) -> Output:
-        """The record as it goes to the partition of its question: untouched, with one header more."""
+        """The record as it goes to the partition of its question: untouched, with one header more.
+
+        Raises
+        ------
+        RejectedEvent
+            If it is too large for that. It may have come in compressed, so that its broker never saw its size.
+        """
         self.begin(record)
         headers = (*record.headers, source_header(self.next_source()))
+        size = len(record.key or b"") + len(record.value or b"") + headers_size(headers)
+        if size > MAX_FORWARDED_BYTES:
+            msg = f"with key and headers it has {size:,} bytes and cannot be forwarded to the partition of its question"
+            raise RejectedEvent(Reason.RECORD_TOO_LARGE, message=msg)
         home = self._home(question_id)
         return Output(topics.FORECAST_EVENTS, record.key, record.value, record.timestamp, home, headers)
 

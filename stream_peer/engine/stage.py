@@ -9,6 +9,11 @@ from stream_peer.events.times import Milliseconds
 Headers = Sequence[tuple[str, bytes]]
 
 
+def headers_size(headers: Headers) -> int:
+    """Bytes of headers, names and values."""
+    return sum(len(name.encode()) + len(value or b"") for name, value in headers)
+
+
 class Record(Protocol):
     """One record of the input log, as every Kafka client hands it out. ``timestamp`` is milliseconds since 1970."""
 

@@ -45,4 +45,4 @@ class Reason(StrEnum):
     MEANING_FIXED = "meaning-fixed"
     """A setting that changes meaning was changed for a feed that has rounds."""
     RECORD_TOO_LARGE = "record-too-large"
-    """A record that the event would cause exceeds the broker's limit."""
+    """An event on the wrong partition that is too large, with its key and headers, to be forwarded."""

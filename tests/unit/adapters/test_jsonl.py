@@ -55,4 +55,4 @@ def test_outputs_become_one_file_a_topic(tmp_path: Path) -> None:
 
     assert (tmp_path / "out" / "weights.jsonl").read_text(encoding="utf-8") == '{"feed":"econ"}\n'
     letter = json.loads((tmp_path / "out" / "dead-letters.jsonl").read_text(encoding="utf-8"))
-    assert letter == {"reason": "not-json", "message": None, "offset": 3, "payload": "\ufffd{"}
+    assert letter == {"reason": "not-json", "message": "", "offset": 3, "payload": "\ufffd{"}

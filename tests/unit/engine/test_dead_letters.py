@@ -1,4 +1,4 @@
-from stream_peer.engine.dead_letters import dead_letter, refuse
+from stream_peer.engine.dead_letters import Refusal, dead_letter, refusal_of, refuse
 from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
@@ -45,3 +45,13 @@ def test_a_refusal_is_counted_by_reason() -> None:
 
     assert effects.counts == {("dead-letter", "not-json"): 1}
     assert len(effects.outputs) == 1
+
+
+def test_what_was_written_is_read_again() -> None:
+    letter = dead_letter(LogRecord(17, 0, None, b"{", [("__streams.errors.offset", b"3")]), "t", 0, REJECTION)
+
+    assert refusal_of(letter.headers) == Refusal("not-json", "not a JSON object", 17)
+
+
+def test_a_letter_of_somebody_else_is_read_as_far_as_it_goes() -> None:
+    assert refusal_of([("__streams.errors.offset", b"x")]) == Refusal("unknown", "", -1)

@@ -1,8 +1,12 @@
-from stream_peer.engine.routing import Routes
+import pytest
+
+from stream_peer.engine.routing import MAX_FORWARDED_BYTES, Routes
 from stream_peer.engine.sources import source_header, source_of
 from stream_peer.engine.stage import LogRecord
+from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import RoundWithdrawn, Source
 from stream_peer.events.partitioning import partition_of
+from stream_peer.events.rejections import Reason
 
 HOME = partition_of("q", 8)
 
@@ -44,3 +48,13 @@ def test_a_feed_log_record_goes_to_its_feed() -> None:
     output = Routes(0, 8, 4, 0).to_feed_log(withdrawn, b"{}", record(1))
 
     assert (output.key, output.partition, output.timestamp) == (b"econ", partition_of("econ", 4), 5)
+
+
+def test_what_no_broker_would_take_with_a_header_more_is_refused() -> None:
+    routes = Routes((HOME + 1) % 8, 8, 4, 0)
+    large = LogRecord(10, 5, b"k", b"v", [("zeros", bytes(MAX_FORWARDED_BYTES))])
+
+    with pytest.raises(RejectedEvent) as refused:
+        routes.forwarded("q", large)
+
+    assert refused.value.reason == Reason.RECORD_TOO_LARGE
