@@ -16,7 +16,6 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from stream_peer.errors import StateError
-from stream_peer.topology.partition import UNKNOWN
 from stream_peer.topology.watchdog import now
 
 log = structlog.get_logger(__name__)
@@ -77,7 +76,7 @@ class BatchConsumer(driver.Consumer):
     """The consumer of an app all of whose topics are read in batches."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._delivered: dict[Any, deque[Any]] = {}
+        self._accepted: dict[Any, deque[Any]] = {}
         self._proof = OrderProof()
         self._reading: dict[Any, int] = {}  # next offset of changelogs, which have no other check of order
         self._catch_up: dict[Any, int] = {}  # group offsets to commit although nothing was acknowledged
@@ -164,34 +163,32 @@ class BatchConsumer(driver.Consumer):
         self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
         last = batch[-1]
         at = (last.timestamp or 0) / 1000
-        message = ConsumerMessage(
+        return ConsumerMessage(
             tp.topic, tp.partition, last.offset, at, last.timestamp_type, None, None, batch, None, 0, 0, tp,
             generation_id=generation,
         )  # fmt: skip
-        if self.app.topics.acks_enabled_for(tp.topic):
-            self._delivered.setdefault(tp, deque()).append(message)
-        return message
 
-    # Acknowledging: in the order of delivery, whole batches.
+    # Acknowledging: whole batches, in the order in which their partition accepted them.
 
     async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
         """Offsets inside a batch are no gap."""
 
     def _new_offset(self, tp: Any) -> int | None:
         """What may be committed: up to the first batch that is not acknowledged."""
-        delivered = self._delivered.get(tp) or deque()
+        accepted = self._accepted.get(tp) or deque()
         offset: int | None = self._catch_up.pop(tp, None)
-        while delivered and delivered[0].acked:
-            offset = delivered.popleft().offset + 1
+        while accepted and accepted[0].acked:
+            offset = accepted.popleft().offset + 1
         self._acked[tp].clear()
         self._acked_index[tp].clear()
         return offset
 
+    def accept(self, message: Any) -> None:
+        """Queue a message for commit. Not earlier: one that Faust drops on the way would hold up all that follow."""
+        self._accepted.setdefault(message.tp, deque()).append(message)
+
     def forget(self, message: Any) -> None:
-        """Take a message back that was not processed: it must not hold up what follows it."""
-        delivered = self._delivered.get(message.tp)
-        if delivered and message in delivered:
-            delivered.remove(message)
+        """Let go of a message that will not be processed, so that nobody waits for it."""
         self._unacked_messages.discard(message)
 
     # Ownership.
@@ -208,7 +205,7 @@ class BatchConsumer(driver.Consumer):
 
     async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
         """Claim before Faust recovers: before it asks where the changelogs end."""
-        self._delivered.clear()
+        self._accepted.clear()
         self._reading.clear()
         self._catch_up.clear()
         try:
@@ -223,7 +220,7 @@ class BatchConsumer(driver.Consumer):
         await super().on_partitions_revoked(revoked)
         self.app.ownership.drop()
         for tp in revoked:
-            self._delivered.pop(tp, None)
+            self._accepted.pop(tp, None)
             self._catch_up.pop(tp, None)
 
     async def wait_empty(self) -> None:
@@ -246,7 +243,7 @@ class BatchConsumer(driver.Consumer):
         ownership = self.app.ownership
         try:
             owned = ownership.take_over(self.assignment(), starts, self)
-            places = {tp: partition.want for tp, partition in owned.items() if partition.want != UNKNOWN}
+            places = {tp: partition.want for tp, partition in owned.items()}
             _check_ends(places, ends)
         except Exception as error:  # noqa: BLE001 - the caller only logs
             ownership.fail(error)
@@ -270,11 +267,11 @@ class BatchConsumer(driver.Consumer):
         inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
         return {TP(tp.topic, tp.partition): end for tp, end in (await self.highwaters(*inputs)).items()}
 
-    async def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int | None]:
+    async def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int]:
         """Where partitions without a head begin; never left open, since batches that came too early were dropped."""
         stateless = {tp for tp in ends if self.app.ownership.keepers[tp.topic].input.changelog is None}
-        starts: dict[Any, int | None] = {tp: self._committed_offset.get(tp) for tp in stateless}
-        unread = [tp for tp, start in starts.items() if start is None]
+        starts = {tp: offset for tp in stateless if (offset := self._committed_offset.get(tp)) is not None}
+        unread = stateless - set(starts)
         if unread:
             starts.update({TP(*tp): offset for tp, offset in (await self.earliest_offsets(*unread)).items()})
         if self.app.start_at_end:

@@ -22,9 +22,6 @@ from stream_peer.topology.watchdog import now
 
 log = structlog.get_logger(__name__)
 
-UNKNOWN = -1
-"""Of ``want``: nothing was read and nothing is known."""
-
 ROOM = 20_000
 """Records that are gathered at most while a batch waits for acknowledgement."""
 
@@ -52,8 +49,11 @@ class Source(Protocol):
     def admits(self, tp: Any, want: int, first: int) -> bool:
         """Whether it is proven that nothing lies between; else a seek to ``want`` is asked for."""
 
+    def accept(self, message: Any) -> None:
+        """Queue a message that will be acknowledged, in the order of the log."""
+
     def forget(self, message: Any) -> None:
-        """Take a message back that will never be acknowledged."""
+        """Let go of a message that will never be acknowledged."""
 
     async def log_start(self, tp: Any) -> int:
         """The first offset that the broker still has."""
@@ -101,7 +101,7 @@ class OwnedPartition:
     stage : Stage
         Recovered already.
     begin : Beginning
-        ``want`` UNKNOWN: whatever comes first is the beginning.
+        What its state covers, and what comes next.
     writer : StateWriter or None
         None: a stage without state, whose messages are acknowledged as soon as their outputs are.
     draining : callable
@@ -179,7 +179,7 @@ class OwnedPartition:
         """Check the order of a batch and gather it; wait while there is no room."""
         records: Sequence[Record] = event.value
         first, last = records[0].offset, records[-1].offset
-        want = first if self.want == UNKNOWN else self.want
+        want = self.want
         if last < want:  # read again
             self._source.forget(event.message)
             return
@@ -190,6 +190,7 @@ class OwnedPartition:
             await self._report_lost(want)
         elif first < want:
             records = [record for record in records if record.offset >= want]
+        self._source.accept(event.message)
         self.want = last + 1
         self._inbox.append(Portion(event, records))
         self._size += len(records)

@@ -12,7 +12,7 @@ import structlog
 from stream_peer.engine.stage import Stage
 from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Writer, claim_row
 from stream_peer.errors import StateError
-from stream_peer.topology.partition import UNKNOWN, Beginning, OwnedPartition, Source, StateWriter, Surroundings
+from stream_peer.topology.partition import Beginning, OwnedPartition, Source, StateWriter, Surroundings
 
 log = structlog.get_logger(__name__)
 
@@ -83,8 +83,6 @@ class Keeper:
         applied, writer = NOTHING_APPLIED, None
         if self.input.changelog is not None:
             applied, writer = self._recover(tp.partition, stage, self.input.changelog)
-        elif start is None:
-            start = UNKNOWN
         want = start if applied == NOTHING_APPLIED and start is not None else applied + 1
         begin = Beginning(applied, want)
         owned = OwnedPartition((self.input.stage_name, tp), stage, begin, writer, source, self._around, draining)
@@ -174,7 +172,7 @@ class Ownership:
         return self._by_changelog[changelog].input.stage_name
 
     def take_over(
-        self, assignment: Iterable[Any], starts: Mapping[Any, int | None], source: Source
+        self, assignment: Iterable[Any], starts: Mapping[Any, int], source: Source
     ) -> dict[Any, OwnedPartition]:
         """Own every assigned partition whose recovery has met our claim.
 

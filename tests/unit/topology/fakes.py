@@ -50,12 +50,16 @@ class FakeSource:
     def __init__(self, *, start: int = 0) -> None:
         self.proofs: set[tuple[int, int]] = set()
         self.asked: list[int] = []
+        self.accepted: list[Any] = []
         self.forgotten: list[Any] = []
         self.start = start
 
     def admits(self, tp: Any, want: int, first: int) -> bool:
         self.asked.append(want)
         return (want, first) in self.proofs
+
+    def accept(self, message: Any) -> None:
+        self.accepted.append(message)
 
     def forget(self, message: Any) -> None:
         self.forgotten.append(message)
@@ -70,6 +74,8 @@ class FakeEvent:
     def __init__(self, records: Sequence[Record], log: list[tuple[str, Any]] | None = None) -> None:
         self.value = records
         self.message = self
+        self.tp: Any = None
+        self.offset = records[-1].offset
         self.acked = False
         self._log = [] if log is None else log
 

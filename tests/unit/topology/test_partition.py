@@ -12,7 +12,6 @@ from stream_peer.errors import ForeignWriterError
 from stream_peer.settings import SnapshotEvery
 from stream_peer.topology.partition import (
     BETWEEN_ENTRIES_AND_HEAD,
-    UNKNOWN,
     Beginning,
     OwnedPartition,
     StateWriter,
@@ -170,6 +169,7 @@ async def test_a_batch_above_what_is_wanted_is_refused_until_it_is_proven_that_n
     await here.partition.rest()
 
     assert here.source.forgotten == [refused]
+    assert refused not in here.source.accepted
     assert here.source.asked == [5, 5]
     assert here.stage.offsets == [0, 1, 2, 3, 4, 7, 8]
 
@@ -195,10 +195,10 @@ async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input
     assert lost == [10]
 
 
-async def test_a_partition_without_state_begins_anywhere_and_acknowledges_after_its_outputs(
+async def test_a_partition_without_state_begins_where_it_is_told_and_acknowledges_after_its_outputs(
     bench: Callable[..., Bench],
 ) -> None:
-    here = bench(state=False, begin=Beginning(-1, UNKNOWN))
+    here = bench(state=False, begin=Beginning(-1, 40))
 
     await here.put(40, 40)
     await here.partition.rest()

@@ -169,7 +169,7 @@ class SeekingConsumer(BatchConsumer):
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
         self._acked: Any = defaultdict(list)
-        self._catch_up = {}
+        self._catch_up, self._accepted, self._acked_index = {}, {}, defaultdict(set)
         self.interruptions: dict[str, Any] = {}
         self.sought: list[dict[Any, int]] = []
 
@@ -240,7 +240,6 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
 async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
-    consumer._delivered, consumer._acked_index = {}, defaultdict(set)
     await world.ownership.claim([HERE])
     world.recover()
 
@@ -249,3 +248,32 @@ async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: Wo
     assert consumer.sought[-1] == {HERE: 42}
     assert HERE in consumer._acked
     assert consumer._new_offset(HERE) == 42
+
+
+async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    batches = [FakeEvent(records(first, first + 9)) for first in (0, 10, 20)]
+    for batch in batches:
+        batch.tp = HERE
+        consumer.accept(batch)
+
+    batches[0].ack()
+    batches[2].ack()
+    held_up = consumer._new_offset(HERE)
+    batches[1].ack()
+
+    assert held_up == 10
+    assert consumer._new_offset(HERE) == 30
+
+
+async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    fresh, known = Place("control-events", 0), Place("control-events", 1)
+    consumer._committed_offset[known] = 12
+
+    async def earliest(*partitions: Any) -> dict[Any, int]:
+        return dict.fromkeys(partitions, 7)
+
+    consumer.earliest_offsets = earliest  # a broker whose logs begin at 7
+
+    assert await consumer._starts({fresh: 100, known: 100, HERE: 100}) == {fresh: 7, known: 12}
