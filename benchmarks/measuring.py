@@ -115,16 +115,24 @@ class Groups:
 
     def has_read_all(self, group: str, topic: str) -> bool:
         """Whether the group has committed everything that the topic holds."""
+        return not self.behind(group, topic)
+
+    def behind(self, group: str, topic: str) -> dict[int, tuple[int, int]]:
+        """Partitions that the group has not read to their end: committed offset and end."""
         committed = {
             place.partition: found.offset
             for place, found in self._admin.list_group_offsets({group: None})[group].items()
             if place.topic == topic
         }
-        return all(committed.get(partition, 0) >= end for partition, end in self.ends(topic).items())
+        places = {partition: (committed.get(partition, 0), end) for partition, end in self.ends(topic).items()}
+        return {partition: place for partition, place in places.items() if place[0] < place[1]}
 
 
 def wait_for(
-    condition: Callable[[], Value | None], deadline: float, message: str, process: subprocess.Popen[bytes]
+    condition: Callable[[], Value | None],
+    deadline: float,
+    message: str | Callable[[], str],
+    process: subprocess.Popen[bytes],
 ) -> Value:
     """Poll every 50 ms; end with the message at the deadline, or as soon as the process waited for is gone."""
     end = time.monotonic() + deadline
@@ -133,8 +141,12 @@ def wait_for(
         if value:
             return value
         if process.poll() is not None:
-            msg = f"{message}: the process ended with {process.returncode}"
+            msg = f"{_said(message)}: the process ended with {process.returncode}"
             raise RuntimeError(msg)
         time.sleep(0.05)
-    msg = f"{message} (waited {deadline:g} s)"
+    msg = f"{_said(message)} (waited {deadline:g} s)"
     raise TimeoutError(msg)
+
+
+def _said(message: str | Callable[[], str]) -> str:
+    return message if isinstance(message, str) else message()

@@ -30,7 +30,7 @@ from tests.integration.support.kafka_broker import KafkaBroker, prepare
 from tests.integration.support.kafka_jars import fetch_jars
 
 START_DEADLINE = 60.0
-WORK_DEADLINE = 600.0
+WORK_DEADLINE = 180.0
 SHORT = 8  # a short run has an eighth of the events
 STOCK_FAUST_EVENTS = 16_000
 
@@ -77,10 +77,14 @@ def _worker(bench: Bench, name: str, workload: Workload) -> Result:
         def done() -> bool:
             return all(groups.has_read_all(group, deployment.topic(topic)) for group, topic in reads)
 
+        def unfinished() -> str:
+            left = {topic: groups.behind(group, deployment.topic(topic)) for group, topic in reads}
+            return f"the worker never finished; committed and end by partition: {left}"
+
         wait_for(started, START_DEADLINE, "the worker never joined its groups", process)
         start = time.monotonic()
         with _profiled(process.pid, bench.profile, name):
-            wait_for(done, WORK_DEADLINE, "the worker never finished", process)
+            wait_for(done, WORK_DEADLINE, unfinished, process)
         cost = meter.between(start, time.monotonic())
     check_work(bench.bootstrap, deployment, workload)
     return _result(workload.forecasts, cost)
