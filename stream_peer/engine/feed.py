@@ -18,6 +18,7 @@ from stream_peer.engine.ledger import Entry, contribution, contribution_of
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.pieces import cut, joined
 from stream_peer.engine.question_outputs import question_outputs
+from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Record, Snapshot
 from stream_peer.engine.views import FeedView
 from stream_peer.errors import RejectedEvent, SettingsError, StateError
@@ -44,7 +45,7 @@ class Head(msgspec.Struct, array_like=True):
 
     schema: int
     clock: Milliseconds
-    seen: list[tuple[str, int, int, int, int]]
+    seen: list[Source]
     standings: dict[str, Standing]
     settings: dict[str, object] | None
 
@@ -76,7 +77,7 @@ class FeedStage:
         self._book = settings if settings is not None else load_document({})
         self._document: dict[str, object] | None = None
         self._clock: Milliseconds = 0
-        self._seen: dict[tuple[str, int], tuple[int, int, int]] = {}
+        self._seen = Seen()
         self._feeds: dict[str, Feed] = {}
         self._parts = Assembly()
         self._touched: set[tuple[str, str]] = set()
@@ -104,22 +105,13 @@ class FeedStage:
         self._clock = max(self._clock, record.timestamp)
         try:
             event = _decoded(record)
-            if not self._is_news(event.src):
+            if not self._seen.add(event.src):
                 effects.counts["duplicate", ""] += 1
                 return
             effects.counts["event", str(event.__struct_config__.tag)] += 1
             self._handlers.get(type(event), _not_supported)(event, record, effects)
         except RejectedEvent as rejection:
             refuse(record, self._topic, self._partition, rejection, effects)
-
-    def _is_news(self, source: Source) -> bool:
-        """Whether its cause was not seen yet; from now on it is."""
-        place, position = source.place, source.position
-        before = self._seen.get(place)
-        if before is not None and position <= before:
-            return False
-        self._seen[place] = position
-        return True
 
     def _feed(self, name: str) -> Feed:
         feed = self._feeds.get(name)
@@ -259,9 +251,8 @@ class FeedStage:
         return Snapshot(rows, self._head())
 
     def _head(self) -> bytes:
-        seen = sorted((*place, *position) for place, position in self._seen.items())
         standings = {name: feed.standing for name, feed in sorted(self._feeds.items())}
-        return _encode_head(Head(SCHEMA, self._clock, seen, standings, self._document))
+        return _encode_head(Head(SCHEMA, self._clock, list(self._seen), standings, self._document))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
         """Take up the state that an earlier owner left."""
@@ -271,7 +262,7 @@ class FeedStage:
         if stored.schema != SCHEMA:
             raise StateError(f"feed state has schema {stored.schema}, this release reads {SCHEMA}")
         self._clock = stored.clock
-        self._seen = {(topic, partition): (inc, offset, index) for topic, partition, inc, offset, index in stored.seen}
+        self._seen = Seen(stored.seen)
         if stored.settings is not None:
             self._document, self._book = stored.settings, load_document(stored.settings)
         self._parts.load(entries)
@@ -300,7 +291,7 @@ def _decoded(record: Record) -> AnyFeedLogRecord:
         event: AnyFeedLogRecord = decode_feed_log(record.value)
     except msgspec.ValidationError as error:
         raise RejectedEvent(Reason.WRONG_TYPE, message=str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RejectedEvent(Reason.NOT_JSON, message=str(error)) from error
     if isinstance(event, Round):
         _check(event)

@@ -25,7 +25,7 @@ def plausible_moment(
     milliseconds = moment(value, field)
     if milliseconds > record_time + horizon:
         msg = (
-            f"{field} is {to_iso(milliseconds)}, more than {horizon // 86_400_000} days ahead of the record's own time"
+            f"{field} is {value.isoformat()}, more than {horizon // 86_400_000} days ahead of the record's own time"
             f" {to_iso(record_time)} (milliseconds passed where seconds were meant?)"
         )
         raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)

@@ -4,13 +4,16 @@ Every record names its ``src``, the input record that caused it, so that a repea
 JSON, keyed by feed; moments are milliseconds since 1970 UTC.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from stream_peer.events.times import Milliseconds
 
 Verdict = Literal[0, 1, "annulled", "open"]
+
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A partition, offset or count, as Kafka numbers them."""
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
@@ -22,10 +25,10 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     """
 
     topic: str
-    partition: int
-    incarnation: int
-    offset: int
-    index: int
+    partition: Place
+    incarnation: Place
+    offset: Place
+    index: Place
 
     @property
     def place(self) -> tuple[str, int]:

@@ -9,7 +9,7 @@ import msgspec
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import YEAR_2000, Milliseconds, to_iso, to_milliseconds
+from stream_peer.events.times import YEAR_2000, Milliseconds, to_milliseconds
 
 MAX_EVENT_BYTES = 1_000_000
 MAX_ID_BYTES = 256
@@ -200,7 +200,7 @@ def moment(value: datetime, field: str = "at") -> Milliseconds:
     """
     milliseconds = to_milliseconds(value)
     if milliseconds < YEAR_2000:
-        msg = f"{field} is {to_iso(milliseconds)}, before 2000 (seconds passed where milliseconds were meant?)"
+        msg = f"{field} is {value.isoformat()}, before 2000 (seconds passed where milliseconds were meant?)"
         raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)
     return milliseconds
 
@@ -277,6 +277,6 @@ def _offending(payload: bytes, field: str) -> str:
         return ""
     try:
         value = msgspec.json.decode(payload, type=dict[str, Any]).get(field)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     return f", got {value!r}"[:200]
