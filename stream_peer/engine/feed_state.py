@@ -9,7 +9,7 @@ from stream_peer.engine.draws import draw, feed_seed
 from stream_peer.engine.facts import Circumstances
 from stream_peer.engine.ledger import Entry, contribution
 from stream_peer.engine.readings import Mixing, Rates, mixing_key, read_mixing, read_rates, read_weights
-from stream_peer.engine.sums import UNIT, Contribution, IndexArray, Sums, expert_column, feed_column
+from stream_peer.engine.sums import UNIT, VOTES, Contribution, IndexArray, Sums, expert_column, feed_column
 from stream_peer.engine.trust import UNTRIED, Trust, next_trust
 from stream_peer.events.feed_settings import MEANING, FeedSettings
 from stream_peer.events.outputs import TrustState
@@ -17,6 +17,7 @@ from stream_peer.events.times import Milliseconds
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
+_VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
 
 
@@ -109,10 +110,12 @@ class Feed:
         counted = matrix[_SCORED] + matrix[_RESOLVED]
         return self._order.compress(counted[self._order] > 0)
 
-    def n_listed(self) -> int:
-        """How many experts have questions that count."""
+    def n_seen(self, present: IndexArray) -> int:
+        """How many experts have questions that count or are present."""
         matrix = self.sums.matrix
-        return int(np.count_nonzero(matrix[_SCORED] + matrix[_RESOLVED]))
+        counted = matrix[_SCORED] + matrix[_RESOLVED]
+        newcomers = len(present) - int(np.count_nonzero(counted[present]))
+        return int(np.count_nonzero(counted)) + newcomers
 
     # --- sums ---
 
@@ -155,15 +158,15 @@ class Feed:
 
     def trust(self) -> Trust:
         """The state of trust that follows on the present one, and why."""
-        asked, voters = int(self.sums.feed[_ASKED]), int(self.sums.feed[_VOTERS])
-        return next_trust(self.standing.trust, self.rates, voters / asked if asked else None, self.settings)
+        asked, voters = int(self.sums.feed[_ASKED]), VOTES * int(self.sums.feed[_VOTERS])
+        mean_voters = round(voters / asked, _VOTERS_DECIMALS) if asked else None
+        return next_trust(self.standing.trust, self.rates, mean_voters, self.settings)
 
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
         rates = self.rates
-        n_experts = max(self.n_listed(), len(experts))
         return Circumstances(
-            weights=read_weights(self.sums.read(experts), rates, n_experts, self.settings.mixer),
+            weights=read_weights(self.sums.read(experts), rates, self.n_seen(experts), self.settings.mixer),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rate_zero=rates.zero,

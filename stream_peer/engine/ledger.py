@@ -17,6 +17,7 @@ from stream_peer.engine.sums import (
     N_EXPERT,
     N_FEED,
     NOTHING,
+    VOTES,
     Contribution,
     IndexArray,
     expert_column,
@@ -229,7 +230,7 @@ def _feed_columns(stack: Stack, outcome: int | None, weight: float) -> FloatArra
     heads = stack.heads
     counting = [head for head in heads if head.counts]
     share, means = len(counting) / len(heads), _means(heads)
-    counts = [share, 0.0, 1.0, means.voters] if outcome is None else [1.0, 1.0, 1.0, means.voters]
+    counts = [share if outcome is None else 1.0, float(outcome is not None), 1.0, means.voters / VOTES]
     values = counts + [0.0] * (N_FEED - len(counts))
     if counting:
         of_counting = means if len(counting) == len(heads) else _means(counting)
@@ -261,8 +262,8 @@ def _share_of_ones(stack: Stack) -> float:
 def _moments(means: Head, share: float, weight: float) -> list[float]:
     """Moments of the votes over the rounds that count, and their votes; ``share`` of all rounds they are."""
     pair, rest = means.pair, means.rest
-    moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest, means.yes, means.voters)
-    return [share * moment for moment in moments]
+    moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest)
+    return [share * number for number in (*moments, means.yes / VOTES, means.voters / VOTES)]
 
 
 def _mixer_columns(means: Head, outcome: int) -> list[float]:

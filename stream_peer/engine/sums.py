@@ -16,6 +16,9 @@ IndexArray: TypeAlias = npt.NDArray[np.int32]
 SCALE = 2.0**40
 UNIT = 2.0**-40
 
+VOTES = 1024
+"""Votes are counted in units of so many, since a question may add thousands: a feed has room for 8 billion."""
+
 VOTE_RULES = ("half",)
 
 EXPERT_COMMON = (
@@ -47,7 +50,7 @@ FEED_COMMON = (
     "questions",
     "resolved",
     "asked",  # questions with rounds, whether they count or not
-    "voters",
+    "voters",  # in units of VOTES, as are yes and votes
     "peer_peer",  # products of the mixers' distances from the plain mean, and of these with the mean's error
     "peer_slow",
     "peer_fast",

@@ -312,13 +312,21 @@ def _stationary_points(curvature: list[list[float]], gains: list[float], prior: 
             ]
         )
         for mean in (prior[0], 0.0):
-            total_pull = sum(pull) + mean
+            total_pull = _total(pull) + mean
             if total_pull > 0.0:
-                multiplier = (sum(free) + mean - 1.0) / total_pull
+                multiplier = (_total(free) + mean - 1.0) / total_pull
                 point = [mean - multiplier * mean, 0.0, 0.0, 0.0]
                 for place, k in enumerate(support):
                     point[k] = free[place] - multiplier * pull[place]
                 yield point
+
+
+def _total(values: list[float]) -> float:
+    """Sum from left to right, on every Python: the built-in one compensates rounding from 3.12 on."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
 
 def _solve(rows: list[list[float]]) -> tuple[list[float], list[float]]:

@@ -26,7 +26,6 @@ def test_experts_keep_their_places_and_are_listed_by_id() -> None:
     feed = feed_with_a_round(["m", "x", "z"])
     feed.places(["a"])
     assert [feed.experts[place] for place in feed.listed()] == ["m", "x", "z"]
-    assert feed.n_listed() == 3
 
 
 def test_a_question_that_was_taken_out_left_no_trace() -> None:
@@ -58,6 +57,25 @@ def test_a_restored_feed_reads_the_same() -> None:
 def test_the_mean_number_of_voters_decides_over_evidence() -> None:
     assert feed_with_a_round(["a", "b"]).trust().state == "low-evidence"
     assert feed_with_a_round(["a", "b", "c", "d"]).trust().state == "warming-up"
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.35, 0.3, 0.1, 0.001])
+def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: float) -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    entry.weight = weight
+    feed.put_in(contribution(entry))
+
+    assert feed.trust().state == "warming-up"
+
+
+def test_experts_seen_are_those_with_questions_that_count_and_those_present() -> None:
+    feed = feed_with_a_round(["m", "x", "z"])
+
+    assert feed.n_seen(feed.places([])) == 3
+    assert feed.n_seen(feed.places(["a", "x"])) == 4
+    assert feed.n_seen(feed.places(["a", "b", "c", "d", "z"])) == 7
 
 
 def test_the_net_reads_the_sums_of_the_feed() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from stream_peer.engine.facts import Facts
 from stream_peer.engine.ledger import Entry, contribution
-from stream_peer.engine.sums import NOTHING, UNIT, Contribution, expert_column, feed_column
+from stream_peer.engine.sums import NOTHING, UNIT, VOTES, Contribution, expert_column, feed_column
 from stream_peer.events.feed_log import Verdict
 from tests.unit.engine.sample_facts import circumstances, facts_of
 
@@ -63,8 +63,8 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
         for name in ("outcome_loss", "resolved", "outcome_regret", "mix_regret", "mix_absolute", "true_regret"):
             assert column(part, name)[i] == 0.0
     assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
-    assert feed(part, "voters") == feed(part, "votes") == 3.0
-    assert feed(part, "yes") == 2.0
+    assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
+    assert feed(part, "yes") == 2.0 / VOTES
     assert feed(part, "pair") == pytest.approx(-1 / 3)
     assert feed(part, "rest") == pytest.approx((-1 + 1 - 1) / 3)
     assert feed(part, "resolved") == feed(part, "peer_peer") == feed(part, "wrong_zero") == 0.0
@@ -121,7 +121,7 @@ def test_feed_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
         "wrong_one": 1 / 3,
         "right_zero": 0.0,
         "moment_weight": 1.0,
-        "yes": 2.0,
+        "yes": 2.0 / VOTES,
     }
     assert {name: feed(part, name) for name in expected_feed} == pytest.approx(expected_feed, abs=1e-11)
 
@@ -170,13 +170,19 @@ def test_low_evidence_adds_nothing_until_the_outcome_is_known() -> None:
 
     assert not unresolved.columns.any()
     asked_only = {name: feed(unresolved, name) for name in ("asked", "voters")}
-    assert asked_only == {"asked": 1.0, "voters": 2.0}
+    assert asked_only == {"asked": 1.0, "voters": 2.0 / VOTES}
     assert np.count_nonzero(unresolved.feed) == 2
     assert column(resolved, "outcome_loss") == pytest.approx([0.01, 0.04, 0.25], abs=1e-11)
     assert column(resolved, "mix_slope") == [0.0, 0.0, 0.0]
     assert any(column(resolved, "mix_regret"))
     assert feed(resolved, "moment_weight") == 0.0
     assert feed(resolved, "questions") == feed(resolved, "right_one") == 1.0
+
+
+def test_a_million_questions_of_two_thousand_experts_fit_into_the_sums() -> None:
+    part = contribution(entry_of([facts_of(np.linspace(0.0, 0.4, 2000).tolist())], 1))
+
+    assert max(abs(int(value)) for value in [*part.feed, *part.columns.ravel()]) * 1_000_000 < 2**63
 
 
 def test_annulled_and_empty_questions_add_nothing() -> None:
