@@ -11,7 +11,7 @@ from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.error_rates import moment_terms
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, squared_loss
 from stream_peer.numerics.mixers import stretched
 from stream_peer.numerics.references import leave_one_out, majority, votes
 
@@ -214,7 +214,7 @@ def score(boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, un
 
 def _weighted(select: FloatArray, forecasts: FloatArray, answers: Bits) -> tuple[list[float], float]:
     """Weighted means of the losses against the own reference answers, 1 and 0; and of the last two's distance."""
-    if_one, if_zero = np.square(1.0 - forecasts), np.square(forecasts)
+    if_one, if_zero = squared_loss(forecasts, 1), squared_loss(forecasts, 0)
     against = np.where(answers, if_one, if_zero)
     means = [float(np.add.reduce(select * loss)) for loss in (against, if_one, if_zero)]
     return means, float(np.add.reduce(select * np.abs(if_one - if_zero)))

@@ -15,14 +15,14 @@ from stream_peer.events.outputs import (
     MixedForecast,
     Outcome,
     PeerLosses,
-    QuestionState,
     ReferenceAnswer,
     ScoredExpert,
     SelectedExpert,
+    StateOfQuestion,
     encode_output,
 )
 from stream_peer.events.times import to_iso
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, squared_loss
 from stream_peer.numerics.mixers import logit_mean
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
@@ -47,7 +47,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     ]
 
 
-def _state(entry: Entry, facts: Facts | None) -> QuestionState:
+def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
     if facts is None:
         return "withdrawn"
     if entry.evidence == "annulled":
@@ -75,12 +75,12 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
     losses = _peer_losses(facts, feed.rates).round(DECIMALS).tolist()
     rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
     ids = feed.experts
-    if outcome not in (0, 1):
+    if outcome is None or outcome == "annulled":
         return [
             ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
         ]
-    true_losses = np.square(float(outcome) - forecasts).round(DECIMALS).tolist()
+    true_losses = squared_loss(forecasts, outcome).round(DECIMALS).tolist()
     return [
         ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
@@ -89,7 +89,7 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
 
 def _peer_losses(facts: Facts, rates: Rates) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
-    if_one, if_zero = np.square(1.0 - facts.forecasts), np.square(facts.forecasts)
+    if_one, if_zero = squared_loss(facts.forecasts, 1), squared_loss(facts.forecasts, 0)
     against: FloatArray = np.where(facts.answers, if_one, if_zero)
     return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
 

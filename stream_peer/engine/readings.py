@@ -119,7 +119,10 @@ class ExpertWeights(NamedTuple):
 
 
 def read_weights(columns: FloatArray, rates: Rates, n_experts: int, mixer: MixerSettings) -> ExpertWeights:
-    """Weights of the experts whose columns are given, priced at the newest rates; ``n_experts`` were ever seen."""
+    """Weights of the experts whose columns are given, priced at the newest rates.
+
+    ``n_experts``: how many experts of the feed have questions that count, present or not.
+    """
     distance = 1.0 - rates.zero - rates.one
     regrets = unit_peer_loss(columns[_REGRET], columns[_REGRET_1], columns[_REGRET_0], rates.zero, rates.one)
     regrets += distance * columns[_OUTCOME_REGRET]

@@ -58,19 +58,15 @@ class WeightsReading(NamedTuple):
         )
 
 
-class Heading(NamedTuple):
-    """What all outputs of a feed begin with."""
-
-    feed: str
-    revision: int
-    at: str
-    settings: str
-
-
 def heading(feed: Feed) -> dict[str, Any]:
     """The fields that all outputs of a feed have, as of the last record that changed it."""
     standing = feed.standing
-    return Heading(feed.name, standing.revision, to_iso(standing.at), feed.settings_hash)._asdict()
+    return {
+        "feed": feed.name,
+        "revision": standing.revision,
+        "at": to_iso(standing.at),
+        "settings": feed.settings_hash,
+    }
 
 
 def summary(rates: Rates) -> ErrorRateSummary:

@@ -10,7 +10,7 @@ import msgspec
 
 ErrorRateStatus = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted", "biased-reveal"]
 TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradicted", "uninformative"]
-QuestionState = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
+StateOfQuestion = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
 Outcome = Literal[0, 1, "annulled"]
 
 
@@ -111,7 +111,7 @@ class QuestionOutput(Published, frozen=True, kw_only=True):
     """What the outputs keyed by question have: the latest round of a question and what became of it."""
 
     question: str
-    state: QuestionState
+    state: StateOfQuestion
     boundary: str | None
     rounds: int
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.peer_losses import unit_peer_loss
 
 LEAST_INFORMATION = 0.2
 """Below this d = 1 - η0 - η1 nothing is certified: the noise is blown up by 1/d."""
@@ -113,7 +114,7 @@ def live_certificate(
         informative = 1.0 - rate0 - rate1
         if not informative >= LEAST_INFORMATION:
             return math.inf
-        priced = regret_l - rate0 * regret_1 - rate1 * regret_0
+        priced = unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1)
         bounds = (priced + noise_boundary(variance, n_experts, delta)) / informative + true_regret
         certificate = max(certificate, float(np.maximum.reduce(bounds, initial=-math.inf)))
     return certificate if regret_l.size else 0.0
