@@ -88,7 +88,7 @@ class RecordTooLargeError(StreamPeerError):
 
 
 class StateError(StreamPeerError):
-    """Stored state cannot be read or contradicts itself. Restart; if it comes back, ``reset`` and report it."""
+    """Stored state cannot be read or contradicts itself. Restart; if it comes back, report it with the log."""
 
 
 class ForeignWriterError(StateError):

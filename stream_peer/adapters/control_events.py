@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from stream_peer.adapters.preflight import preflight_async
 from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import document_hash
@@ -15,8 +16,6 @@ from stream_peer.events.incoming import SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
-
-KEY = b"settings"
 
 
 class Applied(NamedTuple):
@@ -59,7 +58,7 @@ async def apply_document(settings: Settings, document: Mapping[str, Any]) -> App
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     with kafka_errors(settings):
         async with AIOKafkaProducer(acks="all", **options) as producer:
-            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), KEY, place.partition)
+            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), SETTINGS_KEY, place.partition)
     return Applied(document, event.hash, place.partition, sent.offset)
 
 
@@ -67,7 +66,7 @@ async def _place(settings: Settings) -> TopicPartition:
     """Where every settings event is written, so that their order is the order of the log."""
     topic = settings.topic(topics.CONTROL_EVENTS)
     partitions = await partitions_of(settings, topic)
-    return TopicPartition(topic, partition_of(KEY, len(partitions)))
+    return TopicPartition(topic, partition_of(SETTINGS_KEY, len(partitions)))
 
 
 def _applied(record: Any) -> Applied | None:

@@ -45,20 +45,16 @@ class NewestWeights:
         return weights
 
 
-async def read_newest(settings: Settings, feed: str | None = None) -> dict[str, Weights]:
-    """The newest weights of every feed, or of one, as they stand now.
+async def read_newest(settings: Settings) -> dict[str, Weights]:
+    """The newest weights of every feed, as they stand now.
 
     Raises
     ------
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    newest = NewestWeights()
     async with onlooker(settings) as consumer:
-        async for records in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
-            for record in records:
-                newest.add(record.value, record.key)
-    return {name: weights for name, weights in newest.by_feed.items() if feed in (None, name)}
+        return (await _read_all(consumer, settings)).by_feed
 
 
 async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
@@ -69,11 +65,8 @@ async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    newest = NewestWeights()
     async with onlooker(settings) as consumer:
-        async for records in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
-            for record in records:
-                newest.add(record.value, record.key)
+        newest = await _read_all(consumer, settings)
         if feed in newest.by_feed:
             yield newest.by_feed[feed]
         while True:
@@ -82,6 +75,14 @@ async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
                     weights = newest.add(record.value, record.key)
                     if weights is not None and weights.feed == feed:
                         yield weights
+
+
+async def _read_all(consumer: Any, settings: Settings) -> NewestWeights:
+    newest = NewestWeights()
+    async for records in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
+        for record in records:
+            newest.add(record.value, record.key)
+    return newest
 
 
 async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[Any]]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from stream_peer.events.times import Milliseconds
-
-_NEVER: Milliseconds = 1 << 62
+from stream_peer.events.times import NEVER, Milliseconds
 
 
 class Clock:
@@ -38,7 +36,7 @@ class Agenda:
     __slots__ = ("_heap", "_moments", "next")
 
     def __init__(self) -> None:
-        self.next: Milliseconds = _NEVER
+        self.next: Milliseconds = NEVER
         self._heap: list[tuple[Milliseconds, str]] = []
         self._moments: dict[str, Milliseconds] = {}
 
@@ -65,4 +63,4 @@ class Agenda:
         heap = self._heap
         while heap and self._moments.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
-        self.next = heap[0][0] if heap else _NEVER
+        self.next = heap[0][0] if heap else NEVER

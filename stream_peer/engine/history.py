@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_peer.events.times import Milliseconds
+from stream_peer.events.times import NEVER, Milliseconds
 
 MAX_ENTRIES = 64
 """An expert keeps at most so many entries of one question."""
-
-NEVER: Milliseconds = 1 << 62
 
 _ENTRY = np.dtype([("at", "<i8"), ("probability", "<f8"), ("who", "<u4")])
 _MOVED = np.dtype([("stated", "<i8"), ("at", "<i8"), ("who", "<u4")])

@@ -12,7 +12,6 @@ import msgspec
 
 from stream_peer.engine.clock import Agenda, Clock
 from stream_peer.engine.dead_letters import refuse
-from stream_peer.engine.history import NEVER
 from stream_peer.engine.merging import counts_from, merge_question, merged_truth, note_feed, plausible_moment
 from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
@@ -22,10 +21,10 @@ from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.engine.sources import Seen, source_of
 from stream_peer.engine.stage import Effects, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
-from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
+from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, SettingsControl, Tick, decode, moment
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import YEAR_2000, Milliseconds, to_milliseconds
+from stream_peer.events.times import NEVER, YEAR_2000, Milliseconds, to_milliseconds
 
 
 class QuestionStage:
@@ -57,7 +56,7 @@ class QuestionStage:
     ) -> None:
         self._topic = topic
         self._routes = Routes(partition, partitions, feed_log_partitions, incarnation)
-        self._book = settings or FeedSettingsBook(FeedSettings(), {}, "")
+        self._book = settings if settings is not None else load_document({})
         self._document: dict[str, Any] | None = None
         self._clock = Clock(self._book.default.skew)
         self._agenda = Agenda()

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from stream_peer.engine.history import NEVER, History
+from stream_peer.engine.history import History
 from stream_peer.engine.schedule import Plan, Terms, close_of, regular_boundaries
 from stream_peer.errors import StateError
 from stream_peer.events.feed_log import Verdict
 from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.events.times import Milliseconds
+from stream_peer.events.times import NEVER, Milliseconds
 
 DEFAULT_FEED = "default"
 

@@ -8,6 +8,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 YEAR_2000: Milliseconds = 946_684_800_000
+NEVER: Milliseconds = 1 << 62
+"""Later than every moment."""
 
 
 def to_milliseconds(moment: datetime) -> Milliseconds:

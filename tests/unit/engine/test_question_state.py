@@ -1,6 +1,5 @@
 import pytest
 
-from stream_peer.engine.history import NEVER
 from stream_peer.engine.question_state import (
     Emitted,
     QuestionState,
@@ -15,6 +14,7 @@ from stream_peer.engine.question_state import (
 from stream_peer.engine.schedule import Terms
 from stream_peer.errors import StateError
 from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.times import NEVER
 
 SETTINGS = FeedSettings(round_every=10, max_open=1000)
 
