@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -17,6 +18,7 @@ import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
+from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.settings import Settings, load
@@ -249,6 +251,15 @@ class Service:
 
         wait_until(configured, deadline, lambda: f"the settings never reached every partition\n{self.logs()}")
 
+    def wait_committed(self, records: int, deadline: float = 60.0) -> None:
+        """Until so many events were processed."""
+
+        def committed() -> bool:
+            self._look_after_workers()
+            return sum(self.committed("question", topics.FORECAST_EVENTS).values()) >= records
+
+        wait_until(committed, deadline, lambda: f"never processed {records} events\n{self.logs()}", every=0.2)
+
     def lag(self) -> dict[str, int]:
         """Records of each input that no group offset covers yet."""
         return {logical: self._lag(stage, logical) for stage, logical in _INPUTS}
@@ -300,6 +311,13 @@ class Service:
     def committed(self, stage: Stage, logical: str) -> dict[int, int]:
         """A stage's committed offsets by partition."""
         return self.kafka.committed(self.settings.app_id(stage), self.topic(logical))
+
+    def covered(self, stage: Stage) -> dict[int, int]:
+        """By partition, the first input offset that the state in the changelog does not cover."""
+        folds: dict[int, Fold] = defaultdict(Fold)
+        for message in self.kafka.read_all(self.settings.changelog(stage)):
+            folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+        return {partition: fold.applied + 1 for partition, fold in sorted(folds.items())}
 
     def read(self, logical: str) -> list[Message]:
         """Everything on a topic."""

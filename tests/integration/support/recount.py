@@ -1,0 +1,248 @@
+"""Everything that a deployment should have said, recomputed from its two logs, against what it said and what it keeps.
+
+The question stage is folded over each partition of forecast-events, the feed stage over each partition of feed-log;
+nothing of a worker is used.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.sources import source_of
+from stream_peer.engine.stage import Effects, LogRecord, Output
+from stream_peer.engine.state_log import Fold
+from stream_peer.events import topics
+from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
+from tests.integration.support.client import Message
+from tests.integration.support.service import SECRET, DeadLetter, Service, Stage
+
+
+class Said(NamedTuple):
+    """A record without its place in the log."""
+
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+
+
+class Line(NamedTuple):
+    """What revisions grow along: those of a question that moved to another feed start anew."""
+
+    topic: str
+    feed: str
+    key: bytes
+
+
+class Published(NamedTuple):
+    """A revision of an output."""
+
+    line: Line
+    revision: int
+
+
+class _Head(msgspec.Struct):
+    feed: str
+    revision: int
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class _AllSaid(NamedTuple):
+    """Everything published, and the revisions at which weights and error rates were."""
+
+    outputs: dict[Published, bytes]
+    revisions: set[int]
+
+
+class Recount:
+    """One deployment, read once everything is processed."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.events = _by_partition(service.read(topics.FORECAST_EVENTS))
+        self.log = _by_partition(service.read(topics.FEED_LOG))
+        self._changelogs: dict[Stage, list[Message]] = {}
+        self.repeats = 0
+
+    def check(self) -> None:
+        """Fail at the first thing that is lost, doubled or different."""
+        self._check_question_stage()
+        self._check_feed_stage()
+
+    # --- forecast-events → feed-log ---
+
+    def _check_question_stage(self) -> None:
+        expected: dict[Source, Said] = {}
+        forwards: set[Source] = set()
+        letters: dict[tuple[int, int], Output] = {}
+        for partition, records in self.events.items():
+            stage = self._question_stage(partition)
+            for record in records:
+                effects = Effects()
+                stage.step(_log_record(record), effects)
+                for output in effects.outputs:
+                    self._expect(output, expected, forwards, letters, (partition, record.offset))
+            state = stage.snapshot()
+            self._check_state("question", partition, dict(state.entries), state.head)
+        self._check_feed_log(expected)
+        self._check_forwards(forwards)
+        self._check_letters(letters)
+
+    def _question_stage(self, partition: int) -> QuestionStage:
+        shape = self._service.shape
+        topic = self._service.topic(topics.FORECAST_EVENTS)
+        return QuestionStage(
+            topic=topic, partition=partition, partitions=shape.questions, feed_log_partitions=shape.feeds
+        )
+
+    def _expect(
+        self,
+        output: Output,
+        expected: dict[Source, Said],
+        forwards: set[Source],
+        letters: dict[tuple[int, int], Output],
+        place: tuple[int, int],
+    ) -> None:
+        if output.topic == topics.FEED_LOG:
+            source = decode_feed_log(output.value or b"").src
+            assert source not in expected, f"two records of one cause: {source}"
+            expected[source] = Said(output.partition, output.key, output.value, output.timestamp)
+        elif output.topic == topics.FORECAST_EVENTS:
+            source = source_of(output.headers) or Source("", 0, 0, 0, 0)
+            forwards.add(source)
+        else:
+            letters[place] = output
+
+    def _check_feed_log(self, expected: dict[Source, Said]) -> None:
+        """The feed-log, repeats removed, is what the question stage gives; repeats are equal bytes, and in order."""
+        found: dict[Source, Said] = {}
+        reached: dict[tuple[int, str, int], tuple[int, int, int]] = {}
+        for message in (message for records in self.log.values() for message in records):
+            record = decode_feed_log(message.value or b"")
+            if isinstance(record, SettingsChanged):
+                continue
+            source, said = record.src, Said(message.partition, message.key, message.value, message.timestamp)
+            assert found.setdefault(source, said) == said, f"{source} was said in two ways"
+            line = (message.partition or 0, *source.place)
+            if source.position > reached.get(line, (-1, -1, -1)):
+                reached[line] = source.position
+            else:
+                self.repeats += 1
+        assert found.keys() == expected.keys(), _difference(found, expected)
+        wrong = [source for source in expected if found[source] != expected[source]]
+        assert not wrong, f"{len(wrong)} feed-log records differ, first {wrong[0]}"
+
+    def _check_forwards(self, forwards: set[Source]) -> None:
+        arrived = {source_of(m.headers) for records in self.events.values() for m in records} - {None}
+        own = {source for source in arrived if source and source.topic == topics.FORECAST_EVENTS}
+        assert own == forwards, _difference(own, forwards)
+
+    def _check_letters(self, letters: dict[tuple[int, int], Output]) -> None:
+        topic = self._service.topic(topics.FORECAST_EVENTS)
+        found: dict[tuple[int, int], DeadLetter] = {
+            (partition, offset): letter
+            for (source, partition, offset), letter in self._service.dead_letters().items()
+            if source == topic
+        }
+        assert found.keys() == letters.keys(), _difference(found, letters)
+        for place, letter in found.items():
+            assert (letter.message.key, letter.message.value or b"") == (
+                letters[place].key,
+                letters[place].value or b"",
+            )
+
+    # --- feed-log → outputs ---
+
+    def _check_feed_stage(self) -> None:
+        said = self._said()
+        made: dict[Published, bytes] = {}
+        for partition, records in self.log.items():
+            stage = FeedStage(topic=self._service.topic(topics.FEED_LOG), partition=partition, secret=SECRET.encode())
+            effects = Effects()
+            for record in records:
+                stage.step(_log_record(record), effects)
+                if record.offset in said.revisions:  # which revisions are published depends on timing
+                    stage.publish(effects)
+            stage.publish(effects)
+            made.update(_published(output) for output in effects.outputs if output.topic != topics.DEAD_LETTERS)
+            assert stage.audit()
+            state = stage.snapshot()
+            self._check_state("feed", partition, dict(state.entries), state.head)
+        self._check_outputs(said.outputs, made)
+
+    def _said(self) -> "_AllSaid":
+        outputs: dict[Published, bytes] = {}
+        for topic in (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION):
+            for message in self._service.read(topic):
+                place, value = _published(Output(topic, message.key, message.value, 0))
+                assert outputs.setdefault(place, value) == value, f"{place} was published in two ways"
+        return _AllSaid(outputs, {place.revision for place in outputs if place.line.topic in topics.KEYED_BY_FEED})
+
+    def _check_outputs(self, said: dict[Published, bytes], made: dict[Published, bytes]) -> None:
+        """Every published revision is what the log gives; none is missing that had to be published."""
+        wrong = [place for place, value in said.items() if made.get(place) != value]
+        assert not wrong, f"{len(wrong)} of {len(said)} outputs are not what the log gives, such as {wrong[0]}"
+        assert _newest(said) == _newest(made), _difference(_newest(said).items(), _newest(made).items())
+        missing = {place for place in made if place.line.topic in topics.KEYED_BY_QUESTION} - said.keys()
+        assert not missing, f"{len(missing)} revisions were never published, such as {next(iter(missing))}"
+
+    # --- what is kept ---
+
+    def _check_state(self, stage: Stage, partition: int, entries: dict[bytes, bytes | None], head: bytes) -> None:
+        """State in the changelog, read as a new owner reads it, is that of the recomputed stage."""
+        recovered = self._fold(stage, partition).recovered()
+        kept = {key: value for key, value in entries.items() if value is not None}
+        assert recovered.entries.keys() == kept.keys(), _difference(recovered.entries, kept)
+        wrong = [key for key, value in kept.items() if recovered.entries[key] != value]
+        assert not wrong, f"{stage}-{partition}: {len(wrong)} of {len(kept)} entries differ, first {wrong[0]!r}"
+        assert recovered.head == head, f"{stage}-{partition}: {recovered.head!r} is not {head!r}"
+
+    def _fold(self, stage: Stage, partition: int) -> Fold:
+        fold = Fold()
+        for message in self._changelog(stage):
+            if message.partition == partition:
+                fold.add(message.offset, message.key or b"", message.value)
+        return fold
+
+    def _changelog(self, stage: Stage) -> list[Message]:
+        if stage not in self._changelogs:
+            self._changelogs[stage] = self._service.kafka.read_all(self._service.settings.changelog(stage))
+        return self._changelogs[stage]
+
+
+def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:
+    found: dict[int, list[Message]] = defaultdict(list)
+    for message in messages:
+        found[message.partition or 0].append(message)
+    return dict(found)
+
+
+def _log_record(message: Message) -> LogRecord:
+    return LogRecord(message.offset, message.timestamp or 0, message.key, message.value, message.headers)
+
+
+def _published(output: Output) -> tuple[Published, bytes]:
+    value = output.value or b""
+    head = _head(value)
+    return Published(Line(output.topic, head.feed, output.key or b""), head.revision), value
+
+
+def _newest(outputs: Iterable[Published]) -> dict[Line, int]:
+    newest: dict[Line, int] = {}
+    for line, revision in outputs:
+        newest[line] = max(revision, newest.get(line, revision))
+    return newest
+
+
+def _difference(found: Any, expected: Any) -> str:
+    def some(names: Any) -> Iterator[str]:
+        return (repr(name) for name, _ in zip(names, range(5), strict=False))
+
+    lost, strange = set(expected) - set(found), set(found) - set(expected)
+    return f"{len(lost)} lost ({', '.join(some(lost))}), {len(strange)} too many ({', '.join(some(strange))})"
