@@ -1,7 +1,7 @@
 """Every exception of stream_peer, each with what an operator should do about it.
 
 ``exit_code`` is what the command line returns when the exception ends a command:
-69 broker unavailable, 70 internal, 77 not authorised, 78 bad settings.
+2 usage, 69 broker unavailable, 70 internal, 77 not authorised, 78 bad settings.
 """
 
 from typing import ClassVar, NamedTuple

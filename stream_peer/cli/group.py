@@ -77,8 +77,8 @@ def cli() -> None:
     environment. `stream-peer settings show` lists them all, with where each came from.
 
     \b
-    Exit codes: 0 done or stopped cleanly, 2 usage, 69 no broker, 70 internal error,
-    77 not authorised, 78 settings or topics are wrong.
+    Exit codes: 0 done or stopped cleanly, 1 replay --from-log found a difference, 2 usage,
+    69 no broker, 70 internal error, 77 not authorised, 78 settings or topics are wrong.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 

@@ -44,8 +44,22 @@ class _Choices(NamedTuple):
     help="Share of questions whose outcomes are told, each when its question closes; 1: all, when the file has them.",
 )
 @click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions otherwise.")
-@click.option("--question-partitions", "partitions", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--feed-partitions", "feed_log_partitions", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--question-partitions",
+    "partitions",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Fold as if forecast-events had so many.",
+)
+@click.option(
+    "--feed-partitions",
+    "feed_log_partitions",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Fold as if feed-log had so many.",
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the topics here, as JSON lines.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report here (HTML).")
 @click.option("--experts", default=10, show_default=True, help="How many experts of a feed to list.")
@@ -60,6 +74,7 @@ def replay_command(
     """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and say whom to listen to.
 
     Their own times count, as for any feed with history: true; settings come from --config and --set.
+    With --from-log no file is read, and the exit code is 1 if something was published that the log does not give.
 
     \b
     stream-peer replay forecasts.jsonl
@@ -69,6 +84,9 @@ def replay_command(
     """  # noqa: D301
     choices = _Choices(**options)
     if choices.from_log is not None:
+        if files:
+            msg = "name files or --from-log FEED, not both"
+            raise click.UsageError(msg)
         context.exit(_from_log(invocation, choices.from_log, choices.out))
     if not files:
         msg = "name at least one file, or --from-log FEED"

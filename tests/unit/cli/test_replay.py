@@ -59,6 +59,13 @@ def test_without_a_file_the_usage_is_explained(capsys: Capture) -> None:
     assert "name at least one file" in ended.err
 
 
+def test_files_and_a_log_are_not_replayed_at_once(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", str(file), "--from-log", "econ")
+
+    assert ended.code == 2
+    assert "not both" in ended.err
+
+
 def test_a_comparison_with_what_was_published_names_what_differs() -> None:
     equal = compared(Comparison(records=9, equal=5, different=[], never=[], log_start=0))
     torn = compared(Comparison(9, 3, [("weights", "econ", 7)], [("peer-losses", "q", 8)], log_start=4))
