@@ -169,7 +169,8 @@ class SeekingConsumer(BatchConsumer):
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
         self._acked: Any = defaultdict(list)
-        self._catch_up, self._accepted, self._acked_index = {}, {}, defaultdict(set)
+        self._catch_up, self._accepted = {}, {}
+        self._acked_index: Any = defaultdict(set)
         self.interruptions: dict[str, Any] = {}
         self.sought: list[dict[Any, int]] = []
 
