@@ -3,6 +3,9 @@
 import random
 import signal
 import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from stream_peer.topology.partition import BETWEEN_ENTRIES_AND_HEAD
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.load import FEEDS, Load
 from tests.integration.support.recount import Recount
-from tests.integration.support.service import SECRET, Service, service
+from tests.integration.support.service import SECRET, Service, Worker, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_kafka]
 
@@ -26,44 +29,56 @@ RESTLESS = {
 }
 
 
-class Chaos:
-    """Kills workers as fast as they come back."""
+class Pod:
+    """A worker that is killed again and again and comes back under its name at once.
 
-    def __init__(self, deployment: Service, seed: int) -> None:
-        self.deployment = deployment
-        self.choose = random.Random(seed)
-        self.kills = 0
-        self.at_fault_point = 0
+    Of every three deaths one is where its state is half written: between entries and head.
+    """
 
-    def start(self, name: str, fault: str = "") -> None:
-        """Start a worker as a pod that comes back under its name."""
+    def __init__(self, deployment: Service, name: str, seed: int) -> None:
+        self._deployment = deployment
+        self._name = name
+        self._choose = random.Random(seed)
+        self.deaths = Counter[bool]()
+
+    @property
+    def worker(self) -> Worker:
+        """The process of this life."""
+        return self._deployment.workers[self._name]
+
+    def start(self, fault: str = "") -> None:
+        """Begin a life, which the fault may end."""
         environment = {"STREAM_PEER_FAULT": fault} if fault else {}
-        self.deployment.start(name, STREAM_PEER_INSTANCE=name, **environment)
+        self._deployment.start(self._name, STREAM_PEER_INSTANCE=self._name, **environment)
 
-    def tend(self) -> None:
-        """Whoever ended is started again, as a supervisor would."""
-        for name, worker in self.deployment.workers.items():
-            if worker.has_ended:
-                self.start(name)
+    def die(self, times: int) -> None:
+        """Live and die so often; the last life is left."""
+        for life in range(times):
+            half_written = life % 3 == 2
+            self.start(f"{BETWEEN_ENTRIES_AND_HEAD}:{self._choose.randint(1, 6)}" if half_written else "")
+            if half_written:
+                code = self.worker.process.wait(60)
+            else:
+                self._wait_for_the_moment()
+                code = self.worker.kill()
+            assert code == -signal.SIGKILL, self.worker.said()
+            self.deaths[half_written] += 1
+        self.start()
 
-    def kill(self, name: str) -> None:
-        """At a random moment after the start, or while it serves."""
-        worker = self.deployment.workers[name]
-        if self.choose.random() < 0.7:
-            worker.wait_ready()
-        time.sleep(self.choose.uniform(0.0, 1.5))  # the moment of death is the test's input, nothing is waited for
-        assert worker.kill() == -signal.SIGKILL, worker.said()
-        self.kills += 1
+    def _wait_for_the_moment(self) -> None:
+        """The moment of death is the test's input: at work, or at any time after the start."""
+        if self._choose.random() < 0.7:
+            self.worker.wait_ready()
+            time.sleep(self._choose.uniform(0.0, 1.0))
+        else:
+            time.sleep(self._choose.uniform(1.0, 5.0))
 
-    def kill_between_entries_and_head(self, name: str) -> None:
-        """Where the state is half written."""
-        worker = self.deployment.workers[name]
-        worker.kill()
-        self.start(name, f"{BETWEEN_ENTRIES_AND_HEAD}:{self.choose.randint(1, 6)}")
-        worker = self.deployment.workers[name]
-        assert worker.process.wait(60) == -signal.SIGKILL, worker.said()
-        self.kills += 1
-        self.at_fault_point += 1
+
+def tend(pods: Iterable[Pod]) -> None:
+    """Whoever ended is started again, as a supervisor would."""
+    for pod in pods:
+        if pod.worker.has_ended:
+            pod.start()
 
 
 @pytest.mark.case("C31")
@@ -71,28 +86,22 @@ def test_after_kills_freezes_joins_and_leaves_all_that_was_said_follows_from_the
     kafka: KafkaClient, tmp_path: Path
 ) -> None:
     with service(kafka, tmp_path, **RESTLESS) as deployment:
-        deployment.set_up("a", STREAM_PEER_INSTANCE="a")
-        chaos = Chaos(deployment, seed=31)
-        with Load(deployment, seed=31, rate=150) as load:
-            chaos.start("b")
-            for number in range(20):
-                name = "ab"[number % 2]
-                if number % 4 == 3:
-                    chaos.kill_between_entries_and_head(name)
-                else:
-                    chaos.kill(name)
-                chaos.tend()
+        deployment.set_up("a")
+        assert deployment.workers["a"].terminate() == 0
+        pods = [Pod(deployment, name, seed) for seed, name in enumerate(("a", "b"))]
+        with Load(deployment, seed=31, rate=200) as load, ThreadPoolExecutor(len(pods)) as pool:
+            list(pool.map(lambda pod: pod.die(10), pods))
             guest = deployment.start("guest").wait_ready()
-            frozen = deployment.workers["a"].wait_ready()
+            frozen = pods[0].worker.wait_ready()
             with frozen.frozen():
                 time.sleep(2 * SESSION)  # the length of the freeze is the test's input
             assert frozen.process.wait(20) == 70, frozen.said()
-            chaos.tend()
+            pods[0].start()
             assert guest.terminate() == 0, guest.said()
             del deployment.workers["guest"]
-        deployment.settle(90, tended=chaos.tend)
+        deployment.settle(90, tended=lambda: tend(pods))
 
-        assert (chaos.kills, chaos.at_fault_point) == (20, 5)
+        assert pods[0].deaths + pods[1].deaths == {False: 14, True: 6}
         assert load.sent > 3_000
         assert {worker.terminate() for worker in deployment.workers.values()} == {0}, deployment.logs()
         recount = Recount(deployment)
