@@ -16,6 +16,7 @@ from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
 from stream_peer.topology.table import BatchSchema, FoldTable
 
 _QUEUE_OF_BATCHES = 64
+_FETCH_BYTES = 262_144  # of a partition: it bounds the memory of a worker that catches up; a larger record still comes
 _RECOVERY_BATCHES = 4  # gathered before they are read; 1 means something else to Faust
 _LEAST_REQUEST_SECONDS = 90.0
 
@@ -92,6 +93,7 @@ def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]
         "broker_commit_interval": min(1.0, settings.snapshot_every.seconds),
         "broker_max_poll_records": None,
         "broker_check_crcs": not embedded,
+        "consumer_max_fetch_size": _FETCH_BYTES,
         "consumer_auto_offset_reset": "earliest",
         "store": "memory://",
         "Table": FoldTable,

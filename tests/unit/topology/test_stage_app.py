@@ -43,3 +43,10 @@ async def test_the_feed_app_reads_the_feed_log_and_the_controls_and_neither_make
     assert set(app.ownership.keepers) == {"feed-log", "control-events"}
     assert not app.conf.topic_allow_declare
     assert not app.conf.web_enabled
+
+
+async def test_what_is_fetched_ahead_is_bounded_in_bytes() -> None:
+    """Sixteen partitions of a backlog took twice the memory at the client's own limit."""
+    app = question_app(Settings(), surroundings(FakeProducer())[0], make_stage, 16)
+
+    assert app.conf.consumer_max_fetch_size == 262_144
