@@ -1,0 +1,148 @@
+"""The feed stage against a slow twin of it that follows the formulas word by word, on arbitrary histories."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_peer.engine.draws import draw, feed_seed
+from stream_peer.engine.stage import Effects, Output
+from stream_peer.events import topics
+from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.events.outputs import ErrorRates, Weights
+from tests.feed_histories import log_of, newest, outcome, round_of, stage, withdrawn
+from tests.slow_feed import Said, SlowFeed, squared
+
+Event = Round | RoundWithdrawn | OutcomeRevealed
+
+probabilities = st.one_of(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]), st.floats(0.0, 1.0))
+experts = st.sampled_from([f"e{number}" for number in range(8)])
+questions = st.sampled_from([f"q{number}" for number in range(12)])
+boundaries = st.integers(1, 3)
+rounds = st.builds(
+    lambda question, forecasts, boundary, weight: round_of(question, forecasts, boundary=boundary, weight=weight),
+    questions,
+    st.dictionaries(experts, probabilities, min_size=1),
+    boundaries,
+    st.sampled_from([1.0, 1.0, 0.5, 0.3]),
+)
+withdrawals = st.builds(lambda question, boundary: withdrawn(question, boundary=boundary), questions, boundaries)
+outcomes = st.builds(outcome, questions, st.sampled_from([0, 1, 0, 1, "annulled", "open"]))
+histories = st.lists(st.one_of(rounds, rounds, rounds, outcomes, outcomes, withdrawals), min_size=8, max_size=40)
+
+
+def near(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def coin(question: str, boundary: int) -> int:
+    return int(draw(feed_seed(b"secret", "f"), "f", question, boundary, "tie") < 0.5)
+
+
+def follow(twin: SlowFeed, event: Event) -> None:
+    if isinstance(event, Round):
+        forecasts = dict(zip(event.experts, event.probabilities, strict=True))
+        twin.round(event.question_id, event.boundary, forecasts, event.weight)
+    elif isinstance(event, RoundWithdrawn):
+        twin.withdraw(event.question_id, event.boundary)
+    else:
+        twin.outcome(event.question_id, event.outcome)
+
+
+def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> None:
+    """What was published of a question, by its latest round."""
+    known = twin.questions[question]
+    if not known.rounds:
+        return
+    said = known.rounds[max(known.rounds)]
+    mixed = newest(outputs, topics.MIXED_FORECASTS)[question]
+    assert (mixed["mix"], mixed["stretched"], mixed["mean"]) == (near(said.mix), near(said.stretched), near(said.b))
+    reference = newest(outputs, topics.REFERENCE_ANSWERS)[question]
+    assert (reference["reference_answer"], reference["tie"]) == said.everybody
+    assert (reference["votes"], reference["yes"]) == (len(said.votes), sum(v > 0 for v in said.votes.values()))
+    truth = known.evidence if known.evidence in (0, 1) else None
+    for row in newest(outputs, topics.PEER_LOSSES)[question]["experts"]:
+        check_losses(row, said, twin.priced(), None if truth is None else int(truth))
+
+
+def check_losses(row: dict[str, Any], said: Said, rates: tuple[float, float], truth: int | None) -> None:
+    zero, one = rates
+    expert = row["id"]
+    unit = said.loss(expert, "y") - zero * said.loss(expert, "1") - one * said.loss(expert, "0")
+    assert row["reference_answer"] == said.answer[expert]
+    assert row["peer_loss"] == near(unit / (1.0 - zero - one))
+    assert row["outcome_loss"] == near(None if truth is None else squared(said.p[expert], truth))
+
+
+def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
+    """What is read off the sums."""
+    assert (rates.zero, rates.one, rates.low, rates.high) == tuple(near(rate) for rate in twin.rates())
+    assert list(msgspec.structs.astuple(weights.mixer)) == [near(share) for share in twin.shares()]
+    assert weights.stretch == near(twin.stretch())
+    assert (weights.questions, weights.resolved) == (near(twin.sum("questions")), near(twin.sum("resolved")))
+    listed = twin.listed()
+    assert [expert.id for expert in weights.experts] == listed
+    if not listed:
+        return
+    if weights.status == "warming-up":
+        bound = weights.certificate.regret_at_most if weights.certificate else None
+        assert bound == near(twin.certificate())
+    for expert, mix, select in zip(weights.experts, twin.mix(listed), twin.select(listed), strict=True):
+        answered = twin.sum("n", expert.id) + twin.sum("m", expert.id)
+        assert (expert.mix, expert.select) == (near(mix), near(select))
+        assert (expert.questions, expert.resolved) == (near(answered), near(twin.sum("m", expert.id)))
+        assert expert.coverage == near(answered / twin.sum("questions"))
+        assert expert.peer_loss == near(twin.peer_loss(expert.id))
+        assert expert.outcome_loss == near(twin.outcome_loss(expert.id))
+
+
+def compare(history: Sequence[Event]) -> SlowFeed:
+    """Fold a history twice, and compare what is said of each question at once and of the feed at the end."""
+    fast, twin = stage(), SlowFeed(coin)
+    for record, event in zip(log_of(history), history, strict=True):
+        effects = Effects()
+        fast.step(record, effects)
+        follow(twin, event)
+        if effects.outputs:
+            check_question(effects.outputs, event.question_id, twin)
+    for view in fast.views().values():
+        check_feed(view.weights, view.error_rates, twin)
+    return twin
+
+
+def long_history(length: int, *, misleading: bool) -> list[Event]:
+    """Every third question in two rounds, every second with an outcome; one expert lies, or half of the outcomes do."""
+    history: list[Event] = []
+    for number in range(length):
+        y = number * 7 % 5 % 2
+        signs = [1 if (y if (number * k) % 7 else 1 - y) else -1 for k in range(9)]
+        forecasts = {f"e{k}": 0.5 + (0.1 + 0.03 * k) * sign for k, sign in enumerate(signs)}
+        forecasts["liar"] = 0.05 if y else 0.95
+        weight = 0.5 if number % 4 < 2 else 1.0
+        if number % 3 == 0:
+            history.append(round_of(f"q{number}", dict([*forecasts.items()][::2]), boundary=1, weight=weight))
+        history.append(round_of(f"q{number}", forecasts, boundary=2, weight=weight))
+        if number % 2:
+            turned = misleading and number // 2 % 2 == 1
+            history.append(outcome(f"q{number}", 1 if y != turned else 0))
+    return history
+
+
+def test_a_long_history_with_outcomes_agrees_to_its_end() -> None:
+    twin = compare(long_history(60, misleading=False))
+
+    assert twin.certificate() is not None
+    assert twin.shares()[0] < 0.1
+
+
+def test_a_long_history_that_makes_the_safety_net_move_agrees_to_its_end() -> None:
+    assert compare(long_history(39, misleading=True)).net_share > 0.1
+
+
+@settings(max_examples=40)
+@given(histories)
+def test_the_stage_says_what_the_formulas_say(history: list[Event]) -> None:
+    compare(history)
