@@ -80,6 +80,7 @@ def run(
     StreamPeerError
         If the worker cannot start; it carries the exit code.
     """
+    signal.signal(signal.SIGTERM, _stop_before_start)
     contract.check()
     start_check.check(settings)
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -89,6 +90,11 @@ def run(
         health.attach(assembly.vitals, assembly.apps)
     worker = StageWorker(assembly.vitals, assembly.producer, assembly.pulse, *assembly.apps, *services)
     return worker.run()
+
+
+def _stop_before_start(_number: int, _frame: object) -> None:
+    """Told to stop while it still waits for a broker: nothing was begun, so it stops cleanly."""
+    raise SystemExit(0)
 
 
 class _Assembly(NamedTuple):

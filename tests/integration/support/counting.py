@@ -209,7 +209,9 @@ class Counting:
         return "\n".join(f"{name}: {worker.said()[-1500:]}" for name, worker in self.workers.items())
 
     def stop(self) -> list[int]:
-        """Stop all workers as an orchestrator does; return their exit codes."""
+        """Stop all workers as an orchestrator does, none while Python still starts it; return their exit codes."""
+        for worker in self.workers.values():
+            worker.wait_owned()
         return [worker.end(signal.SIGTERM) for worker in self.workers.values() if not worker.has_ended()]
 
     def kill(self) -> None:

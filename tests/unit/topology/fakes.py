@@ -53,6 +53,8 @@ class FakeSource:
         self.accepted: list[Any] = []
         self.forgotten: list[Any] = []
         self.start = start
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     def admits(self, tp: Any, want: int, first: int) -> bool:
         self.asked.append(want)
@@ -65,6 +67,7 @@ class FakeSource:
         self.forgotten.append(message)
 
     async def log_start(self, tp: Any) -> int:
+        await self.answers.wait()
         return self.start
 
 

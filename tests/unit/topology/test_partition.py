@@ -117,6 +117,40 @@ async def test_a_snapshot_is_due_by_records_or_by_time(bench: Callable[..., Benc
     await eventually(lambda: later.acked)
 
 
+async def test_a_long_message_is_snapshotted_on_its_way_and_acknowledged_at_its_end(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_peer.topology.partition._SLICE_OUTPUTS", 0)
+    monkeypatch.setattr("stream_peer.topology.partition._STRIDE", 1)
+    here = bench(every=SnapshotEvery(seconds=3600, records=1))
+
+    await here.put(0, 4)
+    await here.partition.rest()
+
+    heads = [index for index, (_, what) in enumerate(here.producer.written) if what == b"3/head"]
+    assert len(heads) > 1
+    assert here.producer.written[-1] == ("ack", 4)
+
+
+async def test_what_is_left_is_not_folded_and_comes_again(bench: Callable[..., Bench]) -> None:
+    here = bench()
+    await here.put(0, 1)
+    await here.partition.rest()
+    here.producer.gate.clear()
+    await here.put(2, 3)
+    await eventually(lambda: here.stage.offsets[-1] == 3)
+    left = await here.put(4, 6)
+
+    here.draining = True
+    here.partition.leave_rest()
+    here.producer.gate.set()
+    await here.partition.rest()
+
+    assert here.source.forgotten == [left.message]
+    assert here.stage.offsets == [0, 1, 2, 3]
+    assert here.partition.want == here.partition.reached == 4
+
+
 async def test_while_draining_every_batch_is_followed_by_a_snapshot(bench: Callable[..., Bench]) -> None:
     here = bench()
     first = await here.put(0, 1)
@@ -189,10 +223,21 @@ async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input
     partition.start()
 
     await partition.put(FakeEvent(records(20, 21)))
-    await partition.rest()
+    await eventually(lambda: lost)
     partition.stop()
 
     assert lost == [10]
+
+
+async def test_finding_out_about_a_hole_keeps_nobody_waiting(bench: Callable[..., Bench]) -> None:
+    here = bench(begin=Beginning(9, 10))
+    here.source.proofs.add((10, 12))
+    here.source.answers.clear()
+
+    event = await here.put(12, 13)
+    await eventually(lambda: event.acked)
+
+    assert here.stage.offsets == [12, 13]
 
 
 async def test_a_partition_without_state_begins_where_it_is_told_and_acknowledges_after_its_outputs(
