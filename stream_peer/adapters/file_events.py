@@ -78,12 +78,20 @@ def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> list[FileE
 
 
 def timed(events: Iterable[FileEvent], horizon: Milliseconds) -> Iterator[TimedEvent]:
-    """Events with their record times. A moment more than ``horizon`` ahead of all before it moves nothing."""
+    """Events with their record times. A moment more than ``horizon`` ahead of all before it moves nothing.
+
+    Events before the first that states a moment get that moment.
+    """
     now: Milliseconds = 0
+    early: list[FileEvent] = []
     for event in events:
         if event.at is not None and event.at > now and (not now or event.at <= now + horizon):
             now = event.at
-        yield TimedEvent(now, event)
+        early.append(event)
+        if now:
+            yield from (TimedEvent(now, waiting) for waiting in early)
+            early.clear()
+    yield from (TimedEvent(now, waiting) for waiting in early)
 
 
 def last_moment(events: Sequence[FileEvent], horizon: Milliseconds) -> Milliseconds:

@@ -207,3 +207,8 @@ def brier(forecast: float | None, outcome: object) -> float:
     """Squared loss of a published forecast; a missing one says one half."""
     truth = 1.0 if outcome == 1 else 0.0
     return (truth - (0.5 if forecast is None else forecast)) ** 2
+
+
+def rounded(amount: float) -> str:
+    """A sum of questions by weight, which need not be whole: one decimal if it is not."""
+    return f"{round(amount, 1):,.10g}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stream_peer.adapters.history import FeedHistory, Scores
+from stream_peer.adapters.history import FeedHistory, Scores, rounded
 from stream_peer.adapters.replay import ReplayResult
 from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.events.times import to_iso
@@ -42,7 +42,7 @@ def _read(result: ReplayResult) -> Iterator[str]:
             yield f"  {line.place}: {line.message}"
     unknown = result.counts["unknown-question", ""]
     if unknown:
-        yield f"{unknown:,} resolutions came before anything else of their question"
+        yield f"{_many(unknown, 'resolution')} came before anything else of their question"
 
 
 def _feed(feed: FeedHistory, weights: Weights, experts: int) -> Iterator[str]:
@@ -51,13 +51,12 @@ def _feed(feed: FeedHistory, weights: Weights, experts: int) -> Iterator[str]:
     measured = "" if rate.measured is None else f"; measured on outcomes {rate.measured:.3f}"
     certificate = weights.certificate
     yield f"feed {weights.feed}: {weights.status}{reasons}"
-    yield _row(
-        "questions", f"{len(feed.reference_answers):,} ({weights.questions:g} counted, {weights.resolved:g} resolved)"
-    )
+    counted = f"({rounded(weights.questions)} counted, {rounded(weights.resolved)} resolved)"
+    yield _row("questions", f"{len(feed.reference_answers):,} {counted}")
     yield _row("experts", f"{len(weights.experts):,}")
     estimate = f"{(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] {rate.status}{measured}"
     yield _row("error rate", estimate)
-    yield _row("certificate", "none" if certificate is None else f"regret at most {certificate.regret_at_most:.1f}")
+    yield _row("certificate", "none" if certificate is None else _regret(certificate.regret_at_most, weights.questions))
     yield from _scores(feed.scores())
     if weights.experts:
         yield _row("expert", f"{'':<{_ID_WIDTH}}   mix  select  questions  peer loss  outcome loss")
@@ -72,19 +71,27 @@ def _scores(scores: Scores | None) -> Iterator[str]:
         yield _row("Brier score", "no outcome was revealed")
         return
     means = ", ".join(f"{name} {getattr(scores, name):.4f}" for name in ("mix", "stretched", "mean", "median"))
-    yield _row("Brier score", f"{means} on {scores.questions:,} questions; smaller is better")
+    yield _row("Brier score", f"{means} on {_many(scores.questions, 'question')}; smaller is better")
     best = scores.best
     if best is not None:
-        there = f"{best.loss:.4f} on {best.questions:,} questions, where the mix had {best.mix_there:.4f}"
+        there = f"{best.loss:.4f} on {_many(best.questions, 'question')}, where the mix had {best.mix_there:.4f}"
         yield _row("best expert", f"{best.expert_id} {there}")
 
 
 def _expert(expert: WeightedExpert) -> str:
     name = expert.id if len(expert.id) <= _ID_WIDTH else expert.id[: _ID_WIDTH - 1] + "…"
     return (
-        f"    {name:<{_ID_WIDTH}}            {expert.mix:.3f}   {expert.select:.3f}  {expert.questions:>9g}"
+        f"    {name:<{_ID_WIDTH}}            {expert.mix:.3f}   {expert.select:.3f}  {rounded(expert.questions):>9}"
         f"  {_number(expert.peer_loss):>9}  {_number(expert.outcome_loss):>12}"
     )
+
+
+def _regret(regret: float, questions: float) -> str:
+    return f"regret at most {regret:,.1f} in all, {regret / max(questions, 1.0):.3f} a question"
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _number(value: float | None) -> str:

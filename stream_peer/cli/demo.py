@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, settings_options, waiting_note
+from stream_peer.cli.options import Invocation, in_a_directory, settings_options, waiting_note
 from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings, flag_of, load
 
@@ -48,6 +48,7 @@ class Place(NamedTuple):
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     default=Path("report.html"),
     show_default=True,
+    callback=in_a_directory,
     help="Where to write the report, one page to open in a browser.",
 )
 @settings_options()
@@ -67,9 +68,6 @@ def demo_command(invocation: Invocation, *, real: bool, keep: bool, pace: float,
     if real and given:
         msg = "--real starts a Kafka, --bootstrap names one: use one of them"
         raise click.UsageError(msg)
-    if not report.resolve().parent.is_dir():
-        msg = f"there is no directory {report.resolve().parent}"
-        raise click.BadParameter(msg, param_hint="--report")
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()

@@ -61,6 +61,14 @@ def settings_options(*shown: str) -> Callable[[Callable[..., Any]], Callable[...
     return decorate
 
 
+def in_a_directory(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse a file to write whose directory is not there, before any work is done."""
+    if file is not None and not file.resolve().parent.is_dir():
+        msg = f"there is no directory {file.resolve().parent}"
+        raise click.BadParameter(msg)
+    return file
+
+
 def waiting_note(settings: Settings) -> Callable[[str], None]:
     """Says once, to a person at a terminal, that there is no broker yet and for how long we wait."""
 

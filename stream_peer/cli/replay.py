@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.cli.options import Invocation, in_a_directory, settings_options
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -35,7 +35,13 @@ class _Choices(NamedTuple):
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
 @click.option("--feed-as", metavar="FEED", help="Put all events into this feed, whatever they say.")
-@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A feed setting, e.g. round_every=1d.")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A feed setting, e.g. round_every=1d; several are welcome.",
+)
 @click.option(
     "--reveal",
     type=click.FloatRange(0.0, 1.0),
@@ -61,8 +67,15 @@ class _Choices(NamedTuple):
     help="Fold as if feed-log had so many.",
 )
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the topics here, as JSON lines.")
-@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report here (HTML).")
-@click.option("--experts", default=10, show_default=True, help="How many experts of a feed to list.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=in_a_directory,
+    help="Write a report here (HTML).",
+)
+@click.option(
+    "--experts", type=click.IntRange(0), default=10, show_default=True, help="How many experts of a feed to list."
+)
 @click.option(
     "--from-log", metavar="FEED", help="Fold FEED's log from Kafka again and compare with what was published."
 )
@@ -129,6 +142,9 @@ def _from_log(invocation: Invocation, feed: str, out: Path | None) -> int:
         progress = stack.enter_context(_progress())
         secret = read_secret(invocation.settings)
         found = replay_from_log(invocation.settings, feed, secret=secret, write=write, progress=progress)
+    if not (found.equal or found.different or found.never):
+        msg = f"nothing was published of feed {feed!r}"
+        raise click.BadParameter(msg, param_hint="--from-log")
     click.echo(compared(found))
     return 0 if found.is_equal else 1
 
@@ -151,7 +167,10 @@ def _writer(stack: ExitStack, out: Path | None) -> "Callable[[Output], None] | N
         return None
     from stream_peer.adapters.jsonl import OutputFiles
 
-    return stack.enter_context(OutputFiles(out)).write
+    try:
+        return stack.enter_context(OutputFiles(out)).write
+    except OSError as error:
+        raise click.FileError(str(out), error.strerror) from error
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> Non
     click.echo(f"\n# feed settings: {invocation.loaded.book.hash}")
 
 
-@settings_group.command(name="check")
+@settings_group.command(name="check", short_help="Say what is wrong with the settings, without a broker.")
 @settings_options()
 def check_command(invocation: Invocation) -> None:
     """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
@@ -54,7 +54,7 @@ def check_command(invocation: Invocation) -> None:
     click.echo(f"The settings are right. Feed settings {book.hash}, of {len(book.feeds)} feeds by name.")
 
 
-@settings_group.command(name="apply")
+@settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")
 @click.option("--force", is_flag=True, help="Send them even if the same were sent last.")
 @settings_options()
 def apply_command(invocation: Invocation, *, force: bool) -> None:
@@ -111,4 +111,6 @@ def _rows(invocation: Invocation) -> Iterator[Row]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"  # as in the file
     return "-" if value in (None, "") else str(value)

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from stream_peer.adapters.history import rounded
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
 from stream_peer.settings import Settings
@@ -18,14 +19,21 @@ from stream_peer.settings import Settings
 @click.command(name="tail")
 @click.argument("feed")
 @click.option("--once", is_flag=True, help="Print the newest weights as JSON and leave.")
-@click.option("--experts", "shown", default=20, show_default=True, help="How many experts to show, by mix.")
+@click.option(
+    "--experts",
+    "shown",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many experts to show, by mix.",
+)
 @settings_options()
 def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -> None:
     """Watch the weights of FEED: a live table on a terminal, a line for each change elsewhere. Ctrl-C ends it.
 
     \b
     stream-peer tail econ --bootstrap kafka:9092
-    stream-peer tail econ --once | jq '.experts[:3]'
+    stream-peer tail econ --once | jq '.experts | sort_by(-.mix)[:3]'
     """  # noqa: D301
     if once:
         click.echo(encode_output(_newest(invocation.settings, feed)))
@@ -45,7 +53,7 @@ def summary(weights: Weights) -> str:
     reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
     return (
         f"{weights.at} revision {weights.revision} {weights.status}{reasons} "
-        f"questions {weights.questions:g} resolved {weights.resolved:g} "
+        f"questions {rounded(weights.questions)} resolved {rounded(weights.resolved)} "
         f"error rate {(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] "
         f"regret at most {certificate} mix {leaders or '-'}"
     )
@@ -73,11 +81,11 @@ def table(weights: Weights, shown: int) -> Table:
 def _cells(expert: WeightedExpert) -> Iterator[str]:
     yield f"{expert.mix:.3f}"
     yield f"{expert.select:.3f}"
-    yield f"{expert.questions:g}"
+    yield rounded(expert.questions)
     yield f"{expert.coverage:.0%}"
     yield "-" if expert.peer_loss is None else f"{expert.peer_loss:.3f}"
     yield "-" if expert.outcome_loss is None else f"{expert.outcome_loss:.3f}"
-    yield f"{expert.resolved:g}"
+    yield rounded(expert.resolved)
 
 
 def _newest(settings: Settings, feed: str) -> Weights:

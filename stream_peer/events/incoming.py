@@ -200,7 +200,8 @@ def moment(value: datetime, field: str = "at") -> Milliseconds:
     """
     milliseconds = to_milliseconds(value)
     if milliseconds < YEAR_2000:
-        msg = f"{field} is {value.isoformat()}, before 2000 (seconds passed where milliseconds were meant?)"
+        hint = "the earliest that is taken (seconds passed where milliseconds were meant?)"
+        msg = f"{field} is {value.isoformat()}, before 2000, {hint}"
         raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)
     return milliseconds
 

@@ -15,6 +15,7 @@ from stream_peer.settings.secret import Secret
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"^\s*[0-9]+(?:\.[0-9]+)?\s*$")
+_FOUND_TYPE = re.compile(r", got `\w+`$")
 _BOUND = re.compile(r"^Expected `(?:int|float)` (<=|>=|<|>) ([0-9.]+)$")
 
 
@@ -43,6 +44,7 @@ def _sentence(leaf: Leaf, value: object, fault: str) -> str:
     """What is wrong, as the person who wrote the value would say it; a secret is not repeated."""
     if leaf.choices:
         fault = f"must be one of {', '.join(leaf.choices)}"
+    fault = _FOUND_TYPE.sub("", fault)
     bound = _BOUND.match(fault)
     if bound:
         fault = f"must be {bound.group(1)} {bound.group(2)}{'s' if leaf.reads == 'duration' else ''}"

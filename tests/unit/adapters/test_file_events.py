@@ -40,7 +40,7 @@ def test_the_record_time_is_the_largest_moment_so_far_and_the_far_future_moves_n
     moments = [T0 + DAY, T0, T0 + 40 * 365 * DAY, T0 + 2 * DAY]
     stated = events(b"{", *(forecast("ann", 0.5, at) for at in moments))
 
-    assert [one.time for one in timed(stated, HORIZON)] == [0, T0 + DAY, T0 + DAY, T0 + DAY, T0 + 2 * DAY]
+    assert [one.time for one in timed(stated, HORIZON)] == [T0 + DAY] * 4 + [T0 + 2 * DAY]
 
 
 def test_files_are_merged_by_time() -> None:
@@ -105,3 +105,10 @@ def test_a_shuffle_keeps_the_order_within_each_question() -> None:
     assert sorted(one) != one
     for name in {event.question_id for event in known}:
         assert [e for e in one if e.question_id == name] == [e for e in known if e.question_id == name]
+
+
+def test_events_that_state_no_moment_get_the_first_that_is_stated() -> None:
+    timeless = question(closes_at=T0 + 9 * DAY)
+
+    assert [one.time for one in timed(events(timeless, forecast("ann", 0.5, T0 + DAY)), HORIZON)] == [T0 + DAY] * 2
+    assert [one.time for one in timed(events(timeless, b"{"), HORIZON)] == [0, 0]

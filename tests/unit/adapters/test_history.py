@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from stream_peer.adapters.history import MOMENTS, History
+from stream_peer.adapters.history import MOMENTS, History, rounded
 from stream_peer.events import topics
 from tests.unit.adapters.sample_history import FEED, add, losses, mixed, weights
 
@@ -87,3 +87,12 @@ def test_dead_letters_keep_their_reason_and_message_and_every_topic_is_counted()
 
     assert [letter.reason for letter in history.dead_letters] == ["not-json"]
     assert history.records == {topics.DEAD_LETTERS: 1, topics.WEIGHTS: 1}
+
+
+def test_sums_of_questions_are_shown_with_one_decimal_at_most() -> None:
+    assert [rounded(amount) for amount in (2483.0, 206.333, 16.9167, 1_234_567.0)] == [
+        "2,483",
+        "206.3",
+        "16.9",
+        "1,234,567",
+    ]

@@ -1,3 +1,5 @@
+import re
+
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.summary import summary
@@ -29,4 +31,11 @@ def test_refused_lines_are_counted_by_reason_and_shown_with_their_place() -> Non
 
 
 def test_outcomes_of_unknown_questions_are_mentioned() -> None:
-    assert "1 resolutions came before" in summary(replay([lines([resolution(1, T0)])]))
+    assert "1 resolution came before" in summary(replay([lines([resolution(1, T0)])]))
+
+
+def test_numbers_read_as_a_person_would_write_them() -> None:
+    text = summary(replay([lines(season())]))
+
+    assert "on 40 questions; smaller is better" in text
+    assert re.search(r"certificate  (none|regret at most [0-9,.]+ in all, [0-9.]+ a question)\n", text)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_peer.adapters import feed_log_reader
 from stream_peer.adapters.feed_log_reader import Comparison
 from stream_peer.cli.replay import compared
 from tests.unit.adapters.file_lines import season
@@ -74,3 +75,44 @@ def test_a_comparison_with_what_was_published_names_what_differs() -> None:
     assert "begins at offset 4" in torn
     assert "weights econ revision 7" in torn
     assert "not given by the log (the first 1):\n  peer-losses q revision 8" in torn
+
+
+def test_places_that_cannot_be_written_are_refused_in_one_sentence(capsys: Capture, file: Path, tmp_path: Path) -> None:
+    report = run(capsys, "replay", str(file), "--report", str(tmp_path / "missing" / "report.html"))
+    out = run(capsys, "replay", str(file), "--out", str(file / "inside"))
+
+    assert (report.code, out.code) == (2, 2)
+    assert "there is no directory" in report.err
+    assert report.out == ""
+    assert "inside" in out.err
+
+
+def test_a_wrong_setting_is_said_to_come_from_its_flag(capsys: Capture, file: Path) -> None:
+    assert "defaults.nothing (--set): no such setting" in run(capsys, "replay", str(file), "--set", "nothing=1").err
+
+
+def test_the_number_of_listed_experts_is_not_negative(capsys: Capture, file: Path) -> None:
+    assert run(capsys, "replay", str(file), "--experts", "-2").code == 2
+    assert run(capsys, "tail", "econ", "--experts", "-2").code == 2
+
+
+def test_a_feed_of_which_nothing_was_published_is_not_called_equal(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Comparison(records=1, equal=0, different=[], never=[], log_start=0)
+    monkeypatch.setattr(feed_log_reader, "replay_from_log", lambda *_, **__: nothing)
+
+    ended = run(capsys, "replay", "--from-log", "econ")
+
+    assert ended.code == 2
+    assert "nothing was published of feed 'econ'" in ended.err
+
+
+def test_the_events_of_the_readme_are_taken(capsys: Capture, repository: Path, tmp_path: Path) -> None:
+    shown = (repository / "README.md").read_text(encoding="utf-8").splitlines()
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(line for line in shown if line.startswith('{"type"')), encoding="utf-8")
+
+    out = run(capsys, "replay", str(file)).out
+
+    assert "3 events up to 2026-06-17T18:05:00Z\n\nfeed econ: " in out

@@ -70,3 +70,15 @@ def test_the_schema_is_one(capsys: Capture) -> None:
 
 def test_applying_without_a_file_is_wrong_usage(capsys: Capture) -> None:
     assert "--config FILE" in run(capsys, "settings", "apply").err
+
+
+def test_truth_values_are_shown_as_the_file_writes_them(capsys: Capture) -> None:
+    out = run(capsys, "settings", "show").out
+
+    assert "False" not in out
+    assert "True" not in out
+
+
+def test_the_overview_of_a_group_cuts_no_sentence(capsys: Capture) -> None:
+    for group in ("settings", "topics"):
+        assert "...\n" not in run(capsys, group, "--help").out.partition("Commands:")[2]
