@@ -1,6 +1,8 @@
 """The demo, step by step: worker, settings, events, outputs, and what came of it."""
 
 import asyncio
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +56,7 @@ class Demonstration:
         self._console = console
         self._wishes = wishes
         self._table = LiveTable(console, time.monotonic)
-        self._phase = "Starting"
+        self._phase = "Starting the worker"
         self._sent = self._total = 0
         self._fed_seconds = 0.0
         self._lag: dict[str, int] = {}
@@ -139,7 +141,7 @@ class Demonstration:
                 total=self._total,
                 events_per_second=self._sent / self._fed_seconds if self._fed_seconds else 0.0,
                 lag=self._lag,
-                questions=len(feed.forecasts),
+                questions=sum(forecast.state != "annulled" for forecast in feed.forecasts.values()),
                 dead_letters=len(kafka.history.dead_letters),
                 weights=feed.weights,
                 resolved=len(resolved),
@@ -182,14 +184,25 @@ class Demonstration:
         self.stays = True
         settings = self._settings
         prefix = f" --prefix {settings.prefix}" if settings.prefix else ""
-        self._say(f"Running on. Metrics: {url}/metrics  Health: {url}/healthz/ready  Kafka: {settings.bootstrap}")
-        self._say(f"Watch: stream-peer tail {FEED} --bootstrap {settings.bootstrap}{prefix}   Ctrl-C stops everything.")
+        ours = (
+            sys.argv[0] if sys.argv[0].endswith("/stream-peer") and not shutil.which("stream-peer") else "stream-peer"
+        )
+        only = (
+            " (an imitation in this process, for stream-peer and librdkafka clients)"
+            if settings.broker == "embedded"
+            else ""
+        )
+        self._say("Running on until Ctrl-C.")
+        self._say(f"  Metrics: {url}/metrics")
+        self._say(f"  Health:  {url}/healthz/ready")
+        self._say(f"  Kafka:   {settings.bootstrap}{only}")
+        self._say(f"  Watch:   {ours} tail {FEED} --bootstrap {settings.bootstrap}{prefix}")
         while True:
             self._worker.check()
             await asyncio.sleep(1.0)
 
     def _say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        self._console.print(Text(text), soft_wrap=not self._console.is_terminal)
 
 
 def verdict(scores: Scores) -> list[str]:

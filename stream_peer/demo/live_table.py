@@ -12,10 +12,15 @@ from rich.text import Text
 
 from stream_peer.events.outputs import WeightedExpert, Weights
 
-_TOP = 10
+_TOP = 8
 _WATCHED = ("random", "copy-of-")
 _LINE_EVERY = 5.0
 _BAR = 24
+_NUMBERS = 80
+_LEGEND = (
+    "mix: share in the combined forecast. select: chance of being the one to follow. Losses: smaller is better. "
+    "Magenta: two copies and a random expert, planted."
+)
 _STATE_STYLES = {"ok": "bold green", "warming-up": "yellow", "low-evidence": "yellow"}
 
 
@@ -77,6 +82,8 @@ class LiveTable:
 
 def line(glance: Glance) -> str:
     """One moment as one line."""
+    if not glance.total:
+        return f"{glance.phase} …"
     parts = [
         f"{glance.phase}: {glance.sent:,} of {glance.total:,} events",
         f"{glance.events_per_second:,.0f}/s",
@@ -97,11 +104,13 @@ def line(glance: Glance) -> str:
 
 
 def table(glance: Glance, width: int = 100) -> RenderableType:
-    """One moment as a heading, a progress bar and the experts."""
+    """One moment as a heading, a progress bar and the experts; of a service that is not there yet, the phase."""
+    if not glance.total:
+        return Text(f"\n{glance.phase} …")
     share = Table.grid()
     share.add_row(ProgressBar(total=max(glance.total, 1), completed=glance.sent, width=min(width, 100)))
     return Group(
-        Text(""), _heading(glance), _standing(glance), share, _experts(glance.weights, width), _footing(glance)
+        Text(""), _heading(glance), _standing(glance), share, *_experts(glance.weights, width), _footing(glance)
     )
 
 
@@ -117,12 +126,15 @@ def _standing(glance: Glance) -> Text:
         return Text("Waiting for the first weights …", style="dim")
     rate = weights.error_rate
     measured = "" if rate.measured is None else f", outcomes showed {rate.measured:.1%}"
-    certificate = "none yet" if weights.certificate is None else f"≤ {weights.certificate.regret_at_most:.1f}"
+    certificate = "none yet"
+    if weights.certificate is not None:
+        regret = weights.certificate.regret_at_most
+        certificate = f"≤ {regret:,.1f} in all, {regret / max(weights.questions, 1.0):.3f} a question"
     return Text.assemble(
         "trust ",
         (weights.status, _STATE_STYLES.get(weights.status, "bold red")),
         f"   wrong reference answers {(rate.zero + rate.one) / 2:.1%} [{rate.low:.1%}, {rate.high:.1%}]{measured}",
-        f"   certified regret {certificate}",
+        f"\ncertified regret {certificate}",
     )
 
 
@@ -138,23 +150,26 @@ def _footing(glance: Glance) -> Text:
     )
 
 
-def _experts(weights: Weights | None, width: int) -> RenderableType:
-    """The experts with the most weight, and those that a visitor should keep an eye on."""
+def _experts(weights: Weights | None, width: int) -> list[RenderableType]:
+    """The experts with the most weight, and those that a visitor should keep an eye on; and how to read that."""
+    if weights is None:
+        return []
     found = Table(expand=False, box=None, padding=(0, 2, 0, 0), header_style="dim")
     found.add_column("expert", no_wrap=True, max_width=24)
     found.add_column("mix", justify="right")
-    if width >= 90:
+    longest = min(_BAR, width - _NUMBERS)
+    if longest > 0:
         found.add_column("")
     for name in ("select", "questions", "peer loss", "outcome loss"):
         found.add_column(name, justify="right")
-    ranked = _by_mix(weights) if weights is not None else []
+    ranked = _by_mix(weights)
     shown = ranked[:_TOP] + [expert for expert in ranked[_TOP:] if expert.id.startswith(_WATCHED)]
     widest = max((expert.mix for expert in shown), default=1.0) or 1.0
     for place, expert in enumerate(shown):
-        bar = [Text("━" * max(1, round(_BAR * expert.mix / widest)), style="cyan")] if width >= 90 else []
+        bar = [Text("━" * max(1, round(longest * expert.mix / widest)), style="cyan")] if longest > 0 else []
         watched = expert.id.startswith(_WATCHED)
         found.add_row(*_cells(expert, bar), style="magenta" if watched else None, end_section=place == _TOP - 1)
-    return found
+    return [found, Text(_LEGEND, style="dim")]
 
 
 def _cells(expert: WeightedExpert, bar: list[Text]) -> list[RenderableType]:

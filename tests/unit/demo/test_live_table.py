@@ -57,8 +57,20 @@ def test_names_are_text_and_no_markup() -> None:
     assert MARKUP in drawn(glance(newest=weights(1, {MARKUP: 1.0})))
 
 
+def test_before_the_service_is_there_only_the_phase_is_shown() -> None:
+    starting = glance("Starting the worker")._replace(total=0, sent=0)
+    assert drawn(starting).strip() == line(starting) == "Starting the worker …"
+
+
+def test_the_table_says_how_to_read_it() -> None:
+    text = drawn(glance(newest=weights(1, {"a": 0.7, "b": 0.3})))
+    for expected in ("mix: share", "select: chance", "smaller is better"):
+        assert expected in text
+
+
 def test_before_the_first_weights_the_table_says_that_it_waits() -> None:
     text = drawn(glance())
+    assert "expert" not in text
     assert "Waiting for the first weights" in text
     assert "no outcome revealed yet" in text
 
@@ -89,3 +101,16 @@ def test_on_a_terminal_the_table_is_drawn_in_place() -> None:
         live.show(glance("Done"))
     assert isinstance(console.file, io.StringIO)
     assert "\x1b[" in console.file.getvalue()
+
+
+def test_bars_take_the_room_that_the_numbers_leave() -> None:
+    for width in (80, 81, 90, 104, 120):
+        text = drawn(glance(newest=weights(1, {"a" * 24: 0.7, "b": 0.3})), width)
+        assert "…" not in text
+        row = next(line for line in text.splitlines() if line.startswith("aaa"))
+        assert row.count("━") == min(24, width - 80)
+
+
+def test_the_table_fits_the_smallest_usual_terminal() -> None:
+    shares = {f"e{number:02d}": 0.06 for number in range(16)} | {"random": 0.01, "copy-of-a": 0.01, "copy-of-b": 0.01}
+    assert len(drawn(glance(newest=weights(1, shares), resolved=40), width=80).splitlines()) <= 24
