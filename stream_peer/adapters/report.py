@@ -116,7 +116,7 @@ def _figures(feed: FeedHistory, weights: Weights) -> str:
     rate = weights.error_rate
     measured = "no outcome yet" if rate.measured is None else f"outcomes showed {rate.measured:.1%}"
     rates = feed.error_rates
-    effective = f", {rates.effective_questions:.0f} effective questions" if rates else ""
+    effective = f", {rates.effective_questions:,.0f} effective questions" if rates else ""
     cards = [
         (
             "Wrong reference answers",
@@ -143,7 +143,7 @@ def _certified(weights: Weights) -> tuple[str, str]:
         return "none", "not enough evidence for a bound"
     share = certificate.regret_at_most / max(weights.questions, 1.0)
     note = f"at most, in summed loss; {share:.3f} a question, {certificate.confidence:.0%} confidence"
-    return f"{certificate.regret_at_most:.1f}", note
+    return f"{certificate.regret_at_most:,.1f}", note
 
 
 def _figure(name: str, value: str, note: str) -> str:
@@ -154,8 +154,8 @@ def _figure(name: str, value: str, note: str) -> str:
 def _verdict(scores: Scores | None) -> str:
     if scores is None:
         return ""
-    gain = 1.0 - scores.mix / scores.mean if scores.mean else 0.0
-    better = f"{gain:.0%} less than the plain mean" if gain >= 0 else f"{-gain:.0%} more than the plain mean"
+    gain = round(100 * (1.0 - scores.mix / scores.mean)) if scores.mean else 0
+    better = f"{abs(gain)}% {'less' if gain > 0 else 'more'} than the plain mean" if gain else "as the plain mean did"
     rows = [("mix", scores.mix, True), ("mix, stretched", scores.stretched, True)]
     rows += [("mean", scores.mean, False), ("median", scores.median, False)]
     best = scores.best
@@ -206,14 +206,17 @@ def _error_rate_card(feed: FeedHistory, number: int) -> str:
         ("its interval", "--band", "area"),
         ("measured on outcomes", "--truth", "dashed"),
     ]
-    text = "Share of wrong reference answers, estimated without outcomes. At 50 % the weights would be noise."
+    text = "Share of wrong reference answers, estimated without outcomes. At 50% the weights would be noise."
     picture = _picture(error_rate_plot(feed), HALF, f"{number}-rate")
     return _plot_card("How often the crowd is wrong", text, keys, picture)
 
 
 def _certificate_card(feed: FeedHistory, weights: Weights, number: int) -> str:
     condition = weights.certificate.conditional_on if weights.certificate else "independent errors"
-    text = f"Regret a question of following select, at most, given {condition}. It falls as evidence comes in."
+    text = (
+        f"How much more than the best single expert select can have lost a question, at most, given {condition}. "
+        "Above 1 it says nothing yet; it falls as evidence comes in."
+    )
     keys = [("certified regret a question", "--series-1", "")]
     return _plot_card("Certificate", text, keys, _picture(certificate_plot(feed), HALF, f"{number}-certificate"))
 
@@ -225,7 +228,8 @@ def _mixer_card(weights: Weights) -> str:
         '<div class="card"><h2>What the mix is made of</h2><p class="note">Shares of four ways to weigh the experts. '
         "Outcomes count as soon as there are any.</p>"
         f'<div class="bars" style="margin-top:18px">{bars}</div><p class="note" style="margin-top:18px">Stretch '
-        f"{weights.stretch:+.2f}: how much further from one half the stretched forecast goes.</p></div>"
+        f"{weights.stretch:+.2f}: the stretched forecast lies {1 + weights.stretch:.2f} times as far from one half "
+        "as the mix.</p></div>"
     )
 
 
@@ -242,7 +246,7 @@ def _plot_card(title: str, text: str, keys: Iterable[tuple[str, str, str]], pict
 
 
 def _picture(plot: Plot, size: Size, salt: str) -> str:
-    if not any(len(curve.x) > 1 for curve in plot.curves):
+    if not any(len(set(curve.x)) > 1 for curve in plot.curves):
         return '<p class="empty">Nothing to draw yet.</p>'
     wide, narrow = draw(plot, size, salt=f"{salt}-w"), draw(plot, NARROW, salt=f"{salt}-n")
     return f'<div class="plot"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'
@@ -257,7 +261,8 @@ def _experts(weights: Weights) -> str:
     widest = max((max(e.mix, e.select) for e in ranked), default=1.0) or 1.0
     rows = "\n".join(f"<tr>{_expert(expert, widest)}</tr>" for expert in ranked)
     return (
-        '<section class="card"><h2>Experts</h2><p class="note">Press a heading to sort. Losses: smaller is better.</p>'
+        '<section class="card"><h2>Experts</h2><p class="note">Press a heading to sort. Losses: smaller is better; '
+        "– is not known yet.</p>"
         f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
         "</section>"
     )

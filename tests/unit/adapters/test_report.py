@@ -9,7 +9,7 @@ from stream_peer.adapters.report import render
 from stream_peer.adapters.report_plots import NARROW, draw, leaders, weights_plot
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
-from tests.unit.adapters.sample_history import FEED, HOSTILE, add, sample_history, weights
+from tests.unit.adapters.sample_history import FEED, HOSTILE, add, mixed, sample_history, weights
 
 SECTIONS = (
     "Weights over time",
@@ -113,3 +113,29 @@ def test_without_matplotlib_the_command_to_install_it_is_named(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'stream-peer\[report\]'"):
         render(sample_history(questions=20))
+
+
+def test_moments_at_one_place_make_no_curve() -> None:
+    history = History()
+    for revision in (1, 2, 3):
+        add(history, topics.WEIGHTS, weights(revision, {"a": 0.1 * revision, "b": 1 - 0.1 * revision}))
+    assert render(history).count("Nothing to draw yet.") == 4
+
+
+@pytest.mark.parametrize(
+    ("mix", "said"),
+    [
+        (0.9, "less than the plain mean"),
+        (0.6, "more than the plain mean"),
+        (0.8001, "a question, as the plain mean did."),
+    ],
+)
+def test_the_mix_is_better_worse_or_the_same_in_words(mix: float, said: str) -> None:
+    history = History()
+    add(history, topics.WEIGHTS, weights(1, {"a": 1.0}))
+    add(history, topics.MIXED_FORECASTS, mixed("q", 1, mix, 0.8, 1))
+    assert said in render(history)
+
+
+def test_a_stretch_is_told_as_a_factor(html: str) -> None:
+    assert "Stretch +0.12: the stretched forecast lies 1.12 times as far from one half as the mix." in html
