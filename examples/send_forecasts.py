@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kafka import KafkaProducer  # pip install kafka-python
 
-bootstrap, *files = sys.argv[1:]
+bootstrap, *files = sys.argv[1:] if len(sys.argv) > 2 else sys.exit(__doc__)
 topic = os.environ.get("STREAM_PEER_PREFIX", "") + "forecast-events"
 producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=20)
 sent = []
