@@ -196,7 +196,7 @@ class BatchConsumer(driver.Consumer):
     def admits(self, tp: Any, want: int, first: int) -> bool:
         """Whether nothing lies between ``want`` and ``first``; else a seek is asked for."""
         admitted = self._proof.admits(tp, want, first)
-        log.info("input_order", topic=tp.topic, partition=tp.partition, want=want, first=first, admitted=admitted)
+        log.debug("input_order", topic=tp.topic, partition=tp.partition, want=want, first=first, admitted=admitted)
         return admitted
 
     async def log_start(self, tp: Any) -> int:

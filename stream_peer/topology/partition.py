@@ -84,6 +84,13 @@ class StateWriter(NamedTuple):
     rows: Writer
 
 
+class Hole(NamedTuple):
+    """Offsets that no record was read for: from ``want`` up to ``first``, not included."""
+
+    want: int
+    first: int
+
+
 class Beginning(NamedTuple):
     """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next."""
 
@@ -135,6 +142,8 @@ class OwnedPartition:
         self._fresh = True
         self._busy = False
         self._published: dict[str, float] = {}
+        self._holes: list[Hole] = []
+        self._explaining: asyncio.Task[None] | None = None
         self._stopped = False
         self._wake, self._room, self._rested = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -146,8 +155,9 @@ class OwnedPartition:
 
     def stop(self) -> None:
         """Drop what is not acknowledged: the next owner reads it again."""
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._explaining):
+            if task is not None:
+                task.cancel()
         self._stopped = True
         self._room.set()
         self._rested.set()
@@ -187,7 +197,7 @@ class OwnedPartition:
             if not self._source.admits(self.tp, want, first):
                 self._source.forget(event.message)
                 return
-            await self._report_lost(want)
+            self._explain(Hole(want, first))
         elif first < want:
             records = [record for record in records if record.offset >= want]
         self._source.accept(event.message)
@@ -199,12 +209,23 @@ class OwnedPartition:
             self._room.clear()
             await self._room.wait()
 
-    async def _report_lost(self, want: int) -> None:
+    def _explain(self, hole: Hole) -> None:
+        """Find out in the background whether records were lost: the broker's answer waits for fetches under way."""
+        if self._recovered:
+            self._holes.append(hole)
+            if self._explaining is None or self._explaining.done():
+                self._explaining = asyncio.ensure_future(self._report_lost())
+
+    async def _report_lost(self) -> None:
         """Holes are markers of transactions or compaction, unless the log begins behind them."""
-        lost = await self._source.log_start(self.tp) - want
-        if lost > 0 and self._recovered:
-            log.error("input_lost", topic=self.tp.topic, partition=self.tp.partition, offset=want, records=lost)
-            self._around.observer.input_lost(self.tp.topic, self.tp.partition, lost)
+        while self._holes:
+            holes, self._holes = self._holes, []
+            begin = await self._source.log_start(self.tp)
+            for want, first in holes:
+                lost = min(begin, first) - want
+                if lost > 0:
+                    log.error("input_lost", topic=self.tp.topic, partition=self.tp.partition, offset=want, records=lost)
+                    self._around.observer.input_lost(self.tp.topic, self.tp.partition, lost)
 
     async def _run(self) -> None:
         try:
