@@ -178,7 +178,7 @@ class BatchConsumer(driver.Consumer):
         accepted = self._accepted.get(tp) or deque()
         offset: int | None = self._catch_up.pop(tp, None)
         while accepted and accepted[0].acked:
-            offset = accepted.popleft().offset + 1
+            offset = max(offset or 0, accepted.popleft().offset + 1)
         self._acked[tp].clear()
         self._acked_index[tp].clear()
         return offset
@@ -226,6 +226,9 @@ class BatchConsumer(driver.Consumer):
     async def wait_empty(self) -> None:
         """Take the last snapshots: Faust waits here, on stop and revoke, before tables and producers stop."""
         async with self.app.ownership.drained():
+            for partition in self.app.ownership.partitions():
+                if partition.has_state:
+                    self._align_group(partition.tp, partition.reached)
             await super().wait_empty()
 
     async def seek_wait(self, partitions: Mapping[Any, int]) -> None:

@@ -175,8 +175,8 @@ class OwnedPartition:
 
     @property
     def idle(self) -> bool:
-        """Nothing waits, nothing is under way, everything is acknowledged."""
-        return not (self._inbox or self._open or self._busy)
+        """Nothing waits, nothing is under way, everything is in the snapshot."""
+        return not (self._inbox or self._records or self._busy)
 
     async def rest(self) -> None:
         """Wait until it is idle, or no longer ours."""
@@ -184,6 +184,15 @@ class OwnedPartition:
             self._rested.clear()
             self._wake.set()
             await self._rested.wait()
+
+    def leave_rest(self) -> None:
+        """Let go of what is not folded yet: whoever owns the partition next reads it again."""
+        for portion in self._inbox:
+            self._source.forget(portion.event.message)
+        self._inbox.clear()
+        self._size = 0
+        self.want = self.reached
+        self._room.set()
 
     async def put(self, event: Any) -> None:
         """Check the order of a batch and gather it; wait while there is no room."""
@@ -251,7 +260,7 @@ class OwnedPartition:
         self._wake.clear()
 
     def _until_due(self) -> float:
-        if not self._open:
+        if not self._records:
             return _IDLE_SECONDS
         return max(0.001, self._since + self._around.every.seconds - now())
 
@@ -263,7 +272,7 @@ class OwnedPartition:
             self._publish_due(effects)
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         await self._around.producer.send(effects.outputs)
-        if not self._open:
+        if not self._records:
             self._since = now()
         self._open.extend(finished)
         self._records += count
@@ -309,16 +318,17 @@ class OwnedPartition:
             self._published.update(dict.fromkeys(due, at))
 
     def _snapshot_due(self) -> bool:
+        """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew."""
         if self._writer is None:
             return bool(self._open)
-        if not self._open:
+        if not self._records:
             return self._fresh and self._writer.rows.must_rewrite
         every = self._around.every
         enough = self._records >= every.records or self._bytes >= every.bytes
         return enough or self._fresh or self._draining() or now() - self._since >= every.seconds
 
     async def _snapshot(self) -> None:
-        """Make the state durable, then acknowledge what it covers."""
+        """Make the state durable, then acknowledge the messages that it covers wholly."""
         began = time.perf_counter()
         effects = Effects()
         self.stage.publish(effects, None)

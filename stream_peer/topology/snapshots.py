@@ -16,6 +16,8 @@ from stream_peer.topology.partition import Beginning, OwnedPartition, Source, St
 
 log = structlog.get_logger(__name__)
 
+_DRAIN_SECONDS = 1.0  # of folding what waits, when the group or the process lets go of a partition
+
 
 class Claim(NamedTuple):
     """The owner's id for one partition, and where in the changelog it stands."""
@@ -208,4 +210,11 @@ class Ownership:
     async def _flush(self) -> None:
         for _ in range(3):  # events that agents hold already get to their partitions
             await asyncio.sleep(0)
-        await asyncio.gather(*(partition.rest() for partition in self.partitions()))
+        partitions = list(self.partitions())
+        resting = asyncio.gather(*(partition.rest() for partition in partitions))
+        try:
+            await asyncio.wait_for(asyncio.shield(resting), _DRAIN_SECONDS)
+        except TimeoutError:  # a rebalance does not wait for whoever catches up
+            for partition in partitions:
+                partition.leave_rest()
+            await resting

@@ -92,18 +92,18 @@ def test_after_kills_freezes_joins_and_leaves_all_that_was_said_follows_from_the
         with Load(deployment, seed=31, rate=200) as load, ThreadPoolExecutor(len(pods)) as pool:
             list(pool.map(lambda pod: pod.die(10), pods))
             guest = deployment.start("guest").wait_ready()
+            assert guest.terminate() == 0, guest.said()
+            del deployment.workers["guest"]
             frozen = pods[0].worker.wait_ready()
             with frozen.frozen():
                 time.sleep(2 * SESSION)  # the length of the freeze is the test's input
             assert frozen.process.wait(20) == 70, frozen.said()
-            pods[0].start()
-            assert guest.terminate() == 0, guest.said()
-            del deployment.workers["guest"]
+            tend(pods)
         deployment.settle(90, tended=lambda: tend(pods))
 
         assert pods[0].deaths + pods[1].deaths == {False: 14, True: 6}
         assert load.sent > 3_000
-        assert {worker.terminate() for worker in deployment.workers.values()} == {0}, deployment.logs()
+        assert {worker.wait_ready().terminate() for worker in deployment.workers.values()} == {0}, deployment.logs()
         recount = Recount(deployment)
         recount.check()
         assert recount.repeats > 0  # else nobody died at work
