@@ -52,6 +52,10 @@ class OrderProof:
             self._asked[tp] = want
         return False
 
+    def ask(self, tp: Any, want: int) -> None:
+        """Ask for a seek."""
+        self._asked[tp] = want
+
     def asked(self, assignment: Iterable[Any]) -> dict[Any, int]:
         """Seeks to do now, of assigned partitions; they count as done."""
         mine = set(assignment)
@@ -198,6 +202,11 @@ class BatchConsumer(driver.Consumer):
         admitted = self._proof.admits(tp, want, first)
         log.debug("input_order", topic=tp.topic, partition=tp.partition, want=want, first=first, admitted=admitted)
         return admitted
+
+    def read_again(self, tp: Any, want: int) -> None:
+        """Go back to ``want``: what lies behind it may have got lost on the way."""
+        log.debug("input_read_again", topic=tp.topic, partition=tp.partition, want=want)
+        self._proof.ask(tp, want)
 
     async def log_start(self, tp: Any) -> int:
         """The first offset that the broker still has."""

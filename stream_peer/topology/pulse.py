@@ -5,10 +5,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from stream_peer.engine.observer import Observer
+from stream_peer.topology.lag import Lags
 from stream_peer.topology.partition import OwnedPartition
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.question_app import QUESTION
@@ -17,7 +17,6 @@ from stream_peer.topology.watchdog import Vitals, Watchdog
 
 _BEAT_SECONDS = 0.05
 _LOOK_SECONDS = 0.5
-_POSITION_SECONDS = 2.0
 
 
 class Stalls:
@@ -41,6 +40,7 @@ class Pulse(Service):
         self._watchdog = watchdog
         self._stalls = stalls
         self._ticker = Ticker()
+        self._lags = Lags()
         self._observer: Observer = apps[0].observer
 
     async def on_start(self) -> None:
@@ -77,7 +77,7 @@ class Pulse(Service):
             await self.sleep(_LOOK_SECONDS)
 
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
-        lag = await _lag(app.consumer, partition)
+        lag = await self._lags.of(partition, app.consumer)
         self._observer.lag(partition.tp.topic, partition.tp.partition, lag)
         if lag == 0 and partition.idle and partition.stage_name == QUESTION:
             caught_up.append(partition)
@@ -95,16 +95,3 @@ class Pulse(Service):
         for tp, records in remaining.items():
             self._observer.recovering(app.stage_name_of(tp.topic), tp.partition, max(0, records))
         return {name}
-
-
-async def _lag(consumer: Any, partition: OwnedPartition) -> int:
-    """Records not folded yet. A log that ends with the marker of a transaction has none left behind the last one."""
-    try:
-        end = consumer.highwater(partition.tp)
-        lag = 0 if end is None else max(0, end - partition.reached)
-        if lag and partition.idle:
-            position = await asyncio.wait_for(consumer.position(partition.tp), _POSITION_SECONDS)
-            lag = max(0, end - position)
-    except (KafkaError, TimeoutError):  # revoked meanwhile
-        return 0
-    return lag

@@ -139,7 +139,7 @@ def test_batches_lost_on_the_way_are_fetched_again(deploy: Deploy) -> None:
     run = deploy()
     run.feed(400)
 
-    worker = run.start(environment={"COUNTING_DROP": "0.05"}).wait_owned()
+    worker = run.start(environment={"COUNTING_DROP": "0.2"}).wait_owned()
     folds(run, 3_000)
     run.drain()
 
