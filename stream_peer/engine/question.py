@@ -18,7 +18,7 @@ from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decod
 from stream_peer.engine.rounds import outcome_record, reconcile
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan, Terms
-from stream_peer.engine.sources import Seen, source_of
+from stream_peer.engine.sources import Seen, is_broadcast, source_of
 from stream_peer.engine.stage import Effects, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
@@ -212,6 +212,9 @@ class QuestionStage:
         self._attend_all(question, at, record, effects)
 
     def _settings(self, event: SettingsControl, record: Record, effects: Effects) -> None:
+        if not is_broadcast(record.headers):
+            msg = "settings belong on control-events: write them with `stream-peer settings apply`"
+            raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
         try:
             book = load_document(event.document)
         except SettingsError as error:

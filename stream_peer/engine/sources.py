@@ -31,6 +31,12 @@ def source_of(headers: Headers) -> Source | None:
     return None
 
 
+def is_broadcast(headers: Headers) -> bool:
+    """Whether a record says that it was caused by a control event."""
+    source = source_of(headers)
+    return source is not None and source.topic == topics.CONTROL_EVENTS
+
+
 class Seen:
     """The highest source met of each source partition: what is not above it is a repeat."""
 

@@ -56,6 +56,7 @@ MALFORMED = [
     _event("no type", {"question_id": "q-malformed"}, Reason.UNKNOWN_TYPE),
     _event("unknown type", {"type": "bet", "question_id": "q-malformed"}, Reason.UNKNOWN_TYPE, "bet"),
     _event("control event", {"type": "feed", "feed": FEED, "reset": True}, Reason.UNEXPECTED_TYPE, "control-events"),
+    _event("settings among forecasts", _settings({}), Reason.UNEXPECTED_TYPE, "stream-peer settings apply"),
     _forecast("other major version", Reason.UNKNOWN_VERSION, "schema is 2", schema=2),
     _event(
         "no expert", {"type": "forecast", "question_id": "q", "probability": 0.5}, Reason.MISSING_FIELD, "expert_id"

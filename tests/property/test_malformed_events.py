@@ -73,7 +73,7 @@ def test_no_value_of_a_field_stops_a_stage(literal: str) -> None:
 
     for stage in stages():
         for offset, payload in enumerate(payloads):
-            fold(stage, payload, offset=offset)
+            fold(stage, payload, [("stream-peer-src", b'["control-events",0,0,%d,0]' % offset)], offset)
 
 
 @pytest.mark.parametrize("value", [b"1e9", b"1" * 30, b"1" * 5_000, b"-1", b"null", b'"1"'])
@@ -89,5 +89,6 @@ def test_settings_that_no_clock_could_count_are_refused_by_whoever_reads_them() 
     document = {"defaults": {"round_every": 1e308}}
     payload = json.dumps({"type": "settings", "document": document, "hash": document_hash(document)}).encode()
 
+    header = [("stream-peer-src", b'["control-events",0,0,0,0]')]
     for stage in stages()[:2]:
-        assert fold(stage, payload).counts["dead-letter", "settings-invalid"] == 1
+        assert fold(stage, payload, header).counts["dead-letter", "settings-invalid"] == 1

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
@@ -12,6 +13,7 @@ from stream_peer.events.feed_log import (
     OutcomeRevealed,
     Round,
     RoundWithdrawn,
+    Source,
     decode_feed_log,
 )
 from stream_peer.events.feed_settings import FeedSettingsBook, document_hash, load_document
@@ -53,6 +55,11 @@ def settings_event(document: Settings) -> bytes:
     return event("settings", document=document, hash=document_hash(document))
 
 
+def broadcast(offset: int = 0) -> Headers:
+    """The headers that a control event at an offset gives the settings it hands on."""
+    return (source_header(Source(topics.CONTROL_EVENTS, 0, 0, offset, 0)),)
+
+
 def book(**defaults: Any) -> FeedSettingsBook:
     return load_document({"defaults": defaults})
 
@@ -87,6 +94,10 @@ class Partition:
             self.stage.step(LogRecord(self.offset, self.now, b"key", value, headers), self.effects)
             self.offset += 1
         return self.effects.outputs[before:]
+
+    def apply(self, document: Settings) -> list[Output]:
+        """Settings as the control stage hands them on; what they caused."""
+        return self.send(settings_event(document), headers=broadcast(self.offset))
 
     def pass_to(self, now: Milliseconds) -> list[AnyFeedLogRecord]:
         """Time passes: a tick; the feed-log records it caused."""

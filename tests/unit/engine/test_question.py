@@ -3,7 +3,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_peer.engine.stage import LogRecord, Output
+from stream_peer.engine.sources import SOURCE_HEADER, source_header
+from stream_peer.engine.stage import Headers, LogRecord, Output
 from stream_peer.errors import StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn, Source
@@ -16,6 +17,7 @@ from tests.unit.engine.question_log import (
     SECOND,
     T0,
     Partition,
+    broadcast,
     event,
     forecast,
     question,
@@ -509,7 +511,7 @@ def test_a_historical_feed_asks_for_no_ticks() -> None:
 def test_settings_apply_from_their_place_on() -> None:
     partition = opened()
 
-    partition.send(settings_event({"defaults": {"round_every": "1d"}}))
+    partition.apply({"defaults": {"round_every": "1d"}})
     partition.restart(stage())
     partition.pass_to(CLOSE + GRACE)
 
@@ -520,7 +522,7 @@ def test_a_question_keeps_the_terms_of_its_first_round() -> None:
     partition = opened(round_every="1d")
     partition.pass_to(T0 + DAY + GRACE)
 
-    partition.send(settings_event({"defaults": {"round_every": "5h", "grace": "1h", "max_open": "25h", "quorum": 1}}))
+    partition.apply({"defaults": {"round_every": "5h", "grace": "1h", "max_open": "25h", "quorum": 1}})
     partition.pass_to(CLOSE + GRACE)
 
     assert list(partition.told.forecasts()) == [T0 + DAY, CLOSE]
@@ -530,7 +532,7 @@ def test_settings_that_make_a_boundary_due_emit_it_at_once() -> None:
     partition = opened()
     partition.pass_to(T0 + DAY)
 
-    caused = records(partition.send(settings_event({"feeds": {"econ": {"round_every": "12h"}}})))
+    caused = records(partition.apply({"feeds": {"econ": {"round_every": "12h"}}}))
 
     assert [record.boundary for record in caused if isinstance(record, Round)] == [T0 + 12 * HOUR]
 
@@ -538,9 +540,38 @@ def test_settings_that_make_a_boundary_due_emit_it_at_once() -> None:
 def test_faulty_settings_are_refused_and_change_nothing() -> None:
     partition = opened()
 
-    refused = partition.send(settings_event({"defaults": {"round_every": "often"}}))
+    refused = partition.apply({"defaults": {"round_every": "often"}})
 
     assert reasons(refused) == ["settings-invalid"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("trace", b"1")],
+        [(SOURCE_HEADER, b"control-events")],
+        [source_header(Source(topics.FORECAST_EVENTS, 3, 0, 17, 0))],
+    ],
+)
+def test_settings_that_did_not_come_by_control_events_are_refused_and_change_nothing(headers: Headers) -> None:
+    partition = opened()
+
+    refused = partition.send(settings_event({"defaults": {"round_every": "1d"}}), headers=headers)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert reasons(refused) == ["unexpected-type"]
+    assert b"stream-peer settings apply" in dict(refused[0].headers)["__streams.errors.message"]
+    assert list(partition.told.forecasts()) == [CLOSE]
+
+
+def test_a_repeated_broadcast_of_settings_is_a_duplicate() -> None:
+    partition = Partition()
+
+    for _ in range(2):
+        partition.send(settings_event({}), headers=broadcast(7))
+
+    assert partition.count("event", "settings") == partition.count("duplicate") == 1
 
 
 # --- refusals, forwarding, repeats ---
@@ -629,9 +660,10 @@ def test_what_was_seen_is_remembered_over_a_restart() -> None:
 def test_settings_and_ticks_are_never_forwarded() -> None:
     partition = Partition(stage(partition=5, partitions=8))
 
-    caused = partition.send(settings_event({}), tick(T0))
+    caused = [*partition.apply({}), *partition.send(tick(T0))]
 
     assert caused == []
+    assert partition.count("event", "settings") == partition.count("event", "tick") == 1
 
 
 # --- state ---
