@@ -7,7 +7,7 @@ import sys
 from kafka import KafkaConsumer  # pip install kafka-python zstandard
 
 bootstrap, feed, *given = sys.argv[1:] if len(sys.argv) > 3 else sys.exit(__doc__)
-topic = os.environ.get("STREAM_PEER_PREFIX", "") + "weights"
+topic = os.environ.get("STREAM_PEER_PREFIX", "") + "weights"  # headers of its records: schema, settings
 consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5000)
 newest = {record.key.decode(): json.loads(record.value) for record in consumer if record.value}
 weights = newest.get(feed) or sys.exit(f"no weights of {feed}; feeds that have some: {', '.join(newest) or 'none'}")

@@ -9,7 +9,7 @@ from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.readings import DECIMALS, Rates
 from stream_peer.engine.stage import Output
-from stream_peer.engine.views import heading, split, summary
+from stream_peer.engine.views import heading, published, summary
 from stream_peer.events import topics
 from stream_peer.events.outputs import (
     MixedForecast,
@@ -19,7 +19,6 @@ from stream_peer.events.outputs import (
     ScoredExpert,
     SelectedExpert,
     StateOfQuestion,
-    encode_output,
 )
 from stream_peer.events.times import to_iso
 from stream_peer.numerics.losses import FloatArray, squared_loss
@@ -39,11 +38,11 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
     losses = PeerLosses(**common, error_rate=rates, experts=_scored(feed, facts, outcome) if facts else [])
     forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome)
-    at, key = feed.standing.at, question_id.encode()
+    at = feed.standing.at
     return [
-        Output(topics.REFERENCE_ANSWERS, key, encode_output(answer), at),
-        *split(topics.PEER_LOSSES, question_id, losses, at),
-        Output(topics.MIXED_FORECASTS, key, encode_output(forecast), at),
+        *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
+        *published(topics.PEER_LOSSES, question_id, losses, at),
+        *published(topics.MIXED_FORECASTS, question_id, forecast, at),
     ]
 
 

@@ -1,6 +1,6 @@
 """Outputs keyed by feed: readings of its sums. Records above ``LARGEST`` bytes are split, keyed ``key/part``."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,14 +22,13 @@ from stream_peer.events.outputs import (
     WeightedExpert,
     Weights,
     encode_output,
+    output_headers,
 )
-from stream_peer.events.times import to_iso
+from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
 LARGEST = 900_000
 _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
-
-Splittable = TypeVar("Splittable", Weights, PeerLosses)
 
 
 class FeedView(NamedTuple):
@@ -190,24 +189,30 @@ def _error_rates(feed: Feed) -> ErrorRates:
 def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
     """``weights`` and ``error-rates`` of a feed, as records."""
     at, key = feed.standing.at, feed.name
-    rates = Output(topics.ERROR_RATES, key.encode(), encode_output(view.error_rates), at)
-    return [*split(topics.WEIGHTS, key, view.weights, at), rates]
+    return [
+        *published(topics.WEIGHTS, key, view.weights, at),
+        *published(topics.ERROR_RATES, key, view.error_rates, at),
+    ]
 
 
-def split(topic: str, key: str, record: Splittable, at: int) -> list[Output]:
-    """One record, or several with some of the experts each if it is too large."""
+def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:
+    """What is written of an output: one record, or several with some of the experts each if it is too large."""
+    headers = output_headers(record.settings)
     whole = encode_output(record)
-    if len(whole) <= LARGEST:
-        return [Output(topic, key.encode(), whole, at)]
+    if len(whole) <= LARGEST or not isinstance(record, Weights | PeerLosses):
+        return [Output(topic, key.encode(), whole, at, headers=headers)]
     parts = -(-len(whole) // LARGEST)
     while True:
         encoded = [encode_output(_part(record, part, parts)) for part in range(parts)]
         if max(map(len, encoded)) <= LARGEST:
-            return [Output(topic, f"{key}/{part}".encode(), value, at) for part, value in enumerate(encoded)]
+            return [
+                Output(topic, f"{key}/{part}".encode(), value, at, headers=headers)
+                for part, value in enumerate(encoded)
+            ]
         parts += 1
 
 
-def _part(record: Splittable, part: int, parts: int) -> Published:
+def _part(record: Weights | PeerLosses, part: int, parts: int) -> Published:
     size = -(-len(record.experts) // parts)
     return msgspec.structs.replace(
         record, experts=record.experts[part * size : (part + 1) * size], part=part, parts=parts

@@ -4,6 +4,7 @@
 reader keeps the highest per key, or simply the last.
 """
 
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -13,11 +14,14 @@ TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradic
 StateOfQuestion = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
 Outcome = Literal[0, 1, "annulled"]
 
+SCHEMA = 1
+"""Major version of all outputs."""
+
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
     """What all outputs have. ``at`` is the time of the feed-log record, ISO 8601 UTC; ``settings`` a short hash."""
 
-    schema: int = 1
+    schema: int = SCHEMA
     feed: str
     revision: int
     at: str
@@ -168,3 +172,20 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
 
 
 encode_output = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=64)
+def output_headers(settings: str) -> tuple[tuple[str, bytes], ...]:
+    """Kafka headers of an output: what a reader may want to know before it decodes the value.
+
+    Parameters
+    ----------
+    settings : str
+        The output's own field of that name.
+
+    Examples
+    --------
+    >>> output_headers("9f3c0d1e")
+    (('schema', b'1'), ('settings', b'9f3c0d1e'))
+    """
+    return ("schema", b"%d" % SCHEMA), ("settings", settings.encode("ascii"))

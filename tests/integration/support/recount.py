@@ -17,6 +17,7 @@ from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
+from stream_peer.events.outputs import output_headers
 from tests.integration.support.client import Message
 from tests.integration.support.service import SECRET, DeadLetter, Service, Stage
 
@@ -48,6 +49,7 @@ class Published(NamedTuple):
 class _Head(msgspec.Struct):
     feed: str
     revision: int
+    settings: str
 
 
 _head = msgspec.json.Decoder(_Head).decode
@@ -181,6 +183,7 @@ class Recount:
         for topic in (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION):
             for message in self._service.read(topic):
                 place, value = _published(Output(topic, message.key, message.value, 0))
+                assert message.headers == output_headers(_head(value).settings), f"{place} has other headers"
                 assert outputs.setdefault(place, value) == value, f"{place} was published in two ways"
         return _AllSaid(outputs, {place.revision for place in outputs if place.line.topic in topics.KEYED_BY_FEED})
 

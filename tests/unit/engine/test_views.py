@@ -1,10 +1,10 @@
 import msgspec
 
 from stream_peer.engine.stage import Output
-from stream_peer.engine.views import LARGEST, split
+from stream_peer.engine.views import LARGEST, published
 from stream_peer.events import topics
 from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights
-from tests.feed_histories import folded, log_of, newest, outcome, round_of
+from tests.feed_histories import folded, log_of, newest, outcome, round_of, settings
 
 RATES = ErrorRateSummary(zero=0.1, one=0.1, low=0.0, high=0.2, status="ok", measured=None)
 
@@ -33,21 +33,35 @@ def decoded(outputs: list[Output]) -> list[PeerLosses]:
 
 
 def test_small_records_stay_whole() -> None:
-    (output,) = split(topics.PEER_LOSSES, "q", losses_of(3, 4), 5)
+    (output,) = published(topics.PEER_LOSSES, "q", losses_of(3, 4), 5)
 
     assert (output.topic, output.key, output.timestamp, output.partition) == (topics.PEER_LOSSES, b"q", 5, None)
+    assert output.headers == (("schema", b"1"), ("settings", b"0"))
     assert b"part" not in (output.value or b"")
 
 
 def test_large_records_are_split_by_expert_and_nobody_is_lost() -> None:
     record = losses_of(20_000, 200)
-    outputs = split(topics.PEER_LOSSES, "q", record, 5)
+    outputs = published(topics.PEER_LOSSES, "q", record, 5)
     parts = decoded(outputs)
 
     assert [output.key for output in outputs] == [b"q/%d" % number for number in range(len(parts))]
     assert all(len(output.value or b"") <= LARGEST for output in outputs)
     assert [(part.part, part.parts) for part in parts] == [(k, len(parts)) for k in range(len(parts))]
     assert [expert for part in parts for expert in part.experts] == record.experts
+    assert {tuple(output.headers) for output in outputs} == {(("schema", b"1"), ("settings", b"0"))}
+
+
+def test_every_output_says_schema_and_settings_in_its_headers_as_in_its_value() -> None:
+    stage, before = folded(log_of([round_of("q", {"a": 0.9, "b": 0.8, "c": 0.7})]))
+    _, after = folded(log_of([settings({"defaults": {"confidence": 0.9}}), outcome("q", 0)], first=1), stage)
+
+    outputs = [*before.outputs, *after.outputs]
+    assert {output.topic for output in outputs} == {*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION}
+    for output in outputs:
+        fields = msgspec.json.decode(output.value or b"")
+        assert dict(output.headers) == {"schema": b"%d" % fields["schema"], "settings": fields["settings"].encode()}
+    assert len({id(output.headers) for output in outputs}) == 2
 
 
 def test_weights_list_experts_by_id_with_their_records() -> None:
