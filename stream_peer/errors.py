@@ -95,6 +95,18 @@ class ForeignWriterError(StateError):
     """Another process wrote to a changelog partition that this worker owns. The restart that follows repairs it."""
 
 
+class ForeignSecretError(StateError):
+    """State was made with another secret. Give every worker of a release the same ``secret_file``, and keep it."""
+
+    exit_code = 78
+
+    def __init__(self, *, expected: str, given: str) -> None:
+        super().__init__(
+            f"the stored state was made with a secret of fingerprint {expected}, this worker's is of {given}: "
+            "secret_file must be the same for all workers of a release, as long as its topics"
+        )
+
+
 class UnreadableFileError(StreamPeerError):
     """A file to read is missing, damaged, or may not be read. Check the path that the message names."""
 

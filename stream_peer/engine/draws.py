@@ -10,6 +10,17 @@ def feed_seed(secret: bytes, feed: str, seed_setting: str = "") -> bytes:
     return hashlib.blake2b(_joined(secret, feed.encode(), seed_setting.encode()), digest_size=32).digest()
 
 
+def fingerprint(secret: bytes) -> str:
+    """Eight hex digits that tell secrets apart, and may be shown.
+
+    Examples
+    --------
+    >>> fingerprint(b"secret")
+    '04342721'
+    """
+    return hashlib.blake2b(secret, digest_size=4, person=b"fingerprint").hexdigest()
+
+
 def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpose: str) -> float:
     """A number in [0, 1), uniform to 53 bits: always the same for the same round and purpose.
 

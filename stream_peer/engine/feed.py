@@ -12,6 +12,7 @@ import numpy as np
 
 from stream_peer.engine.board import Board
 from stream_peer.engine.dead_letters import refuse
+from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.facts import Facts, score
 from stream_peer.engine.feed_state import Feed, Standing, with_meaning
 from stream_peer.engine.ledger import Entry, contribution, contribution_of
@@ -21,7 +22,7 @@ from stream_peer.engine.question_outputs import question_outputs
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Record, Snapshot
 from stream_peer.engine.views import FeedView
-from stream_peer.errors import RejectedEvent, SettingsError, StateError
+from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError, StateError
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     FeedLogRecord,
@@ -41,13 +42,14 @@ SCHEMA = 1
 
 
 class Head(msgspec.Struct, array_like=True):
-    """What is stored once a partition."""
+    """What is stored once a partition. ``secret`` is the fingerprint of the secret that its draws derive from."""
 
     schema: int
     clock: Milliseconds
     seen: list[Source]
     standings: dict[str, Standing]
     settings: dict[str, object] | None
+    secret: str
 
 
 _encode_head = msgspec.msgpack.Encoder().encode
@@ -74,6 +76,7 @@ class FeedStage:
         self._topic = topic
         self._partition = partition
         self._secret = secret
+        self._fingerprint = fingerprint(secret)
         self._book = settings if settings is not None else load_document({})
         self._document: dict[str, object] | None = None
         self._clock: Milliseconds = 0
@@ -252,15 +255,23 @@ class FeedStage:
 
     def _head(self) -> bytes:
         standings = {name: feed.standing for name, feed in sorted(self._feeds.items())}
-        return _encode_head(Head(SCHEMA, self._clock, list(self._seen), standings, self._document))
+        return _encode_head(Head(SCHEMA, self._clock, list(self._seen), standings, self._document, self._fingerprint))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take up the state that an earlier owner left."""
+        """Take up the state that an earlier owner left.
+
+        Raises
+        ------
+        StateError
+            If this release cannot read it; as ForeignSecretError, if the owner had another secret.
+        """
         if head is None:
             return
         stored = _decode_head(head)
         if stored.schema != SCHEMA:
             raise StateError(f"feed state has schema {stored.schema}, this release reads {SCHEMA}")
+        if stored.secret != self._fingerprint:
+            raise ForeignSecretError(expected=stored.secret, given=self._fingerprint)
         self._clock = stored.clock
         self._seen = Seen(stored.seen)
         if stored.settings is not None:

@@ -106,7 +106,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[Literal["memory"], _about("where a worker keeps its state; Kafka holds it durably")] = "memory"
     start: Annotated[Literal["earliest", "latest"], _about("where the very first start reads from")] = "earliest"
     instance: Annotated[Name | None, _about("static member id, e.g. the pod's name")] = None
-    secret_file: Annotated[ExistingFile | None, _about("seeds the draws; keep it as long as the topics")] = None
+    secret_file: Annotated[
+        ExistingFile | None, _about("seeds the draws; the same for all workers, as long as the topics")
+    ] = None
     log: Log = Log()
     compression: Annotated[Literal["zstd", "none"], _about("of what is produced")] = "zstd"
     partitions: Partitions = Partitions()

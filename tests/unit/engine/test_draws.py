@@ -1,4 +1,4 @@
-from stream_peer.engine.draws import draw, feed_seed
+from stream_peer.engine.draws import draw, feed_seed, fingerprint
 
 
 def test_draws_are_uniform() -> None:
@@ -23,6 +23,13 @@ def test_every_part_of_a_draw_matters() -> None:
     }
 
     assert len(draws) == 6
+
+
+def test_a_fingerprint_tells_secrets_apart_and_is_short() -> None:
+    found = {fingerprint(secret) for secret in (b"", b"secret", b"Secret", b"secret\n")}
+
+    assert len(found) == 4
+    assert {len(each) for each in found} == {8}
 
 
 def test_where_one_part_ends_and_the_next_begins_matters() -> None:

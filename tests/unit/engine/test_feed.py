@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 
+from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Stage
-from stream_peer.errors import StateError
+from stream_peer.errors import ForeignSecretError, StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged, FeedChanged, FeedLogRecord, Source, encode_feed_log
 from tests.feed_histories import (
@@ -275,6 +276,31 @@ def test_state_of_another_layout_is_refused() -> None:
     empty.load(None, {})
     assert empty.clock == 0
     assert empty.deadline() is None
+
+
+def test_state_made_with_another_secret_is_refused() -> None:
+    feed_stage, _ = folded(log_of([round_of("q", FORECASTS)]))
+    changelog = Changelog()
+    changelog.take(feed_stage)
+    head, entries = changelog.head, changelog.entries
+
+    for secret in (b"", b"other"):
+        with pytest.raises(ForeignSecretError, match="secret_file must be the same for all workers") as raised:
+            FeedStage(topic="feed-log", partition=0, secret=secret).load(head, entries)
+        assert isinstance(raised.value, StateError)
+        assert raised.value.exit_code == 78
+        assert fingerprint(b"secret") in str(raised.value)
+        assert fingerprint(secret) in str(raised.value)
+    stage().load(head, entries)
+
+
+def test_no_secret_is_a_secret_too() -> None:
+    without = FeedStage(topic="feed-log", partition=0)
+
+    FeedStage(topic="feed-log", partition=1).load(without.snapshot().head, {})
+
+    with pytest.raises(ForeignSecretError, match=fingerprint(b"")):
+        stage().load(without.snapshot().head, {})
 
 
 def test_a_snapshot_holds_what_changed_and_no_more() -> None:
