@@ -50,7 +50,7 @@ def last_order_free(records: Iterable[tuple[str, bytes | None, bytes | None]]) -
 
 
 @pytest.mark.case("C14")
-@pytest.mark.parametrize(("partitions", "workers"), [(1, 1), (4, 1), (4, 2)])
+@pytest.mark.parametrize(("partitions", "workers"), [(1, 1), (1, 2), (4, 1), (4, 2)])
 def test_the_service_says_of_real_polls_what_a_replay_says(
     partitions: int, workers: int, polls: Path, replayed: Outputs, kafka: KafkaClient, tmp_path: Path
 ) -> None:
