@@ -104,7 +104,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
     http: Http = Http()
     store: Annotated[Literal["memory"], _about("where a worker keeps its state; Kafka holds it durably")] = "memory"
-    start: Annotated[Literal["earliest", "latest"], _about("where the very first start reads from")] = "earliest"
+    start: Annotated[Literal["earliest", "latest"], _about("where the very first start reads forecast-events from")] = (
+        "earliest"
+    )
     instance: Annotated[Name | None, _about("static member id, e.g. the pod's name")] = None
     secret_file: Annotated[
         ExistingFile | None, _about("seeds the draws; the same for all workers, as long as the topics")

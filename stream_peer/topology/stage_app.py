@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import faust
 from yarl import URL
 
+from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
 from stream_peer.topology.consumer import BatchTransport
@@ -49,7 +50,8 @@ def stage_app(
     app.ownership = Ownership((Keeper(each, around) for each in inputs), around.fail)
     app.observer = around.observer
     app.gather = settings.gather
-    app.start_at_end = settings.start == "latest"
+    # Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
+    app.start_at_end = settings.start == "latest" and settings.topic(FORECAST_EVENTS) in app.ownership.keepers
     app.transport = BatchTransport(_brokers(settings), app)
     app.Table(
         table.name,

@@ -50,3 +50,11 @@ async def test_what_is_fetched_ahead_is_bounded_in_bytes() -> None:
     app = question_app(Settings(), surroundings(FakeProducer())[0], make_stage, 16)
 
     assert app.conf.consumer_max_fetch_size == 262_144
+
+
+async def test_a_first_start_at_the_end_skips_forecasts_but_never_the_feed_log() -> None:
+    latest, around = Settings(prefix="acme-", start="latest"), surroundings(FakeProducer())[0]
+
+    assert question_app(latest, around, make_stage, 8).start_at_end
+    assert not feed_app(latest, around, make_stage, make_stage, 8).start_at_end
+    assert not question_app(Settings(prefix="acme-"), around, make_stage, 8).start_at_end
