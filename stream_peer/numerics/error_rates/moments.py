@@ -1,0 +1,195 @@
+"""Symmetric error rate of leave-one-out reference answers, from agreement alone. The default.
+
+It does not depend on how frequent the outcomes are; it is too low where experts share errors.
+"""
+
+import math
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.numerics.error_rates.rate import (
+    HIGHEST_RATE,
+    UNKNOWN_VARIANCE,
+    ErrorRate,
+    normal_quantile,
+    status_of,
+)
+from stream_peer.numerics.losses import SmallIntArray
+
+_PSEUDO_QUESTIONS = 20.0
+_PSEUDO_PAIR = 0.1
+_PSEUDO_REST = (1.0 - 2.0 * 0.25) * math.sqrt(_PSEUDO_PAIR)
+_MODEL_ALLOWANCE = 0.005
+_WIDEST_LOG = 50.0
+
+
+class MomentTerms(NamedTuple):
+    """What one round says about agreement.
+
+    Attributes
+    ----------
+    pair : float
+        Mean of v_i·v_j over the ordered pairs of different voters, in [-1/(n-1), 1].
+    rest : float
+        Mean of v_i·R_i over the voters, R_i = ±1 each one's own reference answer, in [-1, 1].
+    """
+
+    pair: float
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSums:
+    """Sums over questions with weights w that `symmetric_error_rate` reads. Two sets add up to that of both.
+
+    Attributes
+    ----------
+    weight, weight2 : float
+        Σw and Σw².
+    pair, rest : float
+        Σw·pair and Σw·rest, of a question's mean over its rounds.
+    pair2, rest2, pair_rest : float
+        Σw·pair², Σw·rest², Σw·pair·rest.
+
+    Examples
+    --------
+    >>> MomentSums.of(MomentTerms(pair=0.5, rest=1.0)) + MomentSums.of(MomentTerms(pair=0.0, rest=0.5), weight=0.5)
+    MomentSums(weight=1.5, weight2=1.25, pair=0.5, rest=1.25, pair2=0.25, rest2=1.125, pair_rest=0.5)
+    """
+
+    weight: float = 0.0
+    weight2: float = 0.0
+    pair: float = 0.0
+    rest: float = 0.0
+    pair2: float = 0.0
+    rest2: float = 0.0
+    pair_rest: float = 0.0
+
+    @classmethod
+    def of(cls, terms: MomentTerms, weight: float = 1.0) -> "MomentSums":
+        """The sums of a single question."""
+        pair, rest = weight * terms.pair, weight * terms.rest
+        return cls(weight, weight * weight, pair, rest, pair * terms.pair, rest * terms.rest, pair * terms.rest)
+
+    def __add__(self, other: "MomentSums") -> "MomentSums":
+        return MomentSums(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+
+def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> MomentTerms | None:
+    """Agreement of a round's voters with one another and with their leave-one-out references.
+
+    With n voters, v_i = ±1, R_i = 2ŷ_i - 1: ``pair = ((Σv)² - n) / (n(n-1))``, ``rest = (1/n) Σ v_i·R_i``.
+    If voters err independently given the outcome, with a_i = 1 - 2·(error of i): E[pair] is the mean of a_i·a_j over
+    pairs and E[rest] the mean of a_i times 1 - 2·(error of R_i), whatever the share of zeros.
+
+    Parameters
+    ----------
+    votes : (n_experts,) int8
+        +1, -1, or 0 for no vote.
+    reference_answers : (n_experts,) int8
+        Each expert's own ŷ_i, 0 or 1.
+
+    Returns
+    -------
+    MomentTerms or None
+        None with fewer than two voters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> moment_terms(np.array([1, 1, -1, 0], dtype=np.int8), np.array([0, 1, 1, 1], dtype=np.int8)).rest
+    -0.3333333333333333
+    """
+    n_voters = int(np.count_nonzero(votes))
+    if n_voters < 2:
+        return None
+    total = int(np.add.reduce(votes, dtype=np.int64))
+    with_reference = 2 * int(np.add.reduce(votes * reference_answers, dtype=np.int64)) - total
+    return MomentTerms(
+        pair=(total * total - n_voters) / (n_voters * (n_voters - 1)),
+        rest=with_reference / n_voters,
+    )
+
+
+def symmetric_error_rate(sums: MomentSums, confidence: float = 0.95) -> ErrorRate:
+    """Error rate of leave-one-out reference answers, the same for both classes, from agreement alone.
+
+    ``η̂ = ½·(1 - mean(rest) / √mean(pair))``, clamped to [0, .475]; .475 where mean(pair) ≤ 0. The means include 20
+    pseudo-questions of η = .25 and pair = .1 (so rest = ½·√.1).
+
+    Interval: ``ln a ± z·sd`` with a = 1 - 2η and, by the delta method,
+    ``sd² = [Var(rest)/rest² + Var(pair)/(4·pair²) - Cov(rest, pair)/(rest·pair)] / n_eff``, n_eff = (Σw)²/Σw².
+    The pseudo-questions count here as well, each with weight 1 and with mean squares of pair and of rest of 1, the
+    widest that votes of ±1 allow: the interval is wide while there is little data, and they fade as 20/n_eff.
+    Then ±.005 is added, since √pair falls short of the mean a when experts differ, and it is cut at [0, .475]. With
+    no data, or where the delta method says nothing (mean pair or mean rest ≤ 0), it is all of [0, .475].
+
+    Notes
+    -----
+    Replaces the two-group estimator of Theorem 7 of Liu & Helmbold, whose printed solution has a wrong quadratic, and
+    which cannot tell the groups' rates apart where both outcomes are equally frequent. This one does not depend
+    on their frequency. It is right if experts err independently given the outcome, and too low if they share
+    errors.
+
+    Parameters
+    ----------
+    sums : MomentSums
+        Over questions, not over rounds: the rounds of a question are averaged first.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    ErrorRate
+
+    Examples
+    --------
+    >>> sums = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
+    >>> rate = symmetric_error_rate(sums)
+    >>> round(rate.zero, 4), round(rate.low, 4), round(rate.high, 4), rate.status
+    (0.1024, 0.0726, 0.1307, 'ok')
+    >>> symmetric_error_rate(MomentSums())[:6]
+    (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
+    """
+    mean_pair, mean_rest = _shrunk_means(sums)
+    effective = sums.weight * sums.weight / sums.weight2 if sums.weight2 > 0.0 else 0.0
+    alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0
+    rate = min(max(0.5 * (1.0 - alignment), 0.0), HIGHEST_RATE)
+    low, high, variance = 0.0, HIGHEST_RATE, UNKNOWN_VARIANCE
+    if alignment > 0.0:
+        log_variance = _log_variance(sums)
+        variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
+        if effective > 0.0:
+            factor = math.exp(min(normal_quantile(confidence) * math.sqrt(log_variance), _WIDEST_LOG))
+            low, high = _interval(rate, 0.5 * (1.0 - alignment * factor), 0.5 * (1.0 - alignment / factor))
+    return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
+
+
+def _shrunk_means(sums: MomentSums) -> tuple[float, float]:
+    total = sums.weight + _PSEUDO_QUESTIONS
+    return (
+        (sums.pair + _PSEUDO_QUESTIONS * _PSEUDO_PAIR) / total,
+        (sums.rest + _PSEUDO_QUESTIONS * _PSEUDO_REST) / total,
+    )
+
+
+def _log_variance(sums: MomentSums) -> float:
+    """Variance of ln(rest/√pair), both means positive, pseudo-questions included."""
+    total = sums.weight + _PSEUDO_QUESTIONS
+    pair, rest = _shrunk_means(sums)
+    relative_pair = (sums.pair2 + _PSEUDO_QUESTIONS) / total / (pair * pair) - 1.0
+    relative_rest = (sums.rest2 + _PSEUDO_QUESTIONS) / total / (rest * rest) - 1.0
+    product = (sums.pair_rest + _PSEUDO_QUESTIONS * _PSEUDO_PAIR * _PSEUDO_REST) / total
+    relative_both = product / (rest * pair) - 1.0
+    effective = total * total / (sums.weight2 + _PSEUDO_QUESTIONS)
+    return max(relative_rest + 0.25 * relative_pair - relative_both, 0.0) / effective
+
+
+def _interval(rate: float, low: float, high: float) -> tuple[float, float]:
+    """Widen by the model's own error and cut, so that ``0 ≤ low ≤ rate ≤ high ≤ .475``."""
+    return (
+        min(max(low - _MODEL_ALLOWANCE, 0.0), rate),
+        max(min(high + _MODEL_ALLOWANCE, HIGHEST_RATE), rate),
+    )

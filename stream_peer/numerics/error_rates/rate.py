@@ -1,0 +1,134 @@
+"""What an estimate of error rates is, whichever way it was made; and rates as prices.
+
+Every estimator is a frozen value of sums over questions (`ErrorRateSums`): its ``contribution`` of one question, a
+``merge`` that adds two of them up in any order, and an ``estimate`` that reads them.
+"""
+
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
+
+EstimateStatus: TypeAlias = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted"]
+
+HIGHEST_RATE = 0.475
+"""Estimates are cut here: no reference answer is taken to be a coin."""
+
+HIGHEST_PRICED_SUM = 0.8
+"""Losses are priced at rates that sum to at most this, so that nothing is divided by less than .2."""
+
+FEWEST_EFFECTIVE_QUESTIONS = 50.0
+"""Below this many an estimate is published but not called ``ok``."""
+
+UNKNOWN_VARIANCE = 0.25
+"""Variance of a rate of which nothing is known, the largest that a share can have."""
+
+
+class ErrorRate(NamedTuple):
+    """Estimated error rates of reference answers.
+
+    Attributes
+    ----------
+    zero, one : float
+        η0 = P(ŷ=1 | y=0) and η1 = P(ŷ=0 | y=1), in [0, .475].
+    low, high : float
+        Interval of their mean, within [0, .475], around it.
+    effective_questions : float
+        (Σw)²/Σw² of the questions behind the truth-free part; 0 if there are none.
+    status : str
+        ``insufficient`` below 50 effective questions; else ``uninformative`` if η0 + η1 > .8 (so also wherever the
+        estimate is stuck at .475); ``balanced`` where an estimator needs unequal shares of zeros and ones and has
+        equal ones; ``contradicted`` where numbers came out that no rates can give; else ``ok``.
+    variance : float
+        Of the truth-free estimate, at most ¼; ¼ also where it is not known.
+    """
+
+    zero: float
+    one: float
+    low: float
+    high: float
+    effective_questions: float
+    status: EstimateStatus
+    variance: float
+
+
+class ErrorRateSums(Protocol):
+    """Sums over questions that an estimator reads. Two of them add up to the sums of both."""
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        ...
+
+    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+        """Error rates of the reference answers, with an interval of that confidence."""
+        ...
+
+
+class PricedRates(NamedTuple):
+    """Error rates to price losses with: their sum is at most .8, and ``capped`` says whether it was above."""
+
+    zero: float
+    one: float
+    capped: bool
+
+
+def priced(zero: float, one: float) -> PricedRates:
+    """Error rates as they enter prices: if their sum exceeds .8, both are scaled to sum to .8.
+
+    So d = 1 - η0 - η1 ≥ .2, and nothing is divided by almost nothing.
+
+    Parameters
+    ----------
+    zero, one : float
+        η0 and η1, in [0, 1].
+
+    Returns
+    -------
+    PricedRates
+
+    Examples
+    --------
+    >>> priced(0.1, 0.3)
+    PricedRates(zero=0.1, one=0.3, capped=False)
+    >>> priced(0.5, 0.5)
+    PricedRates(zero=0.4, one=0.4, capped=True)
+    """
+    total = zero + one
+    if total <= HIGHEST_PRICED_SUM:
+        return PricedRates(zero, one, capped=False)
+    return PricedRates(zero * HIGHEST_PRICED_SUM / total, one * HIGHEST_PRICED_SUM / total, capped=True)
+
+
+def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Both rates at the lower and at the upper end of their interval, shifted alike; for `bounds.live_certificate`.
+
+    Parameters
+    ----------
+    rate : ErrorRate
+
+    Returns
+    -------
+    ((float, float), (float, float))
+        (η0, η1) at ``low`` and at ``high``, each cut at 0.
+
+    Examples
+    --------
+    >>> ends = interval_ends(ErrorRate(0.1, 0.3, 0.15, 0.25, 500.0, "ok", 0.001))
+    >>> [(round(zero, 3), round(one, 3)) for zero, one in ends]
+    [(0.05, 0.25), (0.15, 0.35)]
+    """
+    mean = 0.5 * (rate.zero + rate.one)
+    down, up = rate.low - mean, rate.high - mean
+    return (max(rate.zero + down, 0.0), max(rate.one + down, 0.0)), (rate.zero + up, rate.one + up)
+
+
+def status_of(effective: float, zero: float, one: float) -> EstimateStatus:
+    """Status that follows from the amount of data and the size of the rates."""
+    if effective < FEWEST_EFFECTIVE_QUESTIONS:
+        return "insufficient"
+    return "uninformative" if zero + one > HIGHEST_PRICED_SUM else "ok"
+
+
+@lru_cache(maxsize=64)
+def normal_quantile(confidence: float) -> float:
+    """Half-width of a two-sided normal interval in standard deviations: 1.96 for .95."""
+    return NormalDist().inv_cdf(0.5 + 0.5 * confidence)
