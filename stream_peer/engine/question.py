@@ -86,8 +86,6 @@ class QuestionStage:
     def step(self, record: Record, effects: Effects) -> None:
         """Fold one record."""
         try:
-            if record.headers and self._is_repeat(record, effects):
-                return
             key = record.key
             if key is not None and not key.isascii():
                 _check_key(key)
@@ -96,6 +94,8 @@ class QuestionStage:
             if handler is None:
                 msg = "this type belongs on control-events"
                 raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)  # noqa: TRY301
+            if record.headers and self._is_repeat(record, type(event), effects):
+                return
             handler(event, record, effects)
         except RejectedEvent as rejection:
             refuse(record, self._topic, self._routes.partition, rejection, effects)
@@ -360,10 +360,13 @@ class QuestionStage:
         self._clock.hear(at, record.timestamp)
         self._attend_due(record, effects)
 
-    def _is_repeat(self, record: Record, effects: Effects) -> bool:
-        """Whether a forwarded or broadcast record was folded before."""
+    def _is_repeat(self, record: Record, event_type: type, effects: Effects) -> bool:
+        """Whether a forwarded or broadcast record was folded before.
+
+        A source that no record of ours could name is not noted: it would hide later ones, or let the head grow.
+        """
         source = source_of(record.headers)
-        if source is None or self._seen.add(source):
+        if source is None or not self._routes.is_likely(source, event_type) or self._seen.add(source):
             return False
         effects.counts["duplicate", ""] += 1
         return True

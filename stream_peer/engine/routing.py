@@ -5,6 +5,7 @@ from stream_peer.engine.stage import Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source
+from stream_peer.events.incoming import SettingsControl
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 
@@ -12,6 +13,7 @@ MAX_FORWARDED_BYTES = 1_040_000
 """Of key, value and headers: what a broker takes as one record, less what goes around it."""
 
 _MAX_HOMES = 100_000
+_MOST_CONTROL_PARTITIONS = 1024
 
 
 class Routes:
@@ -45,6 +47,13 @@ class Routes:
     def is_elsewhere(self, question_id: str, headers: Headers) -> bool:
         """Whether an event must be forwarded: it is at home elsewhere, and was not forwarded before."""
         return self.is_foreign(question_id) and source_of(headers) is None
+
+    def is_likely(self, source: Source, event_type: type) -> bool:
+        """Whether an event of this type, read here, can have that source: settings are broadcast, others forwarded."""
+        if event_type is SettingsControl:
+            return source.topic == topics.CONTROL_EVENTS and 0 <= source.partition < _MOST_CONTROL_PARTITIONS
+        elsewhere = source.partition != self.partition and 0 <= source.partition < self.partitions
+        return source.topic == topics.FORECAST_EVENTS and elsewhere
 
     def begin(self, record: Record) -> None:
         """What comes next is caused by ``record``."""

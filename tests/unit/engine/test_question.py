@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from stream_peer.engine.question_store import decode_head
 from stream_peer.engine.sources import SOURCE_HEADER, source_header
 from stream_peer.engine.stage import Headers, LogRecord, Output
 from stream_peer.errors import StateError
@@ -647,14 +648,36 @@ def test_a_forwarded_event_is_never_forwarded_again() -> None:
 
 
 def test_what_was_seen_is_remembered_over_a_restart() -> None:
-    partition = Partition()
-    header = [("stream-peer-src", msgspec.json.encode(["forecast-events", 3, 0, 17, 0]))]
+    home = partition_of("q", 8)
+    partition = Partition(stage(partition=home, partitions=8))
+    header = [("stream-peer-src", msgspec.json.encode(["forecast-events", (home + 1) % 8, 0, 17, 0]))]
     partition.send(forecast("ann", 0.7, T0), headers=header)
 
-    partition.restart(stage())
+    partition.restart(stage(partition=home, partitions=8))
     partition.send(forecast("ann", 0.7, T0), headers=header)
 
     assert partition.count("duplicate") == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(topics.CONTROL_EVENTS, 0, 9, 10**9, 0),
+        Source(topics.FORECAST_EVENTS, 0, 9, 10**9, 0),
+        Source(topics.FORECAST_EVENTS, 64, 9, 10**9, 0),
+        Source(topics.FORECAST_EVENTS, -1, 9, 10**9, 0),
+    ],
+)
+def test_a_source_that_no_forecast_can_have_hides_nothing_and_is_not_kept(source: Source) -> None:
+    partition = Partition()
+
+    for probability in (0.7, 0.8):
+        partition.send(forecast("ann", probability, T0), headers=[source_header(source)])
+    partition.send(settings_event({}), headers=broadcast(7))
+
+    assert partition.count("event", "forecast") == 2
+    assert partition.count("event", "settings") == 1
+    assert decode_head(partition.stage.snapshot().head).seen == [Source(topics.CONTROL_EVENTS, 0, 0, 7, 0)]
 
 
 def test_settings_and_ticks_are_never_forwarded() -> None:
