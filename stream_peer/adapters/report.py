@@ -1,4 +1,4 @@
-"""One self-contained page about what the output topics said: no network, light and dark, narrow and wide."""
+"""One self-contained page about what the output topics said."""
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -8,20 +8,17 @@ from typing import NamedTuple
 from stream_peer import __version__
 from stream_peer.adapters.history import DeadLetter, FeedHistory, History, Scores
 from stream_peer.adapters.report_plots import (
-    FULL,
-    HALF,
-    NARROW,
-    SERIES,
     Plot,
-    Size,
     certificate_plot,
-    draw,
     error_rate_plot,
     leaders,
     loss_plot,
+    paint,
     weights_plot,
 )
 from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.pages.document import document
+from stream_peer.pages.svg import FULL, HALF, SERIES, Size, both_widths
 
 SHOWN_DEAD_LETTERS = 50
 _TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent": "warn"}
@@ -67,17 +64,8 @@ def render(history: History, *, title: str = "Whom to listen to") -> str:
     if not parts:
         parts = ['<section class="card"><p class="empty">No weights were published.</p></section>']
     letters = _dead_letters(history.dead_letters)
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts, letters, _footer(history)])
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_asset('report.css')}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n<script>\n{_asset('report.js')}</script>\n</body>\n</html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return resources.files("stream_peer.adapters").joinpath(name).read_text(encoding="utf-8")
+    script = resources.files("stream_peer.adapters").joinpath("report.js").read_text(encoding="utf-8")
+    return document(title, "\n".join([*parts, letters, _footer(history)]), script)
 
 
 def _feed(feed: FeedHistory, number: int) -> str:
@@ -248,8 +236,7 @@ def _plot_card(title: str, text: str, keys: Iterable[tuple[str, str, str]], pict
 def _picture(plot: Plot, size: Size, salt: str) -> str:
     if not any(len(set(curve.x)) > 1 for curve in plot.curves):
         return '<p class="empty">Nothing to draw yet.</p>'
-    wide, narrow = draw(plot, size, salt=f"{salt}-w"), draw(plot, NARROW, salt=f"{salt}-n")
-    return f'<div class="plot"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'
+    return both_widths(lambda axes: paint(axes, plot), size, salt=salt)
 
 
 def _experts(weights: Weights) -> str:

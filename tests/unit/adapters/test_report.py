@@ -6,9 +6,10 @@ import pytest
 
 from stream_peer.adapters.history import History
 from stream_peer.adapters.report import render
-from stream_peer.adapters.report_plots import NARROW, draw, leaders, weights_plot
+from stream_peer.adapters.report_plots import leaders, paint, weights_plot
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
+from stream_peer.pages.svg import NARROW, drawn
 from tests.unit.adapters.sample_history import FEED, HOSTILE, add, mixed, sample_history, weights
 
 SECTIONS = (
@@ -100,7 +101,10 @@ def test_a_feed_of_one_moment_has_a_table_but_no_curves() -> None:
 
 def test_labels_of_plots_keep_their_digits() -> None:
     history = sample_history(questions=60)
-    picture = draw(weights_plot(history.feeds[FEED]), NARROW, salt="s")
+    plot = weights_plot(history.feeds[FEED])
+
+    picture = drawn(lambda axes: paint(axes, plot), NARROW, salt="s")
+
     assert re.search(r">\d+\.\d%<", picture)
 
 

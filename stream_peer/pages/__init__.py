@@ -1,0 +1,5 @@
+"""Pages to open in a browser: the skeleton, the style sheet and pictures, shared by everything that writes one.
+
+- ``document``: a page that needs no network, light and dark, narrow and wide
+- ``svg``: pictures drawn by matplotlib and coloured by the page's style sheet
+"""

@@ -1,0 +1,32 @@
+"""The skeleton of a page that refers to nothing outside of itself."""
+
+from html import escape
+from importlib import resources
+
+
+def document(title: str, body: str, script: str = "") -> str:
+    """A whole page: the shared style sheet, a heading of that title, the body, and a script if there is one.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    body : str
+        HTML that follows the heading.
+    script : str
+        JavaScript, run when everything is there.
+
+    Examples
+    --------
+    >>> page = document("A & B", "<p>text</p>")
+    >>> "<title>A &amp; B</title>" in page, "<script>" in page
+    (True, False)
+    """
+    style = resources.files("stream_peer.pages").joinpath("style.css").read_text(encoding="utf-8")
+    closing = f"<script>\n{script}</script>\n" if script else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n{closing}</body>\n</html>\n"
+    )
