@@ -17,7 +17,6 @@ from stream_peer.numerics.error_rates import (
     combine_with_truth,
     interval_ends,
     priced,
-    symmetric_error_rate,
 )
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import FloatArray, IntArray
@@ -80,7 +79,7 @@ def read_rates(feed: IntArray, confidence: float) -> Rates:
     """Error rates without truth (symmetric, leave-one-out moments), combined per class with revealed outcomes."""
     moments = MomentSums(*(feed[_MOMENTS] * UNIT).tolist())
     right_zero, wrong_zero, right_one, wrong_one = (feed[_TRUTH_TABLE] * UNIT).tolist()
-    free = symmetric_error_rate(moments, confidence)
+    free = moments.estimate(confidence)
     revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
     estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
     zero, one, capped = priced(estimate.zero, estimate.one)

@@ -25,7 +25,6 @@ from stream_peer.numerics.error_rates import (
     interval_ends,
     moment_terms,
     priced,
-    symmetric_error_rate,
 )
 from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import (
@@ -81,7 +80,6 @@ __all__ = [
     "squared_loss",
     "stretch_factor",
     "stretched",
-    "symmetric_error_rate",
     "truth_fast",
     "truth_slow",
     "unbiased_peer_loss",

@@ -14,7 +14,6 @@ from stream_peer.numerics.error_rates import (
     interval_ends,
     moment_terms,
     priced,
-    symmetric_error_rate,
 )
 
 signs = st.sampled_from([-1, 0, 1])
@@ -28,7 +27,7 @@ unhurried = settings(deadline=None)
 def summed(given_questions: list[tuple[MomentTerms, float]], times: int = 1) -> MomentSums:
     total = MomentSums()
     for found, weight in given_questions:
-        total += MomentSums.of(found, weight)
+        total = total.merge(MomentSums.contribution(found, weight))
     return MomentSums(*(times * value for value in astuple(total)))
 
 
@@ -71,7 +70,7 @@ def test_moments_equal_means_over_pairs_and_voters(room: list[tuple[int, int]]) 
 def test_sums_of_two_sets_of_questions_add_up(
     one: list[tuple[MomentTerms, float]], other: list[tuple[MomentTerms, float]]
 ) -> None:
-    assert astuple(summed(one) + summed(other)) == pytest.approx(astuple(summed(one + other)), abs=1e-9)
+    assert astuple(summed(one).merge(summed(other))) == pytest.approx(astuple(summed(one + other)), abs=1e-9)
 
 
 @unhurried
@@ -79,7 +78,7 @@ def test_sums_of_two_sets_of_questions_add_up(
 def test_estimates_are_numbers_inside_their_range_whatever_was_seen(
     seen: list[tuple[MomentTerms, float]], times: int, confidence: float
 ) -> None:
-    rate = symmetric_error_rate(summed(seen, times), confidence)
+    rate = summed(seen, times).estimate(confidence)
 
     assert numbers_are_sound(rate)
     assert rate.low <= rate.zero <= rate.high
@@ -95,7 +94,7 @@ def test_estimates_are_numbers_inside_their_range_whatever_was_seen(
 def test_combined_rates_are_numbers_inside_their_range_whatever_was_revealed(
     seen: list[tuple[MomentTerms, float]], times: int, revealed: tuple[float, float], shares: tuple[float, float]
 ) -> None:
-    free = symmetric_error_rate(summed(seen, times))
+    free = summed(seen, times).estimate()
 
     rate = combine_with_truth(free, shares[0] * revealed[0], revealed[0], shares[1] * revealed[1], revealed[1])
 
@@ -110,7 +109,7 @@ def test_moments_of_a_known_rate_are_read_as_that_rate(pair: float, error_rate: 
     """With rest = (1 - 2η)·√pair and so many questions that the prior has faded."""
     found = MomentTerms(pair=pair, rest=(1 - 2 * error_rate) * math.sqrt(pair))
 
-    rate = symmetric_error_rate(summed([(found, 1.0)], times=10**9))
+    rate = summed([(found, 1.0)], times=10**9).estimate()
 
     assert rate.zero == pytest.approx(error_rate, abs=1e-6)
 

@@ -7,7 +7,7 @@
 Tests of dependence among experts are beside this package, in ``dependence``.
 """
 
-from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms, symmetric_error_rate
+from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms
 from stream_peer.numerics.error_rates.rate import (
     ErrorRate,
     ErrorRateSums,
@@ -29,5 +29,4 @@ __all__ = [
     "interval_ends",
     "moment_terms",
     "priced",
-    "symmetric_error_rate",
 ]

@@ -5,7 +5,7 @@ It does not depend on how frequent the outcomes are; it is too low where experts
 
 import math
 from dataclasses import astuple, dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -42,7 +42,9 @@ class MomentTerms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MomentSums:
-    """Sums over questions with weights w that `symmetric_error_rate` reads. Two sets add up to that of both.
+    """Sums over questions, with weights w, for the symmetric error rate of leave-one-out answers.
+
+    Over questions, not over rounds: the rounds of a question are averaged first.
 
     Attributes
     ----------
@@ -55,7 +57,8 @@ class MomentSums:
 
     Examples
     --------
-    >>> MomentSums.of(MomentTerms(pair=0.5, rest=1.0)) + MomentSums.of(MomentTerms(pair=0.0, rest=0.5), weight=0.5)
+    >>> agreed = MomentSums.contribution(MomentTerms(pair=0.5, rest=1.0))
+    >>> agreed.merge(MomentSums.contribution(MomentTerms(pair=0.0, rest=0.5), weight=0.5))
     MomentSums(weight=1.5, weight2=1.25, pair=0.5, rest=1.25, pair2=0.25, rest2=1.125, pair_rest=0.5)
     """
 
@@ -68,13 +71,65 @@ class MomentSums:
     pair_rest: float = 0.0
 
     @classmethod
-    def of(cls, terms: MomentTerms, weight: float = 1.0) -> "MomentSums":
+    def contribution(cls, terms: MomentTerms, weight: float = 1.0) -> Self:
         """The sums of a single question."""
         pair, rest = weight * terms.pair, weight * terms.rest
         return cls(weight, weight * weight, pair, rest, pair * terms.pair, rest * terms.rest, pair * terms.rest)
 
-    def __add__(self, other: "MomentSums") -> "MomentSums":
-        return MomentSums(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        return type(self)(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+        """Error rate of leave-one-out reference answers, the same for both classes, from agreement alone.
+
+        ``η̂ = ½·(1 - mean(rest) / √mean(pair))``, clamped to [0, .475]; .475 where mean(pair) ≤ 0. The means include 20
+        pseudo-questions of η = .25 and pair = .1 (so rest = ½·√.1).
+
+        Interval: ``ln a ± z·sd`` with a = 1 - 2η and, by the delta method,
+        ``sd² = [Var(rest)/rest² + Var(pair)/(4·pair²) - Cov(rest, pair)/(rest·pair)] / n_eff``, n_eff = (Σw)²/Σw².
+        The pseudo-questions count here as well, each with weight 1 and with mean squares of pair and of rest of 1, the
+        widest that votes of ±1 allow: the interval is wide while there is little data, and they fade as 20/n_eff.
+        Then ±.005 is added, since √pair falls short of the mean a when experts differ, and it is cut at [0, .475]. With
+        no data, or where the delta method says nothing (mean pair or mean rest ≤ 0), it is all of [0, .475].
+
+        Notes
+        -----
+        Replaces the two-group estimator of Theorem 7 of Liu & Helmbold, whose printed solution has a wrong quadratic
+        (Erratum E12), and which cannot tell the groups' rates apart where both outcomes are equally frequent
+        (Errata E14, E15). This one does not depend on their frequency. It is right if experts err independently given
+        the outcome, and too low if they share errors.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ErrorRate
+
+        Examples
+        --------
+        >>> sums = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
+        >>> rate = sums.estimate()
+        >>> round(rate.zero, 4), round(rate.low, 4), round(rate.high, 4), rate.status
+        (0.1024, 0.0726, 0.1307, 'ok')
+        >>> MomentSums().estimate()[:6]
+        (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
+        """
+        mean_pair, mean_rest = _shrunk_means(self)
+        effective = self.weight * self.weight / self.weight2 if self.weight2 > 0.0 else 0.0
+        alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0
+        rate = min(max(0.5 * (1.0 - alignment), 0.0), HIGHEST_RATE)
+        low, high, variance = 0.0, HIGHEST_RATE, UNKNOWN_VARIANCE
+        if alignment > 0.0:
+            log_variance = _log_variance(self)
+            variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
+            if effective > 0.0:
+                factor = math.exp(min(normal_quantile(confidence) * math.sqrt(log_variance), _WIDEST_LOG))
+                low, high = _interval(rate, 0.5 * (1.0 - alignment * factor), 0.5 * (1.0 - alignment / factor))
+        return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
 
 
 def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> MomentTerms | None:
@@ -111,60 +166,6 @@ def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> Mome
         pair=(total * total - n_voters) / (n_voters * (n_voters - 1)),
         rest=with_reference / n_voters,
     )
-
-
-def symmetric_error_rate(sums: MomentSums, confidence: float = 0.95) -> ErrorRate:
-    """Error rate of leave-one-out reference answers, the same for both classes, from agreement alone.
-
-    ``η̂ = ½·(1 - mean(rest) / √mean(pair))``, clamped to [0, .475]; .475 where mean(pair) ≤ 0. The means include 20
-    pseudo-questions of η = .25 and pair = .1 (so rest = ½·√.1).
-
-    Interval: ``ln a ± z·sd`` with a = 1 - 2η and, by the delta method,
-    ``sd² = [Var(rest)/rest² + Var(pair)/(4·pair²) - Cov(rest, pair)/(rest·pair)] / n_eff``, n_eff = (Σw)²/Σw².
-    The pseudo-questions count here as well, each with weight 1 and with mean squares of pair and of rest of 1, the
-    widest that votes of ±1 allow: the interval is wide while there is little data, and they fade as 20/n_eff.
-    Then ±.005 is added, since √pair falls short of the mean a when experts differ, and it is cut at [0, .475]. With
-    no data, or where the delta method says nothing (mean pair or mean rest ≤ 0), it is all of [0, .475].
-
-    Notes
-    -----
-    Replaces the two-group estimator of Theorem 7 of Liu & Helmbold, whose printed solution has a wrong quadratic, and
-    which cannot tell the groups' rates apart where both outcomes are equally frequent. This one does not depend
-    on their frequency. It is right if experts err independently given the outcome, and too low if they share
-    errors.
-
-    Parameters
-    ----------
-    sums : MomentSums
-        Over questions, not over rounds: the rounds of a question are averaged first.
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    ErrorRate
-
-    Examples
-    --------
-    >>> sums = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
-    >>> rate = symmetric_error_rate(sums)
-    >>> round(rate.zero, 4), round(rate.low, 4), round(rate.high, 4), rate.status
-    (0.1024, 0.0726, 0.1307, 'ok')
-    >>> symmetric_error_rate(MomentSums())[:6]
-    (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
-    """
-    mean_pair, mean_rest = _shrunk_means(sums)
-    effective = sums.weight * sums.weight / sums.weight2 if sums.weight2 > 0.0 else 0.0
-    alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0
-    rate = min(max(0.5 * (1.0 - alignment), 0.0), HIGHEST_RATE)
-    low, high, variance = 0.0, HIGHEST_RATE, UNKNOWN_VARIANCE
-    if alignment > 0.0:
-        log_variance = _log_variance(sums)
-        variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
-        if effective > 0.0:
-            factor = math.exp(min(normal_quantile(confidence) * math.sqrt(log_variance), _WIDEST_LOG))
-            low, high = _interval(rate, 0.5 * (1.0 - alignment * factor), 0.5 * (1.0 - alignment / factor))
-    return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
 
 
 def _shrunk_means(sums: MomentSums) -> tuple[float, float]:

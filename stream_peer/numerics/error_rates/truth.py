@@ -36,7 +36,7 @@ def combine_with_truth(
     Parameters
     ----------
     free : ErrorRate
-        From `symmetric_error_rate`.
+        Such as `MomentSums.estimate` gives.
     wrong0, revealed0, wrong1, revealed1 : float
         Weights of wrong reference answers and of all, where the outcome was 0 and where it was 1. 0 ≤ wrong ≤ revealed.
     confidence : float
@@ -49,9 +49,9 @@ def combine_with_truth(
 
     Examples
     --------
-    >>> from stream_peer.numerics.error_rates.moments import MomentSums, symmetric_error_rate
+    >>> from stream_peer.numerics.error_rates.moments import MomentSums
     >>> sums = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
-    >>> rate = combine_with_truth(symmetric_error_rate(sums), wrong0=3, revealed0=30, wrong1=18, revealed1=30)
+    >>> rate = combine_with_truth(sums.estimate(), wrong0=3, revealed0=30, wrong1=18, revealed1=30)
     >>> round(rate.zero, 4), round(rate.one, 4), round(rate.low, 4), round(rate.high, 4)
     (0.1012, 0.3512, 0.1735, 0.2787)
     """

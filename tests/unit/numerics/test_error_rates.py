@@ -1,3 +1,5 @@
+from functools import reduce
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from stream_peer.numerics.error_rates import (
     interval_ends,
     moment_terms,
     priced,
-    symmetric_error_rate,
 )
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.references import leave_one_out, votes
@@ -19,7 +20,7 @@ NO_DATA = MomentSums()
 
 def sums_of(pair: float, rest: float, questions: float) -> MomentSums:
     """Sums of so many equal questions."""
-    one = MomentSums.of(MomentTerms(pair, rest))
+    one = MomentSums.contribution(MomentTerms(pair, rest))
     return MomentSums(*(questions * value for value in (1, 1, one.pair, one.rest, one.pair2, one.rest2, one.pair_rest)))
 
 
@@ -34,7 +35,7 @@ def simulated(errors: FloatArray, questions: int, share_of_zeros: float, seed: i
         forecasts = np.where(mistaken, 1.0 - outcome, outcome)
         terms = moment_terms(votes(forecasts), leave_one_out(forecasts, int(coin)).answers)
         assert terms is not None
-        total += MomentSums.of(terms)
+        total = total.merge(MomentSums.contribution(terms))
     return total
 
 
@@ -72,7 +73,7 @@ def test_more_voters_than_a_small_integer_counts_are_no_problem() -> None:
 
 
 def test_without_data_the_rate_is_the_prior_and_anything_is_possible() -> None:
-    rate = symmetric_error_rate(NO_DATA)
+    rate = NO_DATA.estimate()
 
     assert rate[:6] == (0.25, 0.25, 0.0, 0.475, 0.0, "insufficient")
     assert 0.0 < rate.variance <= 0.25
@@ -83,12 +84,12 @@ def test_the_estimate_is_the_shrunk_ratio_of_moments() -> None:
     pair = (200 * 0.36 + 20 * 0.1) / 220
     rest = (200 * 0.48 + 20 * 0.5 * 0.1**0.5) / 220
 
-    assert symmetric_error_rate(sums_of(0.36, 0.48, 200)).zero == pytest.approx(0.5 * (1 - rest / pair**0.5), abs=1e-12)
+    assert sums_of(0.36, 0.48, 200).estimate().zero == pytest.approx(0.5 * (1 - rest / pair**0.5), abs=1e-12)
 
 
 def test_much_data_leaves_nothing_of_the_prior() -> None:
     """A = .48/√.36 = .8, so η = .1."""
-    rate = symmetric_error_rate(sums_of(0.36, 0.48, 1e9))
+    rate = sums_of(0.36, 0.48, 1e9).estimate()
 
     assert rate.zero == pytest.approx(0.1, abs=1e-6)
     assert (rate.low, rate.high) == pytest.approx((0.095, 0.105), abs=1e-4)
@@ -96,17 +97,17 @@ def test_much_data_leaves_nothing_of_the_prior() -> None:
 
 
 def test_the_status_is_insufficient_below_fifty_effective_questions() -> None:
-    halves = MomentSums.of(MomentTerms(0.36, 0.48), weight=0.5)
-    many = sum((halves for _ in range(49)), start=NO_DATA)
+    halves = MomentSums.contribution(MomentTerms(0.36, 0.48), weight=0.5)
+    many = reduce(MomentSums.merge, 49 * [halves])
 
-    assert symmetric_error_rate(many).status == "insufficient"
-    assert symmetric_error_rate(many).effective_questions == pytest.approx(49)
-    assert symmetric_error_rate(many + halves).status == "ok"
+    assert many.estimate().status == "insufficient"
+    assert many.estimate().effective_questions == pytest.approx(49)
+    assert many.merge(halves).estimate().status == "ok"
 
 
 @pytest.mark.parametrize("moments", [(-0.2, 0.5), (0.5, -0.3), (-1.0, -1.0), (0.36, 0.0)])
 def test_votes_that_do_not_agree_say_nothing(moments: tuple[float, float]) -> None:
-    rate = symmetric_error_rate(sums_of(*moments, 10_000))
+    rate = sums_of(*moments, 10_000).estimate()
 
     assert (rate.zero, rate.one, rate.status) == (0.475, 0.475, "uninformative")
     assert rate.high == 0.475
@@ -114,14 +115,14 @@ def test_votes_that_do_not_agree_say_nothing(moments: tuple[float, float]) -> No
 
 def test_perfect_agreement_is_read_as_no_error() -> None:
     """The limit is 0; the pseudo-questions hold the estimate a little above it."""
-    rate = symmetric_error_rate(sums_of(1.0, 1.0, 100_000))
+    rate = sums_of(1.0, 1.0, 100_000).estimate()
 
     assert 0.0 <= rate.zero < 1e-3
     assert rate.low == 0.0
 
 
 def test_a_wider_confidence_gives_a_wider_interval() -> None:
-    narrow, wide = (symmetric_error_rate(sums_of(0.2, 0.3, 200), level) for level in (0.5, 0.99))
+    narrow, wide = (sums_of(0.2, 0.3, 200).estimate(level) for level in (0.5, 0.99))
 
     assert wide.low < narrow.low < narrow.zero < narrow.high < wide.high
 
@@ -134,14 +135,14 @@ def test_the_interval_covers_the_true_rate(n_experts: int, share_of_zeros: float
     covered = 0
     for seed in range(100):
         errors = np.random.default_rng([seed, n_experts]).uniform(0.2, 0.48, n_experts)
-        rate = symmetric_error_rate(simulated(errors, 300, share_of_zeros, seed))
+        rate = simulated(errors, 300, share_of_zeros, seed).estimate()
         covered += rate.low <= leave_one_out_error(errors) <= rate.high
 
     assert covered >= 90
 
 
 def test_without_outcomes_truth_changes_nothing() -> None:
-    free = symmetric_error_rate(sums_of(0.2, 0.3, 500))
+    free = sums_of(0.2, 0.3, 500).estimate()
 
     rate = combine_with_truth(free, 0, 0, 0, 0)
 
@@ -167,7 +168,7 @@ def test_a_vague_truth_free_rate_counts_as_few_labels() -> None:
 
 def test_disagreements_are_counted_not_agreements() -> None:
     """The paper's indicator would tend to .7 here."""
-    free = symmetric_error_rate(sums_of(0.2, 0.3, 500))
+    free = sums_of(0.2, 0.3, 500).estimate()
 
     rate = combine_with_truth(free, 300_000, 1_000_000, 300_000, 1_000_000)
 
@@ -182,7 +183,7 @@ def test_a_first_wrong_answer_does_not_overturn_a_rate_of_zero() -> None:
 
 
 def test_measured_errors_make_a_stuck_estimate_useful_again() -> None:
-    free = symmetric_error_rate(sums_of(-0.1, 0.0, 500))
+    free = sums_of(-0.1, 0.0, 500).estimate()
 
     rate = combine_with_truth(free, 100, 1000, 200, 1000)
 
