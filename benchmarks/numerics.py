@@ -42,12 +42,14 @@ def times(n_experts: int) -> dict[str, float]:
     experts = feed.places([f"expert-{number:05d}" for number in range(n_experts)])
     for number in range(ROUNDS_BEFORE):
         forecasts = np.clip(random.normal(0.5 + 0.2 * random.choice((-1, 1)), 0.2, n_experts), 0.0, 1.0)
-        facts = score(number, experts, forecasts, feed.circumstances(experts, f"question-{number}", number))
-        feed.put_in(contribution_of(facts.alone(), 1 if number % 4 == 0 else "open", 1.0))
+        facts = score(
+            number, experts, forecasts, feed.circumstances(experts, f"question-{number}", number), feed.method
+        )
+        feed.put_in(contribution_of(facts.alone(), 1 if number % 4 == 0 else "open", 1.0, feed.method))
     forecasts = random.random(n_experts)
     under = feed.circumstances(experts, "question", 0)
-    facts = score(0, experts, forecasts, under)
-    part = contribution_of(facts.alone(), "open", 1.0)
+    facts = score(0, experts, forecasts, under, feed.method)
+    part = contribution_of(facts.alone(), "open", 1.0, feed.method)
 
     def weights() -> object:
         feed.put_in(part)  # so that nothing is read from what was kept
@@ -56,8 +58,8 @@ def times(n_experts: int) -> dict[str, float]:
 
     return {
         "weights": microseconds(weights),
-        "facts": microseconds(lambda: score(0, experts, forecasts, under)),
-        "contribution": microseconds(lambda: contribution_of(facts.alone(), "open", 1.0)),
+        "facts": microseconds(lambda: score(0, experts, forecasts, under, feed.method)),
+        "contribution": microseconds(lambda: contribution_of(facts.alone(), "open", 1.0, feed.method)),
         "sums": microseconds(lambda: feed.sums.add(part)),
         "stored_form": microseconds(facts.pack),
     }

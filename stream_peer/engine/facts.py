@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stream_peer.engine.method import Method
 from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.error_rates import moment_terms
-from stream_peer.numerics.losses import FloatArray, squared_loss
+from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import stretched
-from stream_peer.numerics.references import leave_one_out, majority, votes
+from stream_peer.numerics.references import LeaveOneOut, leave_one_out, majority, votes
 
 _HEADER = struct.Struct("<qBBBBiiii18d")
 
@@ -187,14 +188,16 @@ class Circumstances(NamedTuple):
     ticket: float
 
 
-def score(boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, under: Circumstances) -> Facts:
+def score(
+    boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, under: Circumstances, method: Method
+) -> Facts:
     """Facts of a round whose experts are sorted by id."""
-    others = leave_one_out(forecasts, under.coin)
+    others = own_answers(forecasts, under)
     everybody = majority(forecasts, under.coin)
     answers = others.answers.view(np.uint8)
     terms = moment_terms(votes(forecasts), others.answers)
     select = under.weights.select
-    weighted, spread = _weighted(select, forecasts, answers)
+    weighted, spread = _weighted(select, method.losses(forecasts), answers)
     mixers, unguarded, mix = _mixed(forecasts, under)
     numbers = (
         *(boundary, 0, int(everybody.voters >= under.min_experts)),
@@ -212,9 +215,14 @@ def score(boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, un
     return Facts(head, experts, forecasts, select, answers, others.ties.view(np.uint8))
 
 
-def _weighted(select: FloatArray, forecasts: FloatArray, answers: Bits) -> tuple[list[float], float]:
+def own_answers(forecasts: FloatArray, under: Circumstances) -> LeaveOneOut:
+    """The reference answer that each expert is scored against."""
+    return leave_one_out(forecasts, under.coin)
+
+
+def _weighted(select: FloatArray, losses: tuple[FloatArray, FloatArray], answers: Bits) -> tuple[list[float], float]:
     """Weighted means of the losses against the own reference answers, 1 and 0; and of the last two's distance."""
-    if_one, if_zero = squared_loss(forecasts, 1), squared_loss(forecasts, 0)
+    if_one, if_zero = losses
     against = np.where(answers, if_one, if_zero)
     means = [float(np.add.reduce(select * loss)) for loss in (against, if_one, if_zero)]
     return means, float(np.add.reduce(select * np.abs(if_one - if_zero)))

@@ -134,8 +134,10 @@ class FeedStage:
         entry.weight = event.weight
         entry.put(facts)
         alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
-        part = contribution_of(facts.alone(), entry.evidence, entry.weight) if alone else contribution(entry)
-        feed.put_in(part)
+        if alone:
+            feed.put_in(contribution_of(facts.alone(), entry.evidence, entry.weight, feed.method))
+        else:
+            feed.put_in(contribution(entry, feed.method))
         self._finish(feed, event.question_id, entry, record)
         latest = facts if alone else entry.latest()
         effects.outputs += question_outputs(feed, event.question_id, entry, latest)
@@ -145,7 +147,8 @@ class FeedStage:
         """Facts of a round, under the weights of a moment at which its question was not known."""
         experts = feed.places(event.experts)
         under = feed.circumstances(experts, event.question_id, event.boundary)
-        return score(event.boundary, experts, np.array(event.probabilities, dtype=np.float64), under)
+        forecasts = np.array(event.probabilities, dtype=np.float64)
+        return score(event.boundary, experts, forecasts, under, feed.method)
 
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> None:
         feed = self._feeds.get(event.feed)
@@ -154,7 +157,7 @@ class FeedStage:
             return
         feed.take_out(entry)
         found = entry.drop(event.boundary)
-        feed.put_in(contribution(entry))
+        feed.put_in(contribution(entry, feed.method))
         if found:
             self._finish(feed, event.question_id, entry, record)
             effects.outputs += question_outputs(feed, event.question_id, entry, entry.latest())
@@ -166,7 +169,7 @@ class FeedStage:
             return
         feed.take_out(entry)
         entry.evidence = event.outcome
-        feed.put_in(contribution(entry))
+        feed.put_in(contribution(entry, feed.method))
         standing = feed.standing
         standing.outcomes += 1
         standing.net_share = safety_net_step(standing.net_share, *feed.net_sums())

@@ -8,6 +8,7 @@ import numpy as np
 from stream_peer.engine.draws import draw, feed_seed
 from stream_peer.engine.facts import Circumstances
 from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.engine.method import Method, method_of
 from stream_peer.engine.readings import Mixing, Rates, mixing_key, read_mixing, read_rates, read_weights
 from stream_peer.engine.sums import UNIT, VOTES, Contribution, IndexArray, Sums, expert_column, feed_column
 from stream_peer.engine.trust import UNTRIED, Trust, next_trust
@@ -72,6 +73,7 @@ class Feed:
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
         """Settings from here on."""
         self.settings = settings
+        self.method: Method = method_of(settings)
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
         self._rates = None
@@ -122,7 +124,7 @@ class Feed:
     def take_out(self, entry: Entry) -> None:
         """Take a question's contribution out of the sums."""
         if entry.rounds:
-            self.sums.subtract(contribution(entry))
+            self.sums.subtract(contribution(entry, self.method))
             self._rates = None
 
     def put_in(self, part: Contribution) -> None:
@@ -136,7 +138,7 @@ class Feed:
         sums.reserve(len(self.experts))
         for entry in self.entries.values():
             if entry.rounds:
-                sums.add(contribution(entry))
+                sums.add(contribution(entry, self.method))
         return sums
 
     # --- readings ---
@@ -145,7 +147,7 @@ class Feed:
     def rates(self) -> Rates:
         """Newest error rates."""
         if self._rates is None:
-            self._rates = read_rates(self.sums.feed, self.settings.confidence)
+            self._rates = read_rates(self.sums.feed, self.settings.confidence, self.method)
         return self._rates
 
     @property
@@ -165,8 +167,9 @@ class Feed:
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
         rates = self.rates
+        columns, n_seen = self.sums.read(experts), self.n_seen(experts)
         return Circumstances(
-            weights=read_weights(self.sums.read(experts), rates, self.n_seen(experts), self.settings.mixer),
+            weights=read_weights(columns, rates, n_seen, self.settings.mixer, self.method),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rate_zero=rates.zero,

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.facts import Facts, Head, Stack, boundary_of, stacked, unpack
+from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
     EXPERT_COMMON,
     FEED_COMMON,
@@ -91,25 +92,25 @@ class Entry:
 _decode_entry = msgspec.msgpack.Decoder(tuple[float, Verdict, Milliseconds, tuple[bytes, ...]]).decode
 
 
-def contribution(entry: Entry) -> Contribution:
+def contribution(entry: Entry, method: Method) -> Contribution:
     """What a question adds to the sums, given its facts and the evidence for its outcome.
 
     A pure function: the same facts and evidence give the same bits, whatever happened before.
     """
     if not entry.rounds or entry.evidence == "annulled":
         return NOTHING
-    return contribution_of(stacked(entry.rounds), entry.evidence, entry.weight)
+    return contribution_of(stacked(entry.rounds), entry.evidence, entry.weight, method)
 
 
-def contribution_of(stack: Stack, evidence: Verdict, weight: float) -> Contribution:
+def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Method) -> Contribution:
     """``contribution`` of facts that are at hand, of one round at least; not for annulled questions."""
     terms = _terms(stack)
     if evidence == "open":
-        experts, rows = _averaged(stack, _peer_rows(stack, terms))
+        experts, rows = _averaged(stack, _peer_rows(stack, terms, method))
         columns, feed = _peer_columns(rows, weight), _feed_columns(stack, None, weight)
     else:
         outcome = 1 if evidence == 1 else 0
-        experts, rows = _averaged(stack, _truth_rows(stack, terms, outcome))
+        experts, rows = _averaged(stack, _truth_rows(stack, terms, outcome, method))
         columns, feed = _truth_columns(rows), _feed_columns(stack, outcome, weight)
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight))
 
@@ -155,13 +156,12 @@ def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
     return experts, means
 
 
-def _peer_rows(stack: Stack, terms: _Terms) -> FloatArray:
+def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """Without outcome, for each forecast; ordered as ``_peer_columns`` reads them."""
     p = stack.forecasts
     rows = np.zeros((15, len(p)))
     if_one, if_zero = rows[1], rows[2]
-    np.square(1.0 - p, out=if_one)
-    np.square(p, out=if_zero)
+    if_one[:], if_zero[:] = method.losses(p)
     rows[0] = np.where(stack.answers, if_one, if_zero)
     rows[3] = 1.0
     np.subtract(terms.own, rows[:3].T, out=rows[4:7].T)
@@ -193,10 +193,10 @@ def _peer_columns(rows: FloatArray, weight: float) -> FloatArray:
     return columns
 
 
-def _truth_rows(stack: Stack, terms: _Terms, outcome: int) -> FloatArray:
+def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> FloatArray:
     """With the outcome, for each forecast; ordered as ``_truth_columns`` reads them."""
     rows = np.zeros((8, len(stack.forecasts)))
-    np.square(outcome - stack.forecasts, out=rows[0])
+    rows[0] = method.losses(stack.forecasts)[1 - outcome]
     rows[1] = 1.0
     against = 1 if outcome else 2
     rows[2] = np.asarray(terms.own)[..., against] - rows[0]

@@ -7,6 +7,7 @@ import numpy as np
 from stream_peer.engine.facts import Facts
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.method import Method
 from stream_peer.engine.readings import DECIMALS, Rates
 from stream_peer.engine.stage import Output
 from stream_peer.engine.views import heading, published, summary
@@ -21,7 +22,7 @@ from stream_peer.events.outputs import (
     StateOfQuestion,
 )
 from stream_peer.events.times import to_iso
-from stream_peer.numerics.losses import FloatArray, squared_loss
+from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import logit_mean
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
@@ -71,7 +72,7 @@ def _answer(facts: Facts | None) -> dict[str, Any]:
 def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExpert]:
     """Losses of the experts present: against the others, priced at the newest error rates, and against the outcome."""
     forecasts = facts.forecasts
-    losses = _peer_losses(facts, feed.rates).round(DECIMALS).tolist()
+    losses = _peer_losses(facts, feed.rates, feed.method).round(DECIMALS).tolist()
     rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
     ids = feed.experts
     if outcome is None or outcome == "annulled":
@@ -79,16 +80,16 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
             ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
         ]
-    true_losses = squared_loss(forecasts, outcome).round(DECIMALS).tolist()
+    true_losses = feed.method.losses(forecasts)[1 - outcome].round(DECIMALS).tolist()
     return [
         ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
     ]
 
 
-def _peer_losses(facts: Facts, rates: Rates) -> FloatArray:
+def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
-    if_one, if_zero = squared_loss(facts.forecasts, 1), squared_loss(facts.forecasts, 0)
+    if_one, if_zero = method.losses(facts.forecasts)
     against: FloatArray = np.where(facts.answers, if_one, if_zero)
     return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
 

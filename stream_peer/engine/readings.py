@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.engine.method import Method
 from stream_peer.engine.sums import UNIT, expert_column, feed_column
 from stream_peer.events.feed_settings import MixerSettings
 from stream_peer.events.outputs import ErrorRateStatus
@@ -75,11 +76,15 @@ class Rates(NamedTuple):
         return wrong / resolved if resolved else None
 
 
-def read_rates(feed: IntArray, confidence: float) -> Rates:
-    """Error rates without truth (symmetric, leave-one-out moments), combined per class with revealed outcomes."""
-    moments = MomentSums(*(feed[_MOMENTS] * UNIT).tolist())
+def free_rate(feed: IntArray, confidence: float, _method: Method) -> ErrorRate:
+    """Error rates from agreement alone: symmetric, leave-one-out moments."""
+    return MomentSums(*(feed[_MOMENTS] * UNIT).tolist()).estimate(confidence)
+
+
+def read_rates(feed: IntArray, confidence: float, method: Method) -> Rates:
+    """Error rates without truth, combined per class with revealed outcomes."""
     right_zero, wrong_zero, right_one, wrong_one = (feed[_TRUTH_TABLE] * UNIT).tolist()
-    free = moments.estimate(confidence)
+    free = free_rate(feed, confidence, method)
     revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
     estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
     zero, one, capped = priced(estimate.zero, estimate.one)
@@ -117,14 +122,22 @@ class ExpertWeights(NamedTuple):
     truth_fast: FloatArray
 
 
-def read_weights(columns: FloatArray, rates: Rates, n_experts: int, mixer: MixerSettings) -> ExpertWeights:
+def selection_weights(columns: FloatArray, rates: Rates, _method: Method) -> FloatArray:
+    """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
+    distance = 1.0 - rates.zero - rates.one
+    regrets = unit_peer_loss(columns[_REGRET], columns[_REGRET_1], columns[_REGRET_0], rates.zero, rates.one)
+    regrets += distance * columns[_OUTCOME_REGRET]
+    return ada_normal_hedge(regrets, columns[_ABSOLUTE])
+
+
+def read_weights(
+    columns: FloatArray, rates: Rates, n_experts: int, mixer: MixerSettings, method: Method
+) -> ExpertWeights:
     """Weights of the experts whose columns are given, priced at the newest rates.
 
     ``n_experts``: how many experts of the feed have questions that count, present or not.
     """
-    distance = 1.0 - rates.zero - rates.one
-    regrets = unit_peer_loss(columns[_REGRET], columns[_REGRET_1], columns[_REGRET_0], rates.zero, rates.one)
-    regrets += distance * columns[_OUTCOME_REGRET]
+    select = selection_weights(columns, rates, method)
     resolved = columns[_RESOLVED]
     peer = peer_mixer(
         columns[_LEVEL],
@@ -136,7 +149,6 @@ def read_weights(columns: FloatArray, rates: Rates, n_experts: int, mixer: Mixer
         rate=mixer.peer_rate,
         uniform_share=mixer.uniform_share,
     )
-    select = ada_normal_hedge(regrets, columns[_ABSOLUTE])
     if not resolved.any():
         uniform = np.full(len(select), 1.0 / len(select))
         return ExpertWeights(select.round(DECIMALS), peer.round(DECIMALS), uniform, uniform)
@@ -181,7 +193,7 @@ def read_records(columns: FloatArray, rates: Rates) -> Records:
 
 
 def read_certificate(
-    feed: IntArray, columns: FloatArray, n_experts: int, outcomes: int, confidence: float
+    feed: IntArray, columns: FloatArray, n_experts: int, outcomes: int, confidence: float, method: Method
 ) -> float | None:
     """Upper bound on the regret of the published selection weights; None if the rates allow none.
 
@@ -190,7 +202,7 @@ def read_certificate(
     """
     steps = outcomes + 1
     delta = (1.0 - confidence) / (steps * (steps + 1))
-    rates = read_rates(feed, 1.0 - 0.2 * delta)
+    rates = read_rates(feed, 1.0 - 0.2 * delta, method)
     bound = live_certificate(
         columns[_PUBLISHED],
         columns[_PUBLISHED_1],

@@ -87,7 +87,7 @@ def read_feed(feed: Feed) -> WeightsReading:
     columns = feed.sums.read(experts)
     if not len(experts):
         return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
-    weights = read_weights(columns, feed.rates, len(experts), feed.settings.mixer)
+    weights = read_weights(columns, feed.rates, len(experts), feed.settings.mixer, feed.method)
     mix = mixing_weights(weights, feed.mixing, feed.standing.net_share)
     return WeightsReading(experts, columns, mix, weights.select)
 
@@ -121,7 +121,8 @@ def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
     if not certifies(feed.standing.trust) or not len(reading.experts):
         return None
     confidence = feed.settings.confidence
-    bound = read_certificate(feed.sums.feed, reading.columns, len(feed.experts), feed.standing.outcomes, confidence)
+    n_experts, outcomes = len(feed.experts), feed.standing.outcomes
+    bound = read_certificate(feed.sums.feed, reading.columns, n_experts, outcomes, confidence, feed.method)
     return None if bound is None else Certificate(regret_at_most=bound, confidence=confidence)
 
 

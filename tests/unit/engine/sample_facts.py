@@ -5,7 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from stream_peer.engine.facts import Circumstances, Facts, score
+from stream_peer.engine.method import Method
 from stream_peer.engine.readings import ExpertWeights, Mixing
+
+METHOD = Method()
 
 
 def circumstances(
@@ -31,6 +34,7 @@ def facts_of(
     boundary: int = 1,
     experts: Sequence[int] | None = None,
     under: Circumstances | None = None,
+    method: Method = METHOD,
 ) -> Facts:
     places = np.array(range(len(forecasts)) if experts is None else experts, dtype=np.int32)
-    return score(boundary, places, np.array(forecasts), under or circumstances(len(forecasts)))
+    return score(boundary, places, np.array(forecasts), under or circumstances(len(forecasts)), method)

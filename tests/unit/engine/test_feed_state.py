@@ -12,8 +12,8 @@ def feed_with_a_round(names: list[str]) -> Feed:
     places = feed.places(names)
     forecasts = np.linspace(0.1, 0.8, len(names))
     entry = feed.entries.setdefault("q", Entry())
-    entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1)))
-    feed.put_in(contribution(entry))
+    entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1), feed.method))
+    feed.put_in(contribution(entry, feed.method))
     return feed
 
 
@@ -65,7 +65,7 @@ def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: 
     entry = feed.entries["q"]
     feed.take_out(entry)
     entry.weight = weight
-    feed.put_in(contribution(entry))
+    feed.put_in(contribution(entry, feed.method))
 
     assert feed.trust().state == "warming-up"
 
@@ -83,7 +83,7 @@ def test_the_net_reads_the_sums_of_the_feed() -> None:
     entry = feed.entries["q"]
     feed.take_out(entry)
     entry.evidence = 1
-    feed.put_in(contribution(entry))
+    feed.put_in(contribution(entry, feed.method))
 
     difference, square = feed.net_sums()
 

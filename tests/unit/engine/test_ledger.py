@@ -3,11 +3,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from stream_peer.engine import ledger
 from stream_peer.engine.facts import Facts
-from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.engine.ledger import Entry
 from stream_peer.engine.sums import NOTHING, UNIT, VOTES, Contribution, expert_column, feed_column
 from stream_peer.events.feed_log import Verdict
-from tests.unit.engine.sample_facts import circumstances, facts_of
+from tests.unit.engine.sample_facts import METHOD, circumstances, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]
 SELECT = [0.5, 0.3, 0.2]
@@ -18,6 +19,10 @@ def entry_of(rounds: Sequence[Facts], evidence: Verdict = "open", weight: float 
     for facts in rounds:
         entry.put(facts)
     return entry
+
+
+def contribution(entry: Entry) -> Contribution:
+    return ledger.contribution(entry, METHOD)
 
 
 def column(part: Contribution, name: str) -> list[float]:

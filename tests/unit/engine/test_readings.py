@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from stream_peer.engine.method import Method
 from stream_peer.engine.readings import (
     Mixing,
     counted_questions,
@@ -18,6 +19,7 @@ from stream_peer.numerics.error_rates import MomentSums
 from stream_peer.numerics.losses import FloatArray, IntArray
 
 MIXER = MixerSettings()
+METHOD = Method()
 
 
 def feed_sums(**columns: float) -> IntArray:
@@ -47,7 +49,7 @@ def agreeing(weight: float) -> IntArray:
 
 
 def test_error_rates_without_truth_are_those_of_the_moments() -> None:
-    rates = read_rates(agreeing(1000), 0.95)
+    rates = read_rates(agreeing(1000), 0.95, METHOD)
 
     moments = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
     assert rates.zero == rates.one == pytest.approx(moments.estimate().zero)
@@ -57,7 +59,7 @@ def test_error_rates_without_truth_are_those_of_the_moments() -> None:
 
 def test_outcomes_move_each_class_by_its_own_errors() -> None:
     sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
-    rates = read_rates(sums, 0.95)
+    rates = read_rates(sums, 0.95, METHOD)
 
     assert rates.zero < 0.12
     assert rates.one > 0.3
@@ -66,7 +68,7 @@ def test_outcomes_move_each_class_by_its_own_errors() -> None:
 
 def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
     sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
-    rates = read_rates(sums, 0.95)
+    rates = read_rates(sums, 0.95, METHOD)
 
     assert rates.zero + rates.one == pytest.approx(0.8)
     assert rates.estimate.zero + rates.estimate.one > 0.8
@@ -84,7 +86,7 @@ def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
 def test_weights_prefer_those_with_regret_against_them() -> None:
     columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
     columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
-    weights = read_weights(columns, read_rates(agreeing(1000), 0.95), 3, MIXER)
+    weights = read_weights(columns, read_rates(agreeing(1000), 0.95, METHOD), 3, MIXER, METHOD)
 
     assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
     assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 1 / 6
@@ -92,16 +94,20 @@ def test_weights_prefer_those_with_regret_against_them() -> None:
 
 
 def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
-    rates = read_rates(agreeing(1000), 0.95)
+    rates = read_rates(agreeing(1000), 0.95, METHOD)
     distance = 1 - rates.zero - rates.one
     true = expert_sums(2, outcome_regret=[1.0, -1.0], absolute_regret=[3.0, 3.0], resolved=[4.0, 4.0])
     peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
 
-    np.testing.assert_allclose(read_weights(true, rates, 2, MIXER).select, read_weights(peer, rates, 2, MIXER).select)
+    np.testing.assert_allclose(
+        read_weights(true, rates, 2, MIXER, METHOD).select, read_weights(peer, rates, 2, MIXER, METHOD).select
+    )
 
 
 def test_the_safety_net_shares_with_everybody() -> None:
-    weights = read_weights(expert_sums(2, mix_answer=[-9.0, 9.0]), read_rates(agreeing(9), 0.95), 2, MIXER)
+    weights = read_weights(
+        expert_sums(2, mix_answer=[-9.0, 9.0]), read_rates(agreeing(9), 0.95, METHOD), 2, MIXER, METHOD
+    )
     mixing = Mixing((0.0, 1.0, 0.0, 0.0), 0.0)
 
     np.testing.assert_allclose(mixing_weights(weights, mixing, 0.0), weights.peer)
@@ -109,7 +115,7 @@ def test_the_safety_net_shares_with_everybody() -> None:
 
 
 def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
-    rates = read_rates(agreeing(1000), 0.95)
+    rates = read_rates(agreeing(1000), 0.95, METHOD)
     if_one, if_zero = 0.3, 0.5
     expected_score = 0.25 * (1 - rates.zero - rates.one) + rates.zero * if_one + rates.one * if_zero
     columns = expert_sums(
@@ -133,12 +139,15 @@ def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates(
     columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
     feed = agreeing(1000)
 
-    first, later = read_certificate(feed, columns, 3, 0, 0.95), read_certificate(feed, columns, 3, 9, 0.95)
+    first, later = (
+        read_certificate(feed, columns, 3, 0, 0.95, METHOD),
+        read_certificate(feed, columns, 3, 9, 0.95, METHOD),
+    )
 
     assert first is not None
     assert later is not None
     assert 2.0 < first < later
-    assert read_certificate(agreeing(3), columns, 3, 0, 0.95) is None
+    assert read_certificate(agreeing(3), columns, 3, 0, 0.95, METHOD) is None
 
 
 def test_sums_are_read_in_their_unit() -> None:
