@@ -16,15 +16,20 @@ A measure of dependence among experts would be a module ``dependence`` beside th
 
 from stream_peer.numerics.bounds import LEAST_INFORMATION, live_certificate, noise_boundary
 from stream_peer.numerics.error_rates import (
+    ClassMomentSums,
+    ClassMomentTerms,
     ErrorRate,
     EstimateStatus,
     MomentSums,
     MomentTerms,
     PricedRates,
+    VoteMixture,
+    class_moment_terms,
     combine_with_truth,
     interval_ends,
     moment_terms,
     priced,
+    vote_mixture,
 )
 from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import (
@@ -51,6 +56,8 @@ from stream_peer.numerics.references import LeaveOneOut, MajorityAnswer, leave_o
 __all__ = [
     "LEAST_INFORMATION",
     "BoolArray",
+    "ClassMomentSums",
+    "ClassMomentTerms",
     "ErrorRate",
     "EstimateStatus",
     "FloatArray",
@@ -61,8 +68,10 @@ __all__ = [
     "MomentTerms",
     "PricedRates",
     "SmallIntArray",
+    "VoteMixture",
     "ada_normal_hedge",
     "check_probabilities",
+    "class_moment_terms",
     "combine_with_truth",
     "interval_ends",
     "leave_one_out",
@@ -84,5 +93,6 @@ __all__ = [
     "truth_slow",
     "unbiased_peer_loss",
     "unit_peer_loss",
+    "vote_mixture",
     "votes",
 ]

@@ -13,7 +13,8 @@ from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
-    normal_quantile,
+    effective_size,
+    interval_of_distance,
     status_of,
 )
 from stream_peer.numerics.losses import SmallIntArray
@@ -21,8 +22,6 @@ from stream_peer.numerics.losses import SmallIntArray
 _PSEUDO_QUESTIONS = 20.0
 _PSEUDO_PAIR = 0.1
 _PSEUDO_REST = (1.0 - 2.0 * 0.25) * math.sqrt(_PSEUDO_PAIR)
-_MODEL_ALLOWANCE = 0.005
-_WIDEST_LOG = 50.0
 
 
 class MomentTerms(NamedTuple):
@@ -119,7 +118,7 @@ class MomentSums:
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
         mean_pair, mean_rest = _shrunk_means(self)
-        effective = self.weight * self.weight / self.weight2 if self.weight2 > 0.0 else 0.0
+        effective = effective_size(self.weight, self.weight2)
         alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0
         rate = min(max(0.5 * (1.0 - alignment), 0.0), HIGHEST_RATE)
         low, high, variance = 0.0, HIGHEST_RATE, UNKNOWN_VARIANCE
@@ -127,8 +126,7 @@ class MomentSums:
             log_variance = _log_variance(self)
             variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
             if effective > 0.0:
-                factor = math.exp(min(normal_quantile(confidence) * math.sqrt(log_variance), _WIDEST_LOG))
-                low, high = _interval(rate, 0.5 * (1.0 - alignment * factor), 0.5 * (1.0 - alignment / factor))
+                low, high = interval_of_distance(rate, alignment, math.sqrt(log_variance), confidence)
         return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
 
 
@@ -186,11 +184,3 @@ def _log_variance(sums: MomentSums) -> float:
     relative_both = product / (rest * pair) - 1.0
     effective = total * total / (sums.weight2 + _PSEUDO_QUESTIONS)
     return max(relative_rest + 0.25 * relative_pair - relative_both, 0.0) / effective
-
-
-def _interval(rate: float, low: float, high: float) -> tuple[float, float]:
-    """Widen by the model's own error and cut, so that ``0 ≤ low ≤ rate ≤ high ≤ .475``."""
-    return (
-        min(max(low - _MODEL_ALLOWANCE, 0.0), rate),
-        max(min(high + _MODEL_ALLOWANCE, HIGHEST_RATE), rate),
-    )

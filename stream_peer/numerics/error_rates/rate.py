@@ -4,6 +4,7 @@ Every estimator is a frozen value of sums over questions (`ErrorRateSums`): its 
 ``merge`` that adds two of them up in any order, and an ``estimate`` that reads them.
 """
 
+import math
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
@@ -18,6 +19,9 @@ HIGHEST_PRICED_SUM = 0.8
 
 FEWEST_EFFECTIVE_QUESTIONS = 50.0
 """Below this many an estimate is published but not called ``ok``."""
+
+_MODEL_ALLOWANCE = 0.005
+_WIDEST_LOG = 50.0
 
 UNKNOWN_VARIANCE = 0.25
 """Variance of a rate of which nothing is known, the largest that a share can have."""
@@ -119,6 +123,27 @@ def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], tuple[float, fl
     mean = 0.5 * (rate.zero + rate.one)
     down, up = rate.low - mean, rate.high - mean
     return (max(rate.zero + down, 0.0), max(rate.one + down, 0.0)), (rate.zero + up, rate.one + up)
+
+
+def effective_size(weight: float, weight2: float) -> float:
+    """How many questions of equal weight would say as much: (Σw)²/Σw²; 0 for none."""
+    return weight * weight / weight2 if weight2 > 0.0 else 0.0
+
+
+def unknown_rate(effective: float) -> ErrorRate:
+    """The estimate where votes say nothing at all: both rates at the highest, and anything possible."""
+    status = status_of(effective, HIGHEST_RATE, HIGHEST_RATE)
+    return ErrorRate(HIGHEST_RATE, HIGHEST_RATE, 0.0, HIGHEST_RATE, effective, status, UNKNOWN_VARIANCE)
+
+
+def interval_of_distance(mean: float, distance: float, relative: float, confidence: float) -> tuple[float, float]:
+    """Interval of (η0+η1)/2 from d = 1 - η0 - η1 > 0 and the standard deviation of ln d.
+
+    ``½(1 - d·exp(±z·sd))``, widened by the model's own error of .005 and cut, so that ``0 ≤ low ≤ mean ≤ high ≤ .475``.
+    """
+    factor = math.exp(min(normal_quantile(confidence) * relative, _WIDEST_LOG))
+    low, high = 0.5 * (1.0 - distance * factor), 0.5 * (1.0 - distance / factor)
+    return min(max(low - _MODEL_ALLOWANCE, 0.0), mean), max(min(high + _MODEL_ALLOWANCE, HIGHEST_RATE), mean)
 
 
 def status_of(effective: float, zero: float, one: float) -> EstimateStatus:

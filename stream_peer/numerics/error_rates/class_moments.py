@@ -1,0 +1,227 @@
+"""Class-dependent error rates of leave-one-out reference answers, from three moments of the number of yes votes.
+
+For votes whose threshold is not ½ (the expert's own median) or whose outcomes are not equally frequent. Needs three
+voters; it is too low where experts share errors.
+"""
+
+import math
+from dataclasses import astuple, dataclass
+from itertools import combinations_with_replacement
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from stream_peer.numerics.error_rates.rate import (
+    HIGHEST_RATE,
+    UNKNOWN_VARIANCE,
+    ErrorRate,
+    EstimateStatus,
+    effective_size,
+    interval_of_distance,
+    status_of,
+    unknown_rate,
+)
+from stream_peer.numerics.error_rates.vote_mixture import ClassReading, VoteMixture, class_reading, vote_mixture
+from stream_peer.numerics.losses import FloatArray, SmallIntArray
+
+_N_TERMS = 5
+_UPPER = np.triu_indices(_N_TERMS)
+
+
+class ClassMomentTerms(NamedTuple):
+    """What one round says about votes for yes and their agreement with reference answers: five means, in [0, 1].
+
+    Attributes
+    ----------
+    first, second, third : float
+        m_k = S(S-1)…(S-k+1) / (n(n-1)…(n-k+1)): the share of k-tuples of different voters who all say yes.
+    answer : float
+        Mean over the voters of R_i, each one's own reference answer.
+    both : float
+        Mean over the voters of R_i·x_i, x_i = 1 for a yes vote.
+    """
+
+    first: float
+    second: float
+    third: float
+    answer: float
+    both: float
+
+
+def class_moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> ClassMomentTerms | None:
+    """Factorial moments of a round's yes votes, and their agreement with the leave-one-out references.
+
+    Parameters
+    ----------
+    votes : (n_experts,) int8
+        +1, -1, or 0 for no vote.
+    reference_answers : (n_experts,) int8
+        Each expert's own ŷ_i, 0 or 1.
+
+    Returns
+    -------
+    ClassMomentTerms or None
+        None with fewer than three voters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = class_moment_terms(np.array([1, 1, -1, 1, 0], np.int8), np.array([1, 1, 1, 0, 1], np.int8))
+    >>> found
+    ClassMomentTerms(first=0.75, second=0.5, third=0.25, answer=0.75, both=0.5)
+    """
+    n = int(np.count_nonzero(votes))
+    if n < 3:
+        return None
+    yes = int(np.count_nonzero(votes > 0))
+    answers = int(np.count_nonzero(reference_answers * votes))
+    both = int(np.count_nonzero((votes > 0) & (reference_answers > 0)))
+    pairs, triples = n * (n - 1), n * (n - 1) * (n - 2)
+    return ClassMomentTerms(
+        yes / n, yes * (yes - 1) / pairs, yes * (yes - 1) * (yes - 2) / triples, answers / n, both / n
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMomentSums:
+    """Sums over questions, with weights w, for class-dependent error rates of leave-one-out answers.
+
+    Over questions, not over rounds: the rounds of a question are averaged first, then the products taken.
+
+    Attributes
+    ----------
+    weight, weight2 : float
+        Σw and Σw².
+    first, second, third, answer, both : float
+        Σw of each term.
+    first_first, … both_both : float
+        Σw of the products of each two terms, for the interval.
+
+    Examples
+    --------
+    >>> one = ClassMomentSums.contribution(ClassMomentTerms(0.75, 0.5, 0.25, 0.75, 0.5), weight=0.5)
+    >>> both = one.merge(ClassMomentSums.contribution(ClassMomentTerms(0.25, 0.0, 0.0, 0.0, 0.0)))
+    >>> both.weight, both.first, both.first_first, both.answer_both
+    (1.5, 0.625, 0.34375, 0.1875)
+    """
+
+    weight: float = 0.0
+    weight2: float = 0.0
+    first: float = 0.0
+    second: float = 0.0
+    third: float = 0.0
+    answer: float = 0.0
+    both: float = 0.0
+    first_first: float = 0.0
+    first_second: float = 0.0
+    first_third: float = 0.0
+    first_answer: float = 0.0
+    first_both: float = 0.0
+    second_second: float = 0.0
+    second_third: float = 0.0
+    second_answer: float = 0.0
+    second_both: float = 0.0
+    third_third: float = 0.0
+    third_answer: float = 0.0
+    third_both: float = 0.0
+    answer_answer: float = 0.0
+    answer_both: float = 0.0
+    both_both: float = 0.0
+
+    @classmethod
+    def contribution(cls, terms: ClassMomentTerms, weight: float = 1.0) -> Self:
+        """The sums of a single question, whose terms are the means over its rounds."""
+        products = [weight * one * two for one, two in combinations_with_replacement(terms, 2)]
+        return cls(weight, weight * weight, *[weight * term for term in terms], *products)
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        return type(self)(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+    def mixture(self) -> VoteMixture | None:
+        """The two kinds of questions behind the votes seen, see `vote_mixture`; None if they do not tell."""
+        return vote_mixture(*_means(self)[:3]) if self.weight > 0.0 else None
+
+    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+        """Error rates of leave-one-out reference answers for either class, with no outcome known.
+
+        With D = m2 - m1², K = m3 - 3·m1·m2 + 2·m1³, C = E[R·x] - E[R]·m1, and from K/D and D the distances
+        ``above = tpr - m1 = (√((K/D)² + 4D) + K/D)/2``, ``below = m1 - fpr = D/above``:
+        ``η̂0 = E[R] - C/above``, ``η̂1 = 1 - E[R] - C/below``, each clamped to [0, .475]. With the rates of
+        `vote_mixture` this solves E[R] = P1·A1 + P0·A0, E[R·x] = P1·tpr·A1 + P0·fpr·A0 for η0 = A0, η1 = 1 - A1.
+
+        E[R], C, D and K include 20 pseudo-questions of η = .25, equally frequent outcomes and D = .1/4 (as in
+        `MomentSums.estimate`). K² is lessened by the sampling variance of K, not below 0: where K does not stand out
+        from noise, the votes are read as if both outcomes were equally frequent, else noise would pass for signal.
+
+        Interval of (η0+η1)/2: ``ln d ± z·sd`` with d = 1 - η0 - η1 and sd by the delta method, from the covariance
+        of the five means (hence the products) over n_eff = (Σw)²/Σw². Pseudo-questions have the largest variances
+        that votes allow. Then ±.005 as in `MomentSums.estimate`, cut at [0, .475].
+
+        Status: ``insufficient`` below 50 effective questions. ``uninformative`` if D or C ≤ 0 (both rates are .475
+        then), if D is not above three of its standard deviations, or if η0 + η1 > .8. ``contradicted`` if a rate of
+        yes votes or of errors leaves [0, 1] by more than .02 and three standard deviations: then these are not two
+        kinds of questions. ``balanced`` does not occur: equal shares of zeros and ones are no difficulty here.
+        In ``contradicted``, and in ``uninformative`` because of D or C, the rates are the clamped ones, the interval
+        is all of [0, .475] and the variance ¼.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ErrorRate
+            ``variance`` is the larger of those of the two rates.
+
+        Notes
+        -----
+        Not in the paper, which maps class-dependent errors to symmetric ones by flipping answers at random; that
+        changes nothing (Erratum E16). Experts may differ; the two rates are means over them, and the closed form is
+        then right up to the variance of their skills over n.
+
+        Examples
+        --------
+        >>> terms = ClassMomentTerms(first=0.35, second=0.19, third=0.134, answer=0.375, both=0.21)
+        >>> rate = ClassMomentSums(*[1e6 * value for value in astuple(ClassMomentSums.contribution(terms))]).estimate()
+        >>> round(rate.zero, 3), round(rate.one, 3), rate.status
+        (0.2, 0.1, 'ok')
+        >>> ClassMomentSums().estimate()[:6]
+        (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
+        """
+        effective = effective_size(self.weight, self.weight2)
+        reading = class_reading(_means(self), _covariance(self, effective), self.weight)
+        if reading is None:
+            return unknown_rate(effective)
+        zero, one = (min(max(rate, 0.0), HIGHEST_RATE) for rate in reading.rates)
+        status = _status(reading, status_of(effective, zero, one))
+        if reading.impossible or not reading.stands_out:
+            return ErrorRate(zero, one, 0.0, HIGHEST_RATE, effective, status, UNKNOWN_VARIANCE)
+        distance = 1.0 - reading.rates[0] - reading.rates[1]
+        relative = 2.0 * math.sqrt(reading.mean_variance) / distance
+        low, high = interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
+        variance = min(max(reading.variances), UNKNOWN_VARIANCE)
+        return ErrorRate(zero, one, low, high, effective, status, variance)
+
+
+def _status(reading: ClassReading, otherwise: EstimateStatus) -> EstimateStatus:
+    if otherwise != "ok" or (reading.stands_out and not reading.impossible):
+        return otherwise
+    return "contradicted" if reading.stands_out else "uninformative"
+
+
+def _means(sums: ClassMomentSums) -> tuple[float, float, float, float, float]:
+    total = sums.weight or 1.0
+    return sums.first / total, sums.second / total, sums.third / total, sums.answer / total, sums.both / total
+
+
+def _covariance(sums: ClassMomentSums, effective: float) -> FloatArray:
+    """Of the five means, (5, 5); zero where there is no data."""
+    if not effective > 0.0:
+        return np.zeros((_N_TERMS, _N_TERMS))
+    products = np.empty((_N_TERMS, _N_TERMS))
+    products[_UPPER] = products.T[_UPPER] = np.array(astuple(sums)[2 + _N_TERMS :]) / sums.weight
+    means = np.array(_means(sums))
+    covariance: FloatArray = (products - means[:, None] * means) / effective
+    return covariance
