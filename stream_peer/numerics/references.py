@@ -1,7 +1,7 @@
 """Reference answers: what stands in for an outcome that is not known yet.
 
-The threshold of a vote is ½ here (vote rule ``half``). The vote rule ``own-median``, weighted, soft and product
-references belong here too.
+The threshold of a vote is ½ (vote rule ``half``) unless each expert's own is given (its median: vote rule
+``own-median``).
 
 Ties are decided in exact arithmetic: a forecast is rounded to units of 2^-40, so that the sum over any set of
 experts is the same in any order.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
 
 _UNIT = float(2**40)
@@ -53,26 +54,31 @@ class LeaveOneOut(NamedTuple):
     ties: BoolArray
 
 
-def votes(forecasts: FloatArray) -> SmallIntArray:
-    """The side of ½ on which each forecast lies.
+def votes(forecasts: FloatArray, thresholds: FloatArray | None = None) -> SmallIntArray:
+    """The side of its threshold on which each forecast lies.
 
     Parameters
     ----------
-    forecasts : (n,) float64
-        Probabilities in [0, 1].
+    forecasts : (..., n) float64
+        Probabilities in [0, 1]. Not checked here.
+    thresholds : (..., n) float64, optional
+        Each expert's own threshold in [0, 1], such as the median of its forecasts; without them ½.
 
     Returns
     -------
-    (n,) int8
-        +1 above ½, -1 below, 0 at exactly ½: no vote.
+    (..., n) int8
+        +1 above the threshold, -1 below, 0 at exactly the threshold: no vote.
 
     Examples
     --------
     >>> import numpy as np
     >>> votes(np.array([0.7, 0.5, 0.1]))
     array([ 1,  0, -1], dtype=int8)
+    >>> votes(np.array([0.7, 0.5, 0.1]), thresholds=np.array([0.8, 0.2, 0.1]))
+    array([-1,  1,  0], dtype=int8)
     """
-    return (forecasts > 0.5).view(np.int8) - (forecasts < 0.5).view(np.int8)
+    line = 0.5 if thresholds is None else thresholds
+    return (forecasts > line).view(np.int8) - (forecasts < line).view(np.int8)
 
 
 def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
@@ -112,15 +118,18 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     lead = yes - no
     if lead:
         return MajorityAnswer(int(lead > 0), tie=False, yes=yes, voters=yes + no)
-    lean = int(np.add.reduce(_distances_from_half(forecasts)))
+    lean = int(np.add.reduce(_distances(forecasts, None)))
     return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=yes + no)
 
 
-def leave_one_out(forecasts: FloatArray, coin: int, teams: IntArray | None = None) -> LeaveOneOut:
+def leave_one_out(
+    forecasts: FloatArray, coin: int, teams: IntArray | None = None, thresholds: FloatArray | None = None
+) -> LeaveOneOut:
     """For each expert the majority of the votes of all others, in O(n).
 
-    ``ŷ_i = 1 if Σ_{j≠i} v_j > 0 else 0``, v_j = ±1 at threshold ½. Ties: the side of ½ on which the mean of the
-    forecasts of the *other voters* lies; if that is exactly ½, or nobody else votes, the coin.
+    ``ŷ_i = 1 if Σ_{j≠i} v_j > 0 else 0``, v_j = ±1 at threshold ½ or at j's own. Ties: the side on which the
+    forecasts of the *other voters* lie on average, as distances from their thresholds; if that is exactly 0, or
+    nobody else votes, the coin.
 
     Notes
     -----
@@ -132,11 +141,13 @@ def leave_one_out(forecasts: FloatArray, coin: int, teams: IntArray | None = Non
     Parameters
     ----------
     forecasts : (n,) float64
-        Probabilities in [0, 1]. One of exactly ½ casts no vote and still gets a reference answer.
+        Probabilities in [0, 1]. One at exactly its threshold casts no vote and still gets a reference answer.
     coin : {0, 1}
         A fair coin, tossed by the caller, the same for all experts of the round.
     teams : (n,) int64, optional
         Experts with equal numbers are one team and left out together; negative: in no team.
+    thresholds : (n,) float64, optional
+        Each expert's own threshold in [0, 1]; without them ½.
 
     Returns
     -------
@@ -146,6 +157,8 @@ def leave_one_out(forecasts: FloatArray, coin: int, teams: IntArray | None = Non
     ------
     ForecastRangeError
         If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If a threshold is NaN or outside [0, 1].
 
     Examples
     --------
@@ -160,18 +173,28 @@ def leave_one_out(forecasts: FloatArray, coin: int, teams: IntArray | None = Non
     array([ True,  True, False])
     """
     check_probabilities(forecasts)
-    lead = _without_own(votes(forecasts).astype(np.int64), teams)
+    if thresholds is not None:
+        _check_thresholds(thresholds)
+    lead = _without_own(votes(forecasts, thresholds).astype(np.int64), teams)
     answers = lead > 0
     ties = lead == 0
     if np.logical_or.reduce(ties):
-        lean = _without_own(_distances_from_half(forecasts), teams)
+        lean = _without_own(_distances(forecasts, thresholds), teams)
         answers |= ties & (lean >= 0 if coin else lean > 0)
     return LeaveOneOut(answers.view(np.int8), ties)
 
 
-def _distances_from_half(forecasts: FloatArray) -> IntArray:
-    """Signed distances in units of 2^-40; 0 for those that do not vote, so that sums are over the voters."""
-    return np.rint(forecasts * _UNIT).astype(np.int64) - _HALF
+def _check_thresholds(thresholds: FloatArray) -> None:
+    inside = (thresholds >= 0.0) & (thresholds <= 1.0)
+    if not np.logical_and.reduce(inside, axis=None):
+        msg = f"a threshold is {float(thresholds[~inside][0])!r}, not within 0..1"
+        raise FormulaInputError(msg)
+
+
+def _distances(forecasts: FloatArray, thresholds: FloatArray | None) -> IntArray:
+    """Signed distances from the thresholds in units of 2^-40; 0 for those that do not vote: sums are over voters."""
+    line = _HALF if thresholds is None else np.rint(thresholds * _UNIT).astype(np.int64)
+    return np.rint(forecasts * _UNIT).astype(np.int64) - line
 
 
 def _without_own(values: IntArray, teams: IntArray | None) -> IntArray:

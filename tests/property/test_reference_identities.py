@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from stream_peer.numerics.references import leave_one_out, majority
 
-HALF = Fraction(1, 2)
-
 coarse = st.sampled_from([k / 16 for k in range(17)])
 fine = st.floats(0.0, 1.0)
 rooms = st.lists(st.one_of(coarse, fine), max_size=12)
@@ -19,13 +17,14 @@ def in_units(forecast: float) -> Fraction:
     return Fraction(round(Fraction(forecast) * 2**40), 2**40)
 
 
-def slow_answer(others: list[float], coin: int) -> tuple[int, bool]:
+def slow_answer(others: list[float], coin: int, thresholds: list[float] | None = None) -> tuple[int, bool]:
     """The majority of these forecasts, in exact arithmetic, as one would write it down."""
-    voters = [forecast for forecast in others if forecast != 0.5]
-    lead = sum(1 if forecast > 0.5 else -1 for forecast in voters)
+    lines = thresholds or [0.5] * len(others)
+    voters = [(forecast, line) for forecast, line in zip(others, lines, strict=True) if forecast != line]
+    lead = sum(1 if forecast > line else -1 for forecast, line in voters)
     if lead:
         return int(lead > 0), False
-    lean = sum((in_units(forecast) - HALF for forecast in voters), start=Fraction(0))
+    lean = sum((in_units(forecast) - in_units(line) for forecast, line in voters), start=Fraction(0))
     return (int(lean > 0) if lean else coin), True
 
 
@@ -48,6 +47,19 @@ def test_leave_team_out_equals_a_vote_without_each_team(room: list[tuple[float, 
     for i, (_, team) in enumerate(room):
         others = [f for j, (f, other) in enumerate(room) if j != i and (team < 0 or other != team)]
         assert (int(found.answers[i]), bool(found.ties[i])) == slow_answer(others, coin)
+
+
+@unhurried
+@given(room=st.lists(st.tuples(st.one_of(coarse, fine), st.one_of(coarse, fine)), max_size=12), coin=coins)
+def test_own_thresholds_move_the_line_of_every_vote(room: list[tuple[float, float]], coin: int) -> None:
+    forecasts, thresholds = np.array([f for f, _ in room]), np.array([t for _, t in room])
+
+    found = leave_one_out(forecasts, coin, thresholds=thresholds)
+
+    for i in range(len(room)):
+        others = room[:i] + room[i + 1 :]
+        expected = slow_answer([f for f, _ in others], coin, [t for _, t in others])
+        assert (int(found.answers[i]), bool(found.ties[i])) == expected
 
 
 @unhurried

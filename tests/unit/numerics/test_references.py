@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from stream_peer.errors import ForecastRangeError
+from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.references import MajorityAnswer, leave_one_out, majority, votes
 
@@ -36,6 +36,27 @@ def test_a_forecast_of_exactly_half_casts_no_vote() -> None:
 
     assert votes(forecasts).tolist() == [-1, -1, 0, 1, 1]
     assert votes(forecasts).dtype == np.int8
+
+
+def test_a_forecast_of_exactly_its_own_threshold_casts_no_vote() -> None:
+    forecasts, thresholds = np.array([0.9, 0.1, 0.3, 1.0, 0.0]), np.array([0.95, 0.05, 0.3, 1.0, 0.0])
+
+    assert votes(forecasts, thresholds).tolist() == [-1, 1, 0, 0, 0]
+
+
+def test_a_tie_at_own_thresholds_goes_to_the_side_on_which_the_others_lie_on_average() -> None:
+    forecasts, thresholds = np.array([0.2, 0.1, 0.05]), np.array([0.1, 0.15, 0.1])
+
+    found = leave_one_out(forecasts, coin=0, thresholds=thresholds)
+
+    assert found.answers.tolist() == [0, 1, 1]
+    assert found.ties.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), 1.5, -0.1])
+def test_references_refuse_thresholds_that_are_no_probabilities(wrong: float) -> None:
+    with pytest.raises(FormulaInputError, match=repr(wrong)):
+        leave_one_out(np.array([0.5, 0.5]), 0, thresholds=np.array([0.5, wrong]))
 
 
 def test_unanimity_always_wins() -> None:
