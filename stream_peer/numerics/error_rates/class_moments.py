@@ -5,8 +5,9 @@ voters; it is too low where experts share errors.
 """
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations_with_replacement
+from operator import add, attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -136,7 +137,7 @@ class ClassMomentSums:
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
-        return type(self)(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
     def mixture(self) -> VoteMixture | None:
         """The two kinds of questions behind the votes seen, see `vote_mixture`; None if they do not tell."""
@@ -184,7 +185,10 @@ class ClassMomentSums:
         Examples
         --------
         >>> terms = ClassMomentTerms(first=0.35, second=0.19, third=0.134, answer=0.375, both=0.21)
-        >>> rate = ClassMomentSums(*[1e6 * value for value in astuple(ClassMomentSums.contribution(terms))]).estimate()
+        >>> many = ClassMomentSums.contribution(terms)
+        >>> for _ in range(20):
+        ...     many = many.merge(many)
+        >>> rate = many.estimate()
         >>> round(rate.zero, 3), round(rate.one, 3), rate.status
         (0.2, 0.1, 'ok')
         >>> ClassMomentSums().estimate()[:6]
@@ -205,6 +209,11 @@ class ClassMomentSums:
         return ErrorRate(zero, one, low, high, effective, status, variance)
 
 
+_NAMES = tuple(field.name for field in fields(ClassMomentSums))
+_COLUMNS = attrgetter(*_NAMES)
+_PRODUCTS = attrgetter(*_NAMES[2 + _N_TERMS :])
+
+
 def _status(reading: ClassReading, otherwise: EstimateStatus) -> EstimateStatus:
     if otherwise != "ok" or (reading.stands_out and not reading.impossible):
         return otherwise
@@ -221,7 +230,7 @@ def _covariance(sums: ClassMomentSums, effective: float) -> FloatArray:
     if not effective > 0.0:
         return np.zeros((_N_TERMS, _N_TERMS))
     products = np.empty((_N_TERMS, _N_TERMS))
-    products[_UPPER] = products.T[_UPPER] = np.array(astuple(sums)[2 + _N_TERMS :]) / sums.weight
+    products[_UPPER] = products.T[_UPPER] = np.array(_PRODUCTS(sums)) / sums.weight
     means = np.array(_means(sums))
     covariance: FloatArray = (products - means[:, None] * means) / effective
     return covariance

@@ -4,7 +4,8 @@ It does not depend on how frequent the outcomes are; it is too low where experts
 """
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from operator import add, attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -77,7 +78,7 @@ class MomentSums:
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
-        return type(self)(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of leave-one-out reference answers, the same for both classes, from agreement alone.
@@ -128,6 +129,9 @@ class MomentSums:
             if effective > 0.0:
                 low, high = interval_of_distance(rate, alignment, math.sqrt(log_variance), confidence)
         return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
+
+
+_COLUMNS = attrgetter(*(field.name for field in fields(MomentSums)))
 
 
 def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> MomentTerms | None:

@@ -15,7 +15,7 @@ from stream_peer.numerics.losses import FloatArray
 _PSEUDO_QUESTIONS = 20.0
 _PSEUDO_SPREAD = 0.1 / 4.0
 _PSEUDO_MEANS = np.array([0.0, 0.5, 0.5 * math.sqrt(0.1) / 4.0, _PSEUDO_SPREAD, 0.0])
-_PSEUDO_VARIANCES = np.array([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
+_PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
 _LEAST_Z = 3.0
 _MODEL_ALLOWANCE = 0.02
 
@@ -127,7 +127,7 @@ def class_reading(
     skew = math.copysign(math.sqrt(max(skew * skew - float(seen[4, 4]), 0.0)), skew)
     above, below = _distances(spread, skew)
     values = (answer - alignment / above, 1.0 - answer - alignment / below, first + above, first - below)
-    noise = seen + np.diag(_PSEUDO_VARIANCES * (_PSEUDO_QUESTIONS / (weight + _PSEUDO_QUESTIONS) ** 2))
+    noise = seen + _PSEUDO_COVARIANCE * (_PSEUDO_QUESTIONS / (weight + _PSEUDO_QUESTIONS) ** 2)
     gradients = _rate_slopes(alignment, spread, skew)
     joint = np.einsum("ij,jk,lk->il", gradients, noise, gradients)
     mean_variance = 0.25 * float(joint[0, 0] + 2.0 * joint[0, 1] + joint[1, 1])
