@@ -4,6 +4,8 @@
 - ``moments``: symmetric, from agreement with the others (the default)
 - ``class_moments``, ``vote_mixture``: one rate for each class, from three moments of the number of yes votes
 - ``truth``: measured on resolved questions, and combined with an estimate made without them
+- ``horvitz_thompson``: the paper's way to measure, for comparison
+- ``drift``: sums that forget
 
 Tests of dependence among experts are beside this package, in ``dependence``.
 """
@@ -13,6 +15,8 @@ from stream_peer.numerics.error_rates.class_moments import (
     ClassMomentTerms,
     class_moment_terms,
 )
+from stream_peer.numerics.error_rates.drift import block_factors, block_size, discounted, forgetting_factor
+from stream_peer.numerics.error_rates.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms
 from stream_peer.numerics.error_rates.rate import (
     ErrorRate,
@@ -20,9 +24,14 @@ from stream_peer.numerics.error_rates.rate import (
     EstimateStatus,
     PricedRates,
     interval_ends,
+    known_error_rate,
     priced,
 )
-from stream_peer.numerics.error_rates.truth import combine_with_truth
+from stream_peer.numerics.error_rates.truth import (
+    TruthSums,
+    combine_with_truth,
+    revealed_error_bound,
+)
 from stream_peer.numerics.error_rates.vote_mixture import VoteMixture, vote_mixture
 
 __all__ = [
@@ -31,14 +40,22 @@ __all__ = [
     "ErrorRate",
     "ErrorRateSums",
     "EstimateStatus",
+    "HorvitzThompsonSums",
     "MomentSums",
     "MomentTerms",
     "PricedRates",
+    "TruthSums",
     "VoteMixture",
+    "block_factors",
+    "block_size",
     "class_moment_terms",
     "combine_with_truth",
+    "discounted",
+    "forgetting_factor",
     "interval_ends",
+    "known_error_rate",
     "moment_terms",
     "priced",
+    "revealed_error_bound",
     "vote_mixture",
 ]

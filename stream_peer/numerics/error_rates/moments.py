@@ -12,6 +12,7 @@ import numpy as np
 
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
+    PRIOR_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
     effective_size,
@@ -22,7 +23,7 @@ from stream_peer.numerics.losses import SmallIntArray
 
 _PSEUDO_QUESTIONS = 20.0
 _PSEUDO_PAIR = 0.1
-_PSEUDO_REST = (1.0 - 2.0 * 0.25) * math.sqrt(_PSEUDO_PAIR)
+_PSEUDO_REST = (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(_PSEUDO_PAIR)
 
 
 class MomentTerms(NamedTuple):

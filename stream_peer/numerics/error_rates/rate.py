@@ -9,10 +9,15 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
 
+from stream_peer.errors import FormulaInputError
+
 EstimateStatus: TypeAlias = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted"]
 
 HIGHEST_RATE = 0.475
 """Estimates are cut here: no reference answer is taken to be a coin."""
+
+PRIOR_RATE = 0.25
+"""What is taken for the rate before there is anything to go by."""
 
 HIGHEST_PRICED_SUM = 0.8
 """Losses are priced at rates that sum to at most this, so that nothing is divided by less than .2."""
@@ -73,6 +78,38 @@ class PricedRates(NamedTuple):
     zero: float
     one: float
     capped: bool
+
+
+def known_error_rate(zero: float, one: float) -> ErrorRate:
+    """Error rates that are given, not estimated: of a simulation, or set by somebody who knows.
+
+    Parameters
+    ----------
+    zero, one : float
+        η0 and η1, in [0, 1].
+
+    Returns
+    -------
+    ErrorRate
+        As given, with an interval of no width, variance 0 and no effective questions, since none were needed. The
+        status is ``ok``, or ``uninformative`` if η0 + η1 > .8.
+
+    Raises
+    ------
+    FormulaInputError
+        If a rate is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> known_error_rate(0.1, 0.3)
+    ErrorRate(zero=0.1, one=0.3, low=0.2, high=0.2, effective_questions=0.0, status='ok', variance=0.0)
+    """
+    if not (0.0 <= zero <= 1.0 and 0.0 <= one <= 1.0):
+        msg = f"error rates are {zero!r} and {one!r}, not within 0..1"
+        raise FormulaInputError(msg)
+    mean = 0.5 * (zero + one)
+    status: EstimateStatus = "uninformative" if zero + one > HIGHEST_PRICED_SUM else "ok"
+    return ErrorRate(zero, one, mean, mean, 0.0, status, 0.0)
 
 
 def priced(zero: float, one: float) -> PricedRates:

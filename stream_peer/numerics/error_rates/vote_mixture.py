@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates.rate import PRIOR_RATE
 from stream_peer.numerics.losses import FloatArray
 
 _PSEUDO_QUESTIONS = 20.0
-_PSEUDO_SPREAD = 0.1 / 4.0
-_PSEUDO_MEANS = np.array([0.0, 0.5, 0.5 * math.sqrt(0.1) / 4.0, _PSEUDO_SPREAD, 0.0])
+_PSEUDO_MEANS = np.array([0.0, 0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0])
 _PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
 _LEAST_Z = 3.0
 _MODEL_ALLOWANCE = 0.02
