@@ -109,12 +109,52 @@ def live_certificate(
     >>> round(live_certificate(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05), 3)
     60.433
     """
-    certificate = -math.inf
+    if not regret_l.size:
+        return 0.0
+    bounds = live_bounds(regret_l, regret_1, regret_0, variance, rates, n_experts, delta) + true_regret
+    return float(np.maximum.reduce(bounds))
+
+
+def live_bounds(
+    regret_l: FloatArray,
+    regret_1: FloatArray,
+    regret_0: FloatArray,
+    variance: FloatArray,
+    rates: tuple[tuple[float, float], tuple[float, float]],
+    n_experts: int,
+    delta: float,
+) -> FloatArray:
+    """The part of `live_certificate` that comes from unresolved questions, of each expert alone.
+
+    ``max_η (DL_i - η0·D1_i - η1·D0_i + boundary(V_i)) / (1 - η0 - η1)``. Where reference answers are of several
+    kinds, each with rates of its own, the parts of an expert add up, each with its share of δ.
+
+    Parameters
+    ----------
+    regret_l, regret_1, regret_0, variance : (n,) float64
+    rates : ((η0, η1), (η0, η1))
+    n_experts : int
+    delta : float
+        All as in `live_certificate`.
+
+    Returns
+    -------
+    (n,) float64
+        All ``inf`` if at either end 1 - η0 - η1 < .2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = np.array([5.0]), np.array([8.0]), np.array([-2.0]), np.array([75.0])
+    >>> live_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
+    array([59.433])
+    """
+    noise = noise_boundary(variance, n_experts, delta)
+    bounds = np.full(len(variance), -math.inf)
     for rate0, rate1 in rates:
         informative = 1.0 - rate0 - rate1
         if not informative >= LEAST_INFORMATION:
-            return math.inf
+            return np.full(len(variance), math.inf)
         priced = unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1)
-        bounds = (priced + noise_boundary(variance, n_experts, delta)) / informative + true_regret
-        certificate = max(certificate, float(np.maximum.reduce(bounds, initial=-math.inf)))
-    return certificate if regret_l.size else 0.0
+        np.maximum(bounds, (priced + noise) / informative, out=bounds)
+    return bounds
