@@ -1,0 +1,63 @@
+"""How far is a forecast from an answer? Proper losses, in [0, B]; smaller is better.
+
+- ``forecasts``: arrays, and the checks that forecasts and answers get
+- ``proper``: what a proper loss is; squared, logarithmic and spherical loss
+- ``portable_log``: the logarithm with the same bits on every processor
+- ``savage``: any other one, from a convex function
+"""
+
+from stream_peer.numerics.losses.forecasts import (
+    Answers,
+    BitArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SmallIntArray,
+    check_answers,
+    check_probabilities,
+)
+from stream_peer.numerics.losses.portable_log import portable_log
+from stream_peer.numerics.losses.proper import (
+    LOG,
+    LOSSES,
+    SPHERICAL,
+    SQUARED,
+    LogLoss,
+    ProperLoss,
+    Sides,
+    SphericalLoss,
+    SquaredLoss,
+    TwoSidedLoss,
+    read_linearly,
+    squared_loss,
+)
+from stream_peer.numerics.losses.savage import Curve, SavageLoss, boosting_loss, tsallis_loss, values_and_slopes
+
+__all__ = [
+    "LOG",
+    "LOSSES",
+    "SPHERICAL",
+    "SQUARED",
+    "Answers",
+    "BitArray",
+    "BoolArray",
+    "Curve",
+    "FloatArray",
+    "IntArray",
+    "LogLoss",
+    "ProperLoss",
+    "SavageLoss",
+    "Sides",
+    "SmallIntArray",
+    "SphericalLoss",
+    "SquaredLoss",
+    "TwoSidedLoss",
+    "boosting_loss",
+    "check_answers",
+    "check_probabilities",
+    "portable_log",
+    "read_linearly",
+    "squared_loss",
+    "tsallis_loss",
+    "values_and_slopes",
+]

@@ -1,0 +1,244 @@
+"""Proper losses: an expert expects least of them where it forecasts what it believes.
+
+Each gives, for a forecast p, the loss if the answer is 1 and the loss if it is 0. Everything else follows: an answer
+between 0 and 1 is read linearly, and the scaled loss is divided by the largest value that the loss can take.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.losses.forecasts import Answers, FloatArray, check_answers, check_probabilities
+from stream_peer.numerics.losses.portable_log import portable_log
+
+
+class Sides(NamedTuple):
+    """Losses of forecasts for either answer.
+
+    Attributes
+    ----------
+    if_one, if_zero : (..., n) float64
+        ℓ(p, 1) and ℓ(p, 0).
+    """
+
+    if_one: FloatArray
+    if_zero: FloatArray
+
+
+class ProperLoss(Protocol):
+    """A loss ℓ(p, y) in [0, `upper`] whose expectation is smallest at the true probability.
+
+    Attributes
+    ----------
+    name : str
+    upper : float
+        B, the largest value. Learners that want losses in [0, 1] get ``scaled``.
+    """
+
+    @property
+    def name(self) -> str:
+        """As settings call it."""
+        ...
+
+    @property
+    def upper(self) -> float:
+        """The largest value B."""
+        ...
+
+    def sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, B]; forecasts are not checked."""
+        ...
+
+    def scaled_sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, 1]; forecasts are not checked. What the service sums."""
+        ...
+
+    def __call__(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
+        """Losses in [0, B], elementwise."""
+        ...
+
+    def scaled(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
+        """Losses divided by B, elementwise."""
+        ...
+
+
+class TwoSidedLoss(ABC):
+    """A proper loss of which only the losses for either answer have to be written.
+
+    Forecasts have the shape (..., n); outcomes are one number or broadcast to that shape. A soft outcome
+    y in [0, 1] is read linearly, ``ℓ(p, y) = y·ℓ(p, 1) + (1 - y)·ℓ(p, 0)``.
+    """
+
+    name: str
+    upper: float
+
+    @abstractmethod
+    def sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, B]; forecasts are not checked."""
+
+    def scaled_sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, 1]; forecasts are not checked. What the service sums."""
+        if_one, if_zero = self.sides(forecasts)
+        return Sides(if_one / self.upper, if_zero / self.upper)
+
+    def __call__(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
+        """Losses in [0, B]; smaller is better. Raises if a forecast or an outcome is outside [0, 1]."""
+        check_probabilities(forecasts)
+        check_answers(outcome)
+        return read_linearly(self.sides(forecasts), outcome)
+
+    def scaled(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
+        """Losses divided by B; smaller is better. Raises if a forecast or an outcome is outside [0, 1]."""
+        check_probabilities(forecasts)
+        check_answers(outcome)
+        return read_linearly(self.scaled_sides(forecasts), outcome)
+
+
+def read_linearly(sides: Sides, answer: Answers) -> FloatArray:
+    """Loss against an answer that is 0, 1 or between: exactly one of the sides, or a mixture of them."""
+    loss: FloatArray = answer * sides.if_one + (1 - answer) * sides.if_zero
+    return loss
+
+
+def squared_loss(forecasts: FloatArray, outcome: Answers) -> FloatArray:
+    """Squared distance of each forecast from the outcome (Brier's score of one question).
+
+    ``ℓ(p, y) = (y - p)²``, the loss of the section "Application to Square Loss" of Liu & Helmbold. It is proper:
+    if the outcome is 1 with probability q, its expectation exceeds that of forecasting q by ``(p - q)²`` (Lemma 1).
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Probabilities that the outcome is 1, in [0, 1]. Not checked here: see `check_probabilities`.
+    outcome : {0, 1} or array of them
+        y, or ŷ. With leave-one-out references each forecast has its own. For soft ones use `SquaredLoss`, which
+        reads them linearly: the squared distance from an answer between 0 and 1 is another number.
+
+    Returns
+    -------
+    (..., n) float64
+        Losses in [0, 1]; smaller is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_loss(np.array([0.9, 0.5]), 1)
+    array([0.01, 0.25])
+    """
+    distance: FloatArray = forecasts - outcome
+    return distance * distance
+
+
+@dataclass(frozen=True)
+class SquaredLoss(TwoSidedLoss):
+    """The squared loss as a `ProperLoss`.
+
+    ``ℓ(p, y) = (y - p)²`` for y in {0, 1}, see `squared_loss`; G(p) = -p(1 - p), B = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredLoss()(np.array([0.9, 0.5]), 1)
+    array([0.01, 0.25])
+    """
+
+    name: str = field(default="squared", init=False)
+    upper: float = field(default=1.0, init=False)
+
+    def sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, 1]; forecasts are not checked."""
+        return Sides(squared_loss(forecasts, 1), forecasts * forecasts)
+
+    def scaled_sides(self, forecasts: FloatArray) -> Sides:
+        """As `sides`: they lie in [0, 1]."""
+        return self.sides(forecasts)
+
+
+@dataclass(frozen=True)
+class LogLoss(TwoSidedLoss):
+    """Logarithmic loss of clipped forecasts.
+
+    ``ℓ(p, y) = -ln(1 - |y - p̄|)`` with p̄ = p clipped to [ε, 1 - ε], so that forecasts of exactly 0 and 1 have a
+    finite loss; G(p) = p·ln p + (1 - p)·ln(1 - p), B = -ln ε. Clipped, it is one of the bounded proper
+    losses to which the section "Loss calibration" of Liu & Helmbold extends: no forecast within [ε, 1 - ε] does
+    better than the one that is believed.
+
+    Parameters
+    ----------
+    clip : float
+        ε, in (0, ½). The default, .001, makes B = 6.9: an expert that is certain and wrong loses as much as
+        ten that said ½. A smaller ε lets one such mistake outweigh more of everything else.
+
+    Raises
+    ------
+    FormulaInputError
+        If ``clip`` is outside (0, ½).
+
+    Notes
+    -----
+    Made of the four basic operations only, see `portable_log`: losses reach the service's state, which must not
+    depend on the processor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LogLoss()(np.array([0.9, 0.5, 0.0]), 1).round(4)
+    array([0.1054, 0.6931, 6.9078])
+    >>> LogLoss().scaled(np.array([0.9, 0.5, 0.0]), 1).round(4)
+    array([0.0153, 0.1003, 1.    ])
+    """
+
+    clip: float = 0.001
+    name: str = field(default="log", init=False)
+    upper: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.clip < 0.5:
+            msg = f"clip is {self.clip!r}, not within 0..0.5 (both excluded)"
+            raise FormulaInputError(msg)
+        object.__setattr__(self, "upper", -float(portable_log(np.array([self.clip]))[0]))
+
+    def sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, B]; forecasts are not checked."""
+        return Sides(self._minus_log(forecasts), self._minus_log(1.0 - forecasts))
+
+    def _minus_log(self, chances: FloatArray) -> FloatArray:
+        clipped = np.minimum(np.maximum(chances, self.clip), 1.0 - self.clip)
+        return -portable_log(clipped)
+
+
+@dataclass(frozen=True)
+class SphericalLoss(TwoSidedLoss):
+    """Spherical loss: one minus the cosine between the forecast and the outcome.
+
+    ``ℓ(p, y) = 1 - P(y)/√(p² + (1 - p)²)`` with P(1) = p, P(0) = 1 - p; G(p) = √(p² + (1 - p)²), B = 1. One of
+    the bounded proper losses that the section "Loss calibration" of Liu & Helmbold extends to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SphericalLoss()(np.array([0.9, 0.5, 0.0]), 1).round(4)
+    array([0.0061, 0.2929, 1.    ])
+    """
+
+    name: str = field(default="spherical", init=False)
+    upper: float = field(default=1.0, init=False)
+
+    def sides(self, forecasts: FloatArray) -> Sides:
+        """Losses for either answer, in [0, 1]; forecasts are not checked."""
+        against = 1.0 - forecasts
+        length = np.sqrt(forecasts * forecasts + against * against)
+        return Sides(1.0 - forecasts / length, 1.0 - against / length)
+
+
+SQUARED = SquaredLoss()
+LOG = LogLoss()
+SPHERICAL = SphericalLoss()
+
+LOSSES: Mapping[str, ProperLoss] = MappingProxyType({loss.name: loss for loss in (SQUARED, LOG, SPHERICAL)})
+"""The losses that settings can name."""
