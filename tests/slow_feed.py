@@ -25,7 +25,7 @@ def side(forecasts: Sequence[float], coin: int) -> tuple[int, bool]:
     lead = sum((p > 0.5) - (p < 0.5) for p in forecasts)
     if lead:
         return int(lead > 0), False
-    lean = sum(round(p * 2**40) - 2**39 for p in forecasts)
+    lean = sum(round(p * 2**40) - 2**39 or (p > 0.5) - (p < 0.5) for p in forecasts)
     return (int(lean > 0) if lean else coin), True
 
 

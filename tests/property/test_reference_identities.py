@@ -13,8 +13,10 @@ coins = st.integers(0, 1)
 unhurried = settings(deadline=None)
 
 
-def in_units(forecast: float) -> Fraction:
-    return Fraction(round(Fraction(forecast) * 2**40), 2**40)
+def distance(forecast: float, line: float) -> Fraction:
+    """Exact distance in units of 2^-40, at least one unit."""
+    units = round(Fraction(forecast) * 2**40) - round(Fraction(line) * 2**40)
+    return Fraction(units or (forecast > line) - (forecast < line))
 
 
 def slow_answer(others: list[float], coin: int, thresholds: list[float] | None = None) -> tuple[int, bool]:
@@ -24,7 +26,7 @@ def slow_answer(others: list[float], coin: int, thresholds: list[float] | None =
     lead = sum(1 if forecast > line else -1 for forecast, line in voters)
     if lead:
         return int(lead > 0), False
-    lean = sum((in_units(forecast) - in_units(line) for forecast, line in voters), start=Fraction(0))
+    lean = sum((distance(forecast, line) for forecast, line in voters), start=Fraction(0))
     return (int(lean > 0) if lean else coin), True
 
 

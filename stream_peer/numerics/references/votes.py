@@ -1,21 +1,14 @@
-"""Reference answers: what stands in for an outcome that is not known yet.
+"""Votes, their majority, and the majority of all others: the live service's rule in its fastest form.
 
-The threshold of a vote is ½ (vote rule ``half``) unless each expert's own is given (its median: vote rule
-``own-median``).
-
-Ties are decided in exact arithmetic: a forecast is rounded to units of 2^-40, so that the sum over any set of
-experts is the same in any order.
+The same answers as rule ``majority`` of `ballots` gives, which also knows other rules and scopes.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
-
-_UNIT = float(2**40)
-_HALF = 2**39
+from stream_peer.numerics.references.exact import check_teams, check_thresholds, distances, without_own
 
 
 class MajorityAnswer(NamedTuple):
@@ -44,9 +37,9 @@ class LeaveOneOut(NamedTuple):
 
     Attributes
     ----------
-    answers : (n,) int8
+    answers : (..., n) int8
         ŷ_i, 0 or 1.
-    ties : (n,) bool
+    ties : (..., n) bool
         Where the others' votes were tied.
     """
 
@@ -118,12 +111,15 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     lead = yes - no
     if lead:
         return MajorityAnswer(int(lead > 0), tie=False, yes=yes, voters=yes + no)
-    lean = int(np.add.reduce(_distances(forecasts, None)))
+    lean = int(np.add.reduce(distances(forecasts, None, votes(forecasts))))
     return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=yes + no)
 
 
 def leave_one_out(
-    forecasts: FloatArray, coin: int, teams: IntArray | None = None, thresholds: FloatArray | None = None
+    forecasts: FloatArray,
+    coin: int | SmallIntArray | IntArray,
+    teams: IntArray | None = None,
+    thresholds: FloatArray | None = None,
 ) -> LeaveOneOut:
     """For each expert the majority of the votes of all others, in O(n).
 
@@ -140,13 +136,13 @@ def leave_one_out(
 
     Parameters
     ----------
-    forecasts : (n,) float64
+    forecasts : (..., n) float64
         Probabilities in [0, 1]. One at exactly its threshold casts no vote and still gets a reference answer.
-    coin : {0, 1}
-        A fair coin, tossed by the caller, the same for all experts of the round.
+    coin : {0, 1} or (...) array of them
+        A fair coin for each round, tossed by the caller; the same for all experts of the round.
     teams : (n,) int64, optional
         Experts with equal numbers are one team and left out together; negative: in no team.
-    thresholds : (n,) float64, optional
+    thresholds : (..., n) float64, optional
         Each expert's own threshold in [0, 1]; without them ½.
 
     Returns
@@ -158,7 +154,7 @@ def leave_one_out(
     ForecastRangeError
         If a forecast is NaN or outside [0, 1].
     FormulaInputError
-        If a threshold is NaN or outside [0, 1].
+        If a threshold is NaN or outside [0, 1], or there is not one team number per expert.
 
     Examples
     --------
@@ -172,39 +168,15 @@ def leave_one_out(
     >>> leave_one_out(np.array([0.9, 0.6, 0.3]), coin=0).ties
     array([ True,  True, False])
     """
-    check_probabilities(forecasts)
+    check_probabilities(forecasts.reshape(-1))
+    check_teams(teams, forecasts.shape[-1])
     if thresholds is not None:
-        _check_thresholds(thresholds)
-    lead = _without_own(votes(forecasts, thresholds).astype(np.int64), teams)
+        check_thresholds(thresholds)
+    side = votes(forecasts, thresholds)
+    lead = without_own(side.astype(np.int64), teams)
     answers = lead > 0
     ties = lead == 0
-    if np.logical_or.reduce(ties):
-        lean = _without_own(_distances(forecasts, thresholds), teams)
-        answers |= ties & (lean >= 0 if coin else lean > 0)
+    if np.logical_or.reduce(ties, axis=None):
+        lean = without_own(distances(forecasts, thresholds, side), teams)
+        answers |= ties & (lean > (-coin if isinstance(coin, int) else -coin.astype(np.int64)[..., np.newaxis]))
     return LeaveOneOut(answers.view(np.int8), ties)
-
-
-def _check_thresholds(thresholds: FloatArray) -> None:
-    inside = (thresholds >= 0.0) & (thresholds <= 1.0)
-    if not np.logical_and.reduce(inside, axis=None):
-        msg = f"a threshold is {float(thresholds[~inside][0])!r}, not within 0..1"
-        raise FormulaInputError(msg)
-
-
-def _distances(forecasts: FloatArray, thresholds: FloatArray | None) -> IntArray:
-    """Signed distances from the thresholds in units of 2^-40; 0 for those that do not vote: sums are over voters."""
-    line = _HALF if thresholds is None else np.rint(thresholds * _UNIT).astype(np.int64)
-    return np.rint(forecasts * _UNIT).astype(np.int64) - line
-
-
-def _without_own(values: IntArray, teams: IntArray | None) -> IntArray:
-    """Sum of everybody's values less one's own, or less one's team's."""
-    others: IntArray = np.add.reduce(values) - values
-    if teams is None:
-        return others
-    in_team = teams >= 0
-    names, place = np.unique(teams[in_team], return_inverse=True)
-    of_team = np.zeros(names.size, dtype=np.int64)
-    np.add.at(of_team, place, values[in_team])
-    others[in_team] += values[in_team] - of_team[place]
-    return others
