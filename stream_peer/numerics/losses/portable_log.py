@@ -6,8 +6,9 @@ from stream_peer.numerics.losses.forecasts import FloatArray
 
 _LN_2 = 0.6931471805599453
 _SQRT_HALF = 0.7071067811865476
-_LAST_TERM = 10
-"""z¹¹/23 < 1e-18 for every z = s² that occurs: the rest of the series is below a double's last digit."""
+_TERMS_BEFORE = tuple(1.0 / divisor for divisor in range(19, 1, -2))
+_LAST_TERM = 1.0 / 21.0
+"""Of z¹⁰; z¹¹/23 < 1e-18 for every z = s² that occurs, so the rest is below a double's last digit."""
 
 
 def portable_log(values: FloatArray) -> FloatArray:
@@ -35,11 +36,16 @@ def portable_log(values: FloatArray) -> FloatArray:
     """
     mantissa, exponent = np.frexp(values)
     low = mantissa < _SQRT_HALF
-    mantissa = np.where(low, 2.0 * mantissa, mantissa)
+    mantissa = mantissa + mantissa * low
+    exponent = exponent - low
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
-    series = np.full_like(z, 1.0 / (2 * _LAST_TERM + 1))
-    for term in range(_LAST_TERM - 1, -1, -1):
-        series = series * z + 1.0 / (2 * term + 1)
-    logarithm: FloatArray = (exponent - low) * _LN_2 + 2.0 * s * series
-    return logarithm
+    series: FloatArray = z * _LAST_TERM
+    for coefficient in _TERMS_BEFORE:
+        series += coefficient
+        series *= z
+    series += 1.0
+    series *= s
+    series += series
+    series += exponent * _LN_2
+    return series

@@ -205,11 +205,11 @@ class LogLoss(TwoSidedLoss):
 
     def sides(self, forecasts: FloatArray) -> Sides:
         """Losses for either answer, in [0, B]; forecasts are not checked."""
-        return Sides(self._minus_log(forecasts), self._minus_log(1.0 - forecasts))
-
-    def _minus_log(self, chances: FloatArray) -> FloatArray:
-        clipped = np.minimum(np.maximum(chances, self.clip), 1.0 - self.clip)
-        return -portable_log(clipped)
+        chances = np.stack((forecasts, 1.0 - forecasts))
+        np.maximum(chances, self.clip, out=chances)
+        np.minimum(chances, 1.0 - self.clip, out=chances)
+        if_one, if_zero = -portable_log(chances)
+        return Sides(if_one, if_zero)
 
 
 @dataclass(frozen=True)

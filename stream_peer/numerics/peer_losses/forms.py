@@ -1,0 +1,154 @@
+"""Peer losses as the paper writes them: for the squared loss, for class-dependent rates, for any convex function."""
+
+from stream_peer.numerics.losses import (
+    SQUARED,
+    Answers,
+    Curve,
+    FloatArray,
+    ProperLoss,
+    Sides,
+    check_probabilities,
+    read_linearly,
+    values_and_slopes,
+)
+from stream_peer.numerics.peer_losses.scales import Rate, check_rate, loss_parts
+
+
+def peer_loss(forecasts: FloatArray, reference_answer: Answers, error_rate: Rate) -> FloatArray:
+    """Score forecasts against a noisy reference answer, as if the outcome were known: the paper's form.
+
+    ``s = (ŷ - p)² + 2η·p·(1 - p)``, the definition in Theorem 4 of Liu & Helmbold. The second term cancels the
+    part of the label noise that depends on p, so that for either outcome y, ``E[s | y] = (1 - 2η)·(y - p)² + η``.
+
+    Notes
+    -----
+    Erratum E5: the divergence printed with Theorem 4 is not zero for equal forecasts; see `calibration_gap`.
+    Erratum E17: the section "Heterogeneous error rates" prints the second term without its factor 2.
+    Erratum E23: for forecasts of 0 and 1 the second term vanishes: s is then the plain loss against the reference
+    answer, whatever the error rate.
+    The constant η counts once for every question that an expert answered: where experts skip questions, sums of
+    this form do not compare, those of `unbiased_peer_loss` do.
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Each expert's probability that the outcome is 1, in [0, 1].
+    reference_answer : float or array
+        ŷ, the experts' stand-in for the outcome: 0, 1, or, read linearly, between. With leave-one-out references
+        each expert has its own.
+    error_rate : float or array
+        η = P(ŷ ≠ y), in [0, ½], the same for both outcomes. At ½ the reference answer carries no information.
+
+    Returns
+    -------
+    (..., n) float64
+        Losses in [0, 1]; smaller is better.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If the error rate is outside [0, ½], or a reference answer outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> peer_loss(np.array([0.9, 0.5]), reference_answer=1, error_rate=0.2)
+    array([0.046, 0.35 ])
+    """
+    check_rate("error_rate", error_rate, 0.5)
+    spread = forecasts * (1.0 - forecasts)
+    scored: FloatArray = SQUARED(forecasts, reference_answer) + 2.0 * error_rate * spread
+    return scored
+
+
+def natarajan_peer_loss(
+    forecasts: FloatArray, reference_answer: Answers, rate0: Rate, rate1: Rate, loss: ProperLoss = SQUARED
+) -> FloatArray:
+    """Peer loss for class-dependent rates in the form of Natarajan et al.
+
+    ``s = (1 - η_{1-ŷ})·ℓ(p, ŷ) - η_ŷ·ℓ(p, 1-ŷ)``, section "Asymmetric error rate" of Liu & Helmbold, with
+    ``E[s | y] = (1 - η0 - η1)·ℓ(p, y)``. It equals `unit_peer_loss`, which is the form to sum.
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Each expert's probability that the outcome is 1, in [0, 1].
+    reference_answer : float or array
+        ŷ: 0, 1, or, read linearly, between; one for all, or broadcast to the forecasts' shape.
+    rate0, rate1 : float or array
+        η0 = P(ŷ=1 | y=0) and η1 = P(ŷ=0 | y=1), in [0, 1].
+    loss : ProperLoss
+        Scaled to [0, 1].
+
+    Returns
+    -------
+    (..., n) float64
+        Within `peer_loss_range`; smaller is better.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If a rate or a reference answer is outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> natarajan_peer_loss(np.array([0.9, 0.5]), 1, 0.2, 0.2).round(6)
+    array([-0.154,  0.15 ])
+    """
+    check_rate("rate0", rate0, 1.0)
+    check_rate("rate1", rate1, 1.0)
+    _, if_one, if_zero = loss_parts(forecasts, reference_answer, loss)
+    told_one = (1.0 - rate0) * if_one - rate1 * if_zero
+    told_zero = (1.0 - rate1) * if_zero - rate0 * if_one
+    return read_linearly(Sides(told_one, told_zero), reference_answer)
+
+
+def savage_correction(potential: Curve, slope: Curve, forecasts: FloatArray, error_rate: Rate) -> FloatArray:
+    """What to add to the loss against a noisy reference answer, for the proper loss of any convex function.
+
+    ``η·[2·G(p) + (1 - 2p)·G'(p)]``. With ``ℓ(p, y) = -G(p) - (y - p)·G'(p) + φ(y)`` (see `SavageLoss`) it is
+    ``-η·[ℓ(p, 0) + ℓ(p, 1)]`` but for a constant, so that the expectation of ``ℓ(p, ŷ)`` plus it is
+    ``(1 - 2η)·ℓ(p, y)`` plus a constant. For the squared loss it is ``2η·p·(1 - p) - η``, Theorem 4.
+
+    Notes
+    -----
+    Erratum E11: the appendix "Savage representation" of Liu & Helmbold says to add ``2η·G(p) - η·G'(p)``. Neither
+    adding nor subtracting that cancels what depends on p.
+
+    Parameters
+    ----------
+    potential, slope : callable
+        G and G', elementwise.
+    forecasts : (..., n) float64
+        In [0, 1], and clipped where G or G' is not finite at the ends.
+    error_rate : float or array
+        η, in [0, ½].
+
+    Returns
+    -------
+    (..., n) float64
+        In the unit of the loss itself, not scaled.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If the error rate is outside [0, ½], or G or G' not finite at a forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> savage_correction(lambda p: p * p - p, lambda p: 2.0 * p - 1.0, np.array([0.0, 0.5]), 0.2)
+    array([-0.2, -0.1])
+    """
+    check_probabilities(forecasts)
+    check_rate("error_rate", error_rate, 0.5)
+    level, steepness = values_and_slopes(potential, slope, forecasts)
+    correction: FloatArray = error_rate * (2.0 * level + (1.0 - 2.0 * forecasts) * steepness)
+    return correction

@@ -1,0 +1,216 @@
+"""Peer losses of any proper loss, on the scale of the reference answer and on that of the outcome.
+
+They are linear in three losses, of a question or summed over any: against the reference answer, against 1, against 0.
+"""
+
+from typing import NamedTuple, TypeAlias, overload
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.losses import (
+    SQUARED,
+    Answers,
+    FloatArray,
+    ProperLoss,
+    check_answers,
+    check_probabilities,
+    read_linearly,
+)
+
+Rate: TypeAlias = float | FloatArray
+"""An error rate, or one for each row of a batch."""
+
+
+class LossParts(NamedTuple):
+    """The three losses of which every peer loss is made, in the order in which the forms below take them.
+
+    Attributes
+    ----------
+    against, if_one, if_zero : (..., n) float64
+        ℓ(p, ŷ), ℓ(p, 1) and ℓ(p, 0), divided by the loss's largest value: in [0, 1].
+    """
+
+    against: FloatArray
+    if_one: FloatArray
+    if_zero: FloatArray
+
+
+def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLoss = SQUARED) -> LossParts:
+    """Losses of forecasts from which their peer loss is priced at any error rates, now or later.
+
+    ``ℓ(p, ŷ) = ŷ·ℓ(p, 1) + (1 - ŷ)·ℓ(p, 0)``: a soft reference answer is read linearly, which leaves every identity
+    of peer losses as it is. Its error rates are η0 = E[ŷ | y=0] and η1 = E[1 - ŷ | y=1].
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Probabilities that the outcome is 1, in [0, 1].
+    reference_answer : float or array
+        ŷ: 0, 1, or between; one for all, or broadcast to the forecasts' shape.
+    loss : ProperLoss
+        By default the squared loss, as in the section "Application to Square Loss" of Liu & Helmbold.
+
+    Returns
+    -------
+    LossParts
+        On the scale [0, 1]; times ``loss.upper`` on the loss's own.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If a reference answer is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = loss_parts(np.array([0.9, 0.5]), reference_answer=1)
+    >>> unit_peer_loss(*parts, 0.2, 0.2).round(6)
+    array([-0.154,  0.15 ])
+    """
+    check_probabilities(forecasts)
+    check_answers(reference_answer)
+    sides = loss.scaled_sides(forecasts)
+    return LossParts(read_linearly(sides, reference_answer), *sides)
+
+
+@overload
+def unit_peer_loss(
+    loss_against_reference: float, loss_if_one: float, loss_if_zero: float, rate0: float, rate1: float
+) -> float: ...
+@overload
+def unit_peer_loss(
+    loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
+) -> FloatArray: ...
+def unit_peer_loss(
+    loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
+) -> Rate:
+    """Peer loss on the scale of the reference answer.
+
+    ``s = ℓ(p, ŷ) - η0·ℓ(p, 1) - η1·ℓ(p, 0)``, so that ``E[s | y] = (1 - η0 - η1)·ℓ(p, y)`` for either outcome.
+    The same number as the form of Natarajan et al. that Liu & Helmbold use (see `natarajan_peer_loss`), written so
+    that the rates can be put in after summing.
+
+    Parameters
+    ----------
+    loss_against_reference, loss_if_one, loss_if_zero : float or (..., n) float64
+        ℓ(p, ŷ), ℓ(p, 1), ℓ(p, 0), of one question each or summed over any; of one question: see `loss_parts`.
+    rate0, rate1 : float or array
+        η0 and η1, in [0, 1]; arrays broadcast to the losses' shape.
+
+    Returns
+    -------
+    float or (..., n) float64
+        Of one question within `peer_loss_range`.
+
+    Examples
+    --------
+    A forecast of .9, reference answer 1:
+
+    >>> round(unit_peer_loss(0.01, 0.01, 0.81, 0.2, 0.2), 12)
+    -0.154
+    """
+    return loss_against_reference - rate0 * loss_if_one - rate1 * loss_if_zero
+
+
+@overload
+def unbiased_peer_loss(
+    loss_against_reference: float, loss_if_one: float, loss_if_zero: float, rate0: float, rate1: float
+) -> float: ...
+@overload
+def unbiased_peer_loss(
+    loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
+) -> FloatArray: ...
+def unbiased_peer_loss(
+    loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
+) -> Rate:
+    """Peer loss on the scale of the outcome: an unbiased estimate of the unseen loss.
+
+    ``u = s / (1 - η0 - η1)`` with s of `unit_peer_loss`, so that ``E[u | y] = ℓ(p, y)``; s is that of the section
+    "Asymmetric error rate" of Liu & Helmbold.
+
+    Parameters
+    ----------
+    loss_against_reference, loss_if_one, loss_if_zero : float or (..., n) float64
+        As in `unit_peer_loss`.
+    rate0, rate1 : float or array
+        η0 and η1, in [0, 1], their sum below 1.
+
+    Returns
+    -------
+    float or (..., n) float64
+        May leave [0, 1] either way; only its mean is a loss.
+
+    Raises
+    ------
+    FormulaInputError
+        If the rates sum to 1 or more: such a reference answer says nothing about the outcome.
+
+    Examples
+    --------
+    >>> round(unbiased_peer_loss(0.01, 0.01, 0.81, 0.2, 0.2), 12)
+    -0.256666666667
+    """
+    unit = loss_against_reference - rate0 * loss_if_one - rate1 * loss_if_zero
+    return unit / _informative(rate0, rate1)
+
+
+def peer_loss_range(rate0: float, rate1: float) -> tuple[float, float]:
+    """Ends of the range of `unit_peer_loss` for losses in [0, 1]: what a learner has to reckon with.
+
+    ``[-max(η0, η1), 1 - min(η0, η1)]``, of width ``1 + |η0 - η1|``, for the form of the section "Asymmetric error
+    rate" of Liu & Helmbold; on the unbiased scale divided by 1 - η0 - η1. The squared and the spherical loss reach
+    both ends.
+
+    Parameters
+    ----------
+    rate0, rate1 : float
+        η0 and η1, in [0, 1].
+
+    Returns
+    -------
+    (float, float)
+        Lowest and highest peer loss of one question.
+
+    Raises
+    ------
+    FormulaInputError
+        If a rate is outside [0, 1].
+
+    Examples
+    --------
+    >>> peer_loss_range(0.1, 0.25)
+    (-0.25, 0.9)
+    """
+    for name, rate in (("rate0", rate0), ("rate1", rate1)):
+        check_rate(name, rate, 1.0)
+    return -max(rate0, rate1), 1.0 - min(rate0, rate1)
+
+
+def check_rate(name: str, rate: Rate, highest: float) -> None:
+    """Refuse a rate that is NaN or outside [0, highest]."""
+    if isinstance(rate, float | int):
+        wrong = None if 0.0 <= rate <= highest else rate
+    else:
+        inside = (rate >= 0.0) & (rate <= highest)
+        wrong = None if np.logical_and.reduce(inside, None) else float(np.ravel(rate)[int(np.argmin(inside))])
+    if wrong is not None:
+        msg = f"{name} is {wrong!r}, not within 0..{highest:g}"
+        raise FormulaInputError(msg)
+
+
+def _informative(rate0: Rate, rate1: Rate) -> Rate:
+    """1 - η0 - η1, which has to be positive."""
+    informative = 1.0 - rate0 - rate1
+    if isinstance(informative, float):
+        if informative > 0.0:
+            return informative
+        msg = f"error rates {rate0!r} and {rate1!r} sum to 1 or more; price them first"
+        raise FormulaInputError(msg)
+    if np.logical_and.reduce(informative > 0.0, None):
+        return informative
+    least = int(np.argmin(informative))
+    msg = f"error rates sum to {1.0 - float(informative.flat[least])!r} at place {least}, 1 or more; price them first"
+    raise FormulaInputError(msg)
