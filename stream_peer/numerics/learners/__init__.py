@@ -1,0 +1,61 @@
+"""Learners: whom to follow? Regrets in, selection weights out.
+
+Weights are for following one expert drawn from them; `mixers` combine forecasts. All learners read regrets, positive
+where following the weights lost more than the expert did, along the last axis; leading axes are independent runs.
+
+========================  ==========================================  ======================================
+learner                   reads                                       recovers an expert that fell behind by D
+========================  ==========================================  ======================================
+`ada_normal_hedge`        R, A = Σ|r|; no rate, no horizon (default)  D/g questions
+`hedge`, `hedge_rate`     R, rate √(8 ln N/T) or √(8 ln N/t)          D/g, then ln N/(rate·g) to lead N others
+`ada_hedge`               R, Σ of `mixability_gap`                    as Hedge, at its rate
+`fixed_share`             yesterday's weights, r of one question      ⌈ln(N²/share)/(rate·g)⌉ + 1, whatever D
+`follow_the_leader`       R, or `shrunk_regrets`                      D/g
+`top_committee`           R, or `shrunk_regrets`; size k              D/g, or sooner: it needs the k-th place
+`paper_weights`           frozen losses F, rate √(8 ln N/n)           as Hedge
+========================  ==========================================  ======================================
+
+g is what the expert now gains on the others per question. Where sums fade (`error_rates.block_factors`, memory M), D is
+at most g'·M, however long it lost g' per question, and it is level after M·ln(1 + g'/g) questions and two blocks more.
+
+Regrets are kept as `RegretSums`, in three parts that today's error rates price. An expert that is asleep gets no weight
+and leaves the ratios of the others alone: pass the awake ones only, or a mask. One that is new has no regrets; its
+weight follows from its prior, 1 like everybody's or `newcomer_prior`, which makes it start at a share of one's choice.
+"""
+
+from stream_peer.numerics.learners.committees import follow_the_leader, shrunk_regrets, tempered, top_committee
+from stream_peer.numerics.learners.hedge import (
+    ada_hedge,
+    ada_hedge_rate,
+    fixed_share,
+    hedge,
+    hedge_rate,
+    mixability_gap,
+    paper_weights,
+)
+from stream_peer.numerics.learners.newcomers import HEDGE_START, NORMAL_HEDGE_START, newcomer_prior
+from stream_peer.numerics.learners.normal_hedge import ada_normal_hedge, ada_normal_hedge_logs
+from stream_peer.numerics.learners.regret_sums import RegretProducts, RegretSums
+from stream_peer.numerics.learners.softmax import softmax
+
+__all__ = [
+    "HEDGE_START",
+    "NORMAL_HEDGE_START",
+    "RegretProducts",
+    "RegretSums",
+    "ada_hedge",
+    "ada_hedge_rate",
+    "ada_normal_hedge",
+    "ada_normal_hedge_logs",
+    "fixed_share",
+    "follow_the_leader",
+    "hedge",
+    "hedge_rate",
+    "mixability_gap",
+    "newcomer_prior",
+    "paper_weights",
+    "shrunk_regrets",
+    "softmax",
+    "tempered",
+    "top_committee",
+]

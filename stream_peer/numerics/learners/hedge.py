@@ -1,0 +1,306 @@
+"""Exponential weights: at a given rate, at one that finds itself, with weights shared out, and the paper's."""
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.learners.softmax import softmax
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+
+_HIGHEST_RATE = 1e290  # as good as infinite, and times any regret still a number
+
+
+def hedge_rate(
+    n_experts: int, questions: float | FloatArray | IntArray, loss_range: float = 1.0
+) -> np.float64 | FloatArray:
+    """Learning rate of exponential weights that a textbook recommends.
+
+    ``√(8 ln N/T) / b``, for losses within an interval of length b. With T the horizon known in advance it is fixed and
+    the regret at most ``b·√(T ln N/2)``; with T the number of the question about to be answered (1 for the first) it is
+    the any-time rate, and the regret at most ``b·(2√(T ln N/2) + √(ln N/8))`` at every T (Cesa-Bianchi & Lugosi 2006,
+    theorems 2.2 and 2.3).
+
+    Parameters
+    ----------
+    n_experts : int
+        N ≥ 1.
+    questions : float or array
+        T ≥ 0; 0 counts as 1.
+    loss_range : float
+        b > 0: 1 for symmetric squared peer losses on the unit scale, with
+        class-dependent rates 1 plus their difference.
+
+    Returns
+    -------
+    float64, or array of the shape of ``questions``
+        0 for a single expert.
+
+    Raises
+    ------
+    FormulaInputError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(float(hedge_rate(4, 500)), 4)
+    0.1489
+    """
+    if n_experts < 1 or not loss_range > 0.0 or not np.all(np.asarray(questions) >= 0.0):
+        msg = f"n_experts {n_experts!r}, questions {questions!r}, loss_range {loss_range!r}: must be >= 1, >= 0, > 0"
+        raise FormulaInputError(msg)
+    rate: np.float64 | FloatArray = np.sqrt(8.0 * np.log(n_experts) / np.maximum(questions, 1.0)) / loss_range
+    return rate
+
+
+def hedge(
+    regrets: FloatArray,
+    learning_rate: float | FloatArray,
+    prior: FloatArray | None = None,
+    awake: BoolArray | None = None,
+) -> FloatArray:
+    """Exponential weights: ``w ∝ q·exp(rate·R)`` over the experts that are awake.
+
+    Of experts that are always awake the same as ``q·exp(-rate·L)``, L their cumulative losses. The learner in the
+    examples of Liu & Helmbold; see `hedge_rate` for the rates and what they promise.
+
+    Parameters
+    ----------
+    regrets : (..., n) float64
+        R, or any number that falls by one where R does, such as -L.
+    learning_rate : float, or array that broadcasts against ``regrets``
+        ≥ 0; of runs with rates of their own: (..., 1).
+    prior : (..., n) float64, optional
+        q ≥ 0, of any sum; equal for all if left out.
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake.
+
+    Raises
+    ------
+    FormulaInputError
+        If the rate is negative, infinite or NaN, a regret NaN, or a prior out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hedge(np.array([0.0, -10.0]), learning_rate=0.1).round(4)
+    array([0.7311, 0.2689])
+    """
+    rates = np.asarray(learning_rate, dtype=np.float64)
+    if not np.all((rates >= 0.0) & (rates < np.inf)):
+        msg = f"learning_rate is {learning_rate!r}, must be >= 0 and finite"
+        raise FormulaInputError(msg)
+    return softmax(rates * _behind(regrets, awake), prior, awake)
+
+
+def _behind(regrets: FloatArray, awake: BoolArray | None) -> FloatArray:
+    """How far each expert is behind the best that is awake, ≤ 0; 0 for those that are asleep and better."""
+    contenders = regrets if awake is None else np.where(awake, regrets, -np.inf)
+    best = np.maximum.reduce(contenders, axis=-1, keepdims=True, initial=-np.inf)
+    return np.minimum(regrets - np.where(best == -np.inf, 0.0, best), 0.0)
+
+
+def mixability_gap(regrets: FloatArray, weights: FloatArray, learning_rate: float | FloatArray) -> FloatArray:
+    """How much the weights lost in one question beyond what their mixture would have: what `ada_hedge` adds up.
+
+    ``δ = Σw·ℓ + ln(Σ w·exp(-rate·ℓ))/rate = ln(Σ w·exp(rate·r))/rate``, r = Σw·ℓ - ℓ the question's regrets (de Rooij,
+    van Erven, Grünwald & Koolen 2014). A pure function of the question, so that gaps of questions add up.
+
+    Parameters
+    ----------
+    regrets : (..., n) float64
+        r of one question under these weights.
+    weights : (..., n) float64
+        w, as followed; 0 for those that were asleep.
+    learning_rate : float, or array of shape (..., 1)
+        The rate behind the weights, ≥ 0: `ada_hedge_rate` at the sum of the earlier gaps.
+
+    Returns
+    -------
+    (...,) float64
+        Within [0, max r].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(mixability_gap(np.array([0.5, -0.5]), np.array([0.5, 0.5]), 1.0)), 4)
+    0.1201
+    """
+    follow = weights > 0.0
+    peak = np.maximum.reduce(np.where(follow, regrets, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
+    peak = np.where(peak == -np.inf, 0.0, peak)
+    rate = np.broadcast_to(np.asarray(learning_rate, dtype=np.float64), peak.shape)
+    shifted = rate * np.minimum(np.where(follow, regrets, peak) - peak, 0.0)
+    mass = np.add.reduce(weights * np.exp(shifted), axis=-1, keepdims=True)
+    missing = np.maximum(np.add.reduce(weights * np.expm1(shifted), axis=-1, keepdims=True), -0.5)
+    logs = np.where(mass < 0.5, np.log(np.where(mass > 0.0, mass, 1.0)), np.log1p(missing))
+    mean = np.add.reduce(weights * regrets, axis=-1, keepdims=True)
+    lowered = np.divide(logs, rate, out=mean - peak, where=rate > 0.0)
+    return np.asarray(np.clip(peak + lowered, 0.0, np.maximum(peak, 0.0))[..., 0], dtype=np.float64)
+
+
+def ada_hedge_rate(n_experts: int, gaps: float | FloatArray) -> FloatArray:
+    """Learning rate of AdaHedge: ``ln N / Δ``, Δ the sum of the mixability gaps so far.
+
+    Parameters
+    ----------
+    n_experts : int
+        N ≥ 1.
+    gaps : float or array
+        Δ ≥ 0.
+
+    Returns
+    -------
+    float64 array of the shape of ``gaps``
+        At most 1e290, which is what Δ = 0 gives: then the leader is followed.
+
+    Raises
+    ------
+    FormulaInputError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(float(ada_hedge_rate(4, 2.0)), 4)
+    0.6931
+    """
+    total = np.asarray(gaps, dtype=np.float64)
+    if n_experts < 1 or not np.all(total >= 0.0):
+        msg = f"n_experts {n_experts!r}, gaps {gaps!r}: must be >= 1, >= 0"
+        raise FormulaInputError(msg)
+    lowest = np.log(max(n_experts, 2)) / _HIGHEST_RATE
+    return np.asarray(np.log(n_experts) / np.maximum(total, lowest), dtype=np.float64)
+
+
+def ada_hedge(
+    regrets: FloatArray,
+    gaps: float | FloatArray,
+    n_experts: int,
+    prior: FloatArray | None = None,
+    awake: BoolArray | None = None,
+) -> FloatArray:
+    """Exponential weights at a rate that follows from the losses: `hedge` at `ada_hedge_rate`.
+
+    With Δ the sum of `mixability_gap` over the questions so far, the regret is at most
+    ``√(T ln N) + 4/3·ln N + 2`` for losses in [0, 1], and far less on easy ones.
+
+    Parameters
+    ----------
+    regrets : (..., n) float64
+        R.
+    gaps : float, or array of shape (..., 1)
+        Δ ≥ 0. Gaps were taken at the prices of their time: they are frozen, while R may be priced afresh.
+    n_experts : int
+        N ≥ 1, all experts ever seen.
+    prior, awake : (..., n), optional
+        As in `hedge`.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake. Without any gap yet, the leaders share all weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ada_hedge(np.array([0.5, -0.5]), gaps=0.5, n_experts=2)
+    array([0.8, 0.2])
+    """
+    return hedge(regrets, ada_hedge_rate(n_experts, gaps), prior, awake)
+
+
+def fixed_share(
+    weights: FloatArray,
+    regrets: FloatArray,
+    learning_rate: float | FloatArray,
+    share: float,
+    awake: BoolArray | None = None,
+) -> FloatArray:
+    """Weights of the next question from those of this one, after sharing a little of them out: for changing leaders.
+
+    Over the n experts that are awake, ``w' = (1 - share)·u + share/n`` with ``u ∝ w·exp(rate·r)`` (Herbster & Warmuth
+    1998), times the weight that they had together. Those that are asleep keep theirs. No weight ever falls below
+    share/n of what is awake, so a former loser that becomes best needs about ``ln(N²/share)/(rate·gain)`` questions.
+
+    Notes
+    -----
+    Depends on the order of the questions, so it cannot be priced afresh: r is priced at the rates of its time.
+
+    Parameters
+    ----------
+    weights : (..., n) float64
+        w ≥ 0 of all experts, summing to 1.
+    regrets : (..., n) float64
+        r of one question.
+    learning_rate : float, or array of shape (..., 1)
+        ≥ 0.
+    share : float
+        Within (0, 1). For 0 use `hedge`.
+    awake : (..., n) bool, optional
+        Who took part in the question; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, of the same sum.
+
+    Raises
+    ------
+    FormulaInputError
+        If the share or the rate is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fixed_share(np.array([0.5, 0.5]), np.array([0.5, -0.5]), learning_rate=1.0, share=0.1).round(4)
+    array([0.708, 0.292])
+    """
+    if not 0.0 < share < 1.0:
+        msg = f"share is {share!r}, not within (0, 1)"
+        raise FormulaInputError(msg)
+    if awake is None:
+        awake = np.ones(weights.shape, dtype=np.bool_)
+    present = np.where(awake, weights, 0.0)
+    together = np.add.reduce(present, axis=-1, keepdims=True)
+    learned = hedge(regrets, learning_rate, present, awake)
+    equal = awake / np.maximum(np.add.reduce(awake, axis=-1, keepdims=True), 1)
+    return np.where(awake, together * ((1.0 - share) * learned + share * equal), weights)
+
+
+def paper_weights(
+    losses: FloatArray, n_experts: int, n_questions: float | FloatArray | IntArray, awake: BoolArray | None = None
+) -> FloatArray:
+    """Selection weights of the preset ``paper``: any-time exponential weights on frozen peer losses.
+
+    ``w ∝ exp(-√(8 ln N/n)·F)``, F the sum over questions of ``ℓ(p, ŷ) + 2η̂·p(1-p)`` less its mean over those present,
+    at the η̂ of the time (Liu & Helmbold, sections "Application to Square Loss" and "Approximating the error rates").
+
+    Parameters
+    ----------
+    losses : (..., n) float64
+        F.
+    n_experts, n_questions : int
+        N ≥ 1 and n ≥ 0, experts and questions seen. n may be an array of shape (..., 1).
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake.
+
+    Raises
+    ------
+    FormulaInputError
+        If N or n is out of range, or a loss is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> paper_weights(np.array([-1.0, 1.0]), n_experts=2, n_questions=100).round(4)
+    array([0.6156, 0.3844])
+    """
+    return hedge(-losses, hedge_rate(n_experts, n_questions), awake=awake)

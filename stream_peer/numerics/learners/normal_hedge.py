@@ -1,0 +1,85 @@
+"""AdaNormalHedge for sleeping experts: no learning rate, no horizon. The default of selection weights."""
+
+import numpy as np
+
+from stream_peer.numerics.learners.softmax import softmax
+from stream_peer.numerics.losses import BoolArray, FloatArray
+
+
+def ada_normal_hedge(
+    regrets: FloatArray, absolute: FloatArray, prior: FloatArray | None = None, awake: BoolArray | None = None
+) -> FloatArray:
+    """Weights of AdaNormalHedge over the experts that are awake.
+
+    With R an expert's cumulative regret and A the sum of its absolute values, over the questions it was awake in,
+    ``w ∝ q·(exp(max(R+1, 0)² / 3(A+1)) - exp(max(R-1, 0)² / 3(A+1)))`` (Luo & Schapire 2015, for sleeping
+    experts). Computed in log space: ``ln w = ln q + x + ln(1 - exp(-(x - z)))``, x and z the two exponents.
+
+    Notes
+    -----
+    The paper's Theorem 3 leaves the learner open and its examples use exponential weights, which need a rate. Here
+    R and A are priced afresh with the newest error rate at each reading, so late corrections heal the past.
+    Its regret stays below `bounds.normal_hedge_regret` as long as the regrets of a question are within [-1, 1].
+
+    Parameters
+    ----------
+    regrets : (..., n) float64
+        R, positive if following the weights lost more than this expert.
+    absolute : (..., n) float64
+        A ≥ 0.
+    prior : (..., n) float64, optional
+        q ≥ 0, of any sum; equal for all if left out.
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake. An expert with R ≤ -1 gets 0; if all of them do, each
+        gets its share of the prior.
+
+    Raises
+    ------
+    FormulaInputError
+        If a regret is NaN, or a prior is negative, NaN or infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ada_normal_hedge(np.array([2.0, 0.0, -1.5]), np.array([3.0, 3.0, 3.0])).round(4)
+    array([0.9222, 0.0778, 0.    ])
+    """
+    return softmax(ada_normal_hedge_logs(regrets, absolute), prior, awake)
+
+
+def ada_normal_hedge_logs(regrets: FloatArray, absolute: FloatArray) -> FloatArray:
+    """Logarithms of the unscaled weights of `ada_normal_hedge`, without prior.
+
+    ``x + ln(1 - exp(-(x - z)))``, ``x = max(R+1, 0)² / 3(A+1)``, ``z = max(R-1, 0)² / 3(A+1)``. Differences of them
+    are ratios of weights, also of such as are too small for a float64.
+
+    Parameters
+    ----------
+    regrets, absolute : (..., n) float64
+        R and A ≥ 0.
+
+    Returns
+    -------
+    (..., n) float64
+        -inf where R ≤ -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ada_normal_hedge_logs(np.array([0.0, 60.0, -1.0]), np.array([0.0, 60.0, 5.0])).round(4)
+    array([-0.9273, 20.0194,    -inf])
+    """
+    scale = 3.0 * (absolute + 1.0)
+    above = np.maximum(regrets + 1.0, 0.0)
+    squared = above * above
+    exponents = squared / scale
+    gaps = np.where(regrets > 1.0, 4.0 * regrets, squared) / scale  # x - z, without cancellation
+    alive = np.logical_not(gaps <= 0.0)  # NaN stays, to be refused
+    logs = np.full(gaps.shape, -np.inf)
+    logs[alive] = exponents[alive] + np.log(-np.expm1(-gaps[alive]))
+    return logs

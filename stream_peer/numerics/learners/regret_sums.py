@@ -1,0 +1,235 @@
+"""Regrets, kept so that they can be priced later: three parts that the newest error rates put together."""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.peer_losses import LossParts, unit_peer_loss
+
+
+class _Sums:
+    """Values that add up field by field."""
+
+    __slots__ = ()
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        return type(self)(*(one + two for one, two in zip(_values(self), _values(other), strict=True)))
+
+    def scaled(self, factor: float | FloatArray) -> Self:
+        """Sums as they count when read, for instance a block of them at its factor (`error_rates.block_factors`)."""
+        return type(self)(*(factor * value for value in _values(self)))
+
+    def joined(self, n_experts: int) -> Self:
+        """Room for newcomers, who have done nothing yet. With as many experts as there are, or fewer, nothing happens.
+
+        An expert joins once, at its own place along the last axis, which it keeps whether it comes or not.
+        """
+        return type(self)(*(_padded(value, n_experts) for value in _values(self)))
+
+
+def _values(sums: _Sums) -> list[FloatArray]:
+    return [getattr(sums, field.name) for field in fields(sums)]  # type: ignore[arg-type]  # its subclasses are dataclasses
+
+
+def _padded(values: FloatArray, n_experts: int) -> FloatArray:
+    missing = max(n_experts - values.shape[-1], 0)
+    return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegretSums(_Sums):
+    """Sums over questions of each expert's regret, in parts.
+
+    The regret of a part X is ``r = Σ_j w_j·X_j - X_i``, w the weights that were followed; positive if they did worse
+    than the expert. It is 0 in questions that the expert was absent from, so that absence neither helps nor harms, and
+    who returns finds its sums as it left them.
+
+    Attributes
+    ----------
+    against, if_one, if_zero : (..., n) float64
+        RL, RC1, RC0: of ℓ(p, ŷ), ℓ(p, 1), ℓ(p, 0), over questions without an outcome.
+    outcome : (..., n) float64
+        RH: of ℓ(p, y), over questions with one.
+    frozen : (..., n) float64
+        Regret on the unit scale, priced at the rates of each question's time.
+    absolute : (..., n) float64
+        A: Σ|r| at the rates of the time; with an outcome |r| of the true losses.
+    questions : (..., n) float64
+        How many questions the expert took part in, by weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stream_peer.numerics.peer_losses import LossParts
+    >>> parts = LossParts(np.array([0.01, 0.49]), np.array([0.01, 0.49]), np.array([0.81, 0.09]))
+    >>> sums = RegretSums.contribution(np.array([0.5, 0.5]), parts, rates=(0.2, 0.2))
+    >>> sums.priced(0.2, 0.2), sums.priced(0.0, 0.0)
+    (array([ 0.264, -0.264]), array([ 0.24, -0.24]))
+    """
+
+    against: FloatArray
+    if_one: FloatArray
+    if_zero: FloatArray
+    outcome: FloatArray
+    frozen: FloatArray
+    absolute: FloatArray
+    questions: FloatArray
+
+    @classmethod
+    def nothing(cls, *shape: int) -> Self:
+        """Sums over no question, of the shape (..., n)."""
+        return cls(*(np.zeros(shape) for _ in fields(cls)))
+
+    @classmethod
+    def contribution(
+        cls,
+        weights: FloatArray,
+        losses: LossParts,
+        rates: tuple[float | FloatArray, float | FloatArray],
+        weight: float = 1.0,
+        awake: BoolArray | None = None,
+    ) -> Self:
+        """The sums of one question without an outcome.
+
+        Parameters
+        ----------
+        weights : (..., n) float64
+            w as followed, summing to 1; 0 for those that were absent.
+        losses : LossParts
+            Means over the question's rounds, as of `peer_losses.loss_parts`; of those that were absent any number.
+        rates : (η0, η1)
+            Of the time, for ``frozen`` and ``absolute``: floats, or arrays of shape (..., 1).
+        weight : float
+            Of the question, ≥ 0.
+        awake : (..., n) bool, optional
+            Who took part; everybody if left out.
+
+        Returns
+        -------
+        RegretSums
+        """
+        against, if_one, if_zero = (_regret(weights, part, awake) for part in losses)
+        priced = unit_peer_loss(against, if_one, if_zero, *rates)
+        nothing, present = np.zeros(against.shape), _present(against, awake)
+        parts = (against, if_one, if_zero, nothing, priced, np.abs(priced), present)
+        return cls(*(weight * part for part in parts))
+
+    @classmethod
+    def outcome_contribution(
+        cls,
+        weights: FloatArray,
+        losses: FloatArray,
+        rates: tuple[float | FloatArray, float | FloatArray],
+        weight: float = 1.0,
+        awake: BoolArray | None = None,
+    ) -> Self:
+        """The sums of one question whose outcome is known; they take the place of `contribution`.
+
+        Parameters
+        ----------
+        weights : (..., n) float64
+            w as followed, summing to 1; 0 for those that were absent.
+        losses : (..., n) float64
+            ℓ(p, y), mean over the question's rounds.
+        rates, weight, awake
+            As in `contribution`; the rates of the time bring the regret to the unit scale in ``frozen``.
+
+        Returns
+        -------
+        RegretSums
+        """
+        regret = _regret(weights, losses, awake)
+        informative = 1.0 - rates[0] - rates[1]
+        nothing, present = np.zeros(regret.shape), _present(regret, awake)
+        parts = (nothing, nothing, nothing, regret, informative * regret, np.abs(regret), present)
+        return cls(*(weight * part for part in parts))
+
+    def priced(self, rate0: float | FloatArray, rate1: float | FloatArray) -> FloatArray:
+        """Regrets on the unit scale at these error rates: ``RL - η0·RC1 - η1·RC0 + (1 - η0 - η1)·RH``.
+
+        The same as if every question had been priced at them from the start; ``frozen`` is what one gets otherwise.
+        Re-pricing heals the past when the rates were wrong at first. The rates must then be means over the same
+        questions, and with the same memory, as the sums: the newest value of a drifting rate would misprice the past.
+
+        Parameters
+        ----------
+        rate0, rate1 : float, or array of shape (..., 1)
+            η0 and η1, in [0, 1].
+
+        Returns
+        -------
+        (..., n) float64
+        """
+        informative = 1.0 - rate0 - rate1
+        peer: FloatArray = unit_peer_loss(self.against, self.if_one, self.if_zero, rate0, rate1)
+        return peer + informative * self.outcome
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegretProducts(_Sums):
+    """Sums over questions of products of regrets' parts: Σr² for learners of second order, priced later.
+
+    ``r² = (r_L - η0·r_1 - η1·r_0)²`` is quadratic in the rates; six sums say it for all of them.
+
+    Attributes
+    ----------
+    against2, if_one2, if_zero2 : (..., n) float64
+        Σr_L², Σr_1², Σr_0².
+    against_one, against_zero, one_zero : (..., n) float64
+        Σr_L·r_1, Σr_L·r_0, Σr_1·r_0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stream_peer.numerics.peer_losses import LossParts
+    >>> parts = LossParts(np.array([0.01, 0.49]), np.array([0.01, 0.49]), np.array([0.81, 0.09]))
+    >>> RegretProducts.contribution(np.array([0.5, 0.5]), parts).priced(0.2, 0.2)
+    array([0.069696, 0.069696])
+    """
+
+    against2: FloatArray
+    if_one2: FloatArray
+    if_zero2: FloatArray
+    against_one: FloatArray
+    against_zero: FloatArray
+    one_zero: FloatArray
+
+    @classmethod
+    def contribution(
+        cls, weights: FloatArray, losses: LossParts, weight: float = 1.0, awake: BoolArray | None = None
+    ) -> Self:
+        """The sums of one question; arguments as of `RegretSums.contribution`."""
+        against, one, zero = (_regret(weights, part, awake) for part in losses)
+        products = (against * against, one * one, zero * zero, against * one, against * zero, one * zero)
+        return cls(*(weight * product for product in products))
+
+    def priced(self, rate0: float | FloatArray, rate1: float | FloatArray) -> FloatArray:
+        """Σr² on the unit scale at these error rates.
+
+        Parameters
+        ----------
+        rate0, rate1 : float, or array of shape (..., 1)
+            η0 and η1, in [0, 1].
+
+        Returns
+        -------
+        (..., n) float64
+            Non-negative.
+        """
+        squares = self.against2 + rate0 * rate0 * self.if_one2 + rate1 * rate1 * self.if_zero2
+        mixed = rate0 * rate1 * self.one_zero - rate0 * self.against_one - rate1 * self.against_zero
+        return np.maximum(squares + 2.0 * mixed, 0.0)
+
+
+def _regret(weights: FloatArray, part: FloatArray, awake: BoolArray | None) -> FloatArray:
+    if awake is None:
+        return np.add.reduce(weights * part, axis=-1, keepdims=True) - part
+    present = np.where(awake, part, 0.0)
+    return np.where(awake, np.add.reduce(weights * present, axis=-1, keepdims=True) - present, 0.0)
+
+
+def _present(like: FloatArray, awake: BoolArray | None) -> FloatArray:
+    return np.ones(like.shape) if awake is None else np.broadcast_to(awake, like.shape).astype(np.float64)
