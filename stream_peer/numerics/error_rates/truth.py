@@ -64,7 +64,8 @@ class TruthSums:
 
         ``η̂_k = wrong_k / revealed_k``, clamped to [0, .475]. A class of which no outcome is known has the rate of
         the other, and if neither has any, both are .25. Interval of (η0+η1)/2: Wilson's of each class,
-        l_k to h_k, put together by ``(η̂0+η̂1)/2 - ½√((η̂0-l0)² + (η̂1-l1)²)``, and likewise above.
+        l_k to h_k, put together by ``(η̂0+η̂1)/2 - ½√((η̂0-l0)² + (η̂1-l1)²)``, and likewise above; with a class
+        of which no outcome is known, anything from 0 to 1 is possible there and the distances are added plainly.
 
         Parameters
         ----------
@@ -98,8 +99,9 @@ class TruthSums:
         lows, highs = zip(*(_wilson(rate, n, confidence) for rate, n in zip(known, revealed, strict=True)), strict=True)
         zero, one = (min(rate, HIGHEST_RATE) for rate in known)
         mean = 0.5 * (known[0] + known[1])
-        low = mean - 0.5 * math.hypot(known[0] - lows[0], known[1] - lows[1])
-        high = mean + 0.5 * math.hypot(highs[0] - known[0], highs[1] - known[1])
+        together = math.hypot if min(revealed) > 0.0 else add
+        low = mean - 0.5 * together(known[0] - lows[0], known[1] - lows[1])
+        high = mean + 0.5 * together(highs[0] - known[0], highs[1] - known[1])
         cut = 0.5 * (zero + one)
         status = status_of(total if min(revealed) > 0.0 else 0.0, zero, one)
         variance = max(_binomial_variance(rate, n) for rate, n in zip(known, revealed, strict=True))
@@ -135,7 +137,7 @@ def revealed_error_bound(revealed: float, delta: float) -> float:
     Notes
     -----
     Replaces the paper's |η̂_t - η| ≤ √(ln(2/δ))/(p*·√(2t)) "for all t". It applies a maximal inequality whose ε may
-    not depend on t (Erratum E2): at p* = 1, η = ½, δ = .1 some t ≤ 100,000 violates it in .37 of runs. At a fixed
+    not depend on t (Erratum E2): at p* = 1, η = ½, δ = .1 some t ≤ 100,000 violates it with probability .36. At a fixed
     time it is looser than need be by 1/√p* (Erratum E3), since only the revealed outcomes carry noise.
 
     Examples

@@ -1,0 +1,32 @@
+import math
+
+import pytest
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates import HorvitzThompsonSums
+
+
+def test_without_data_nothing_is_known() -> None:
+    assert HorvitzThompsonSums().estimate() == (0.25, 0.25, 0.0, 0.475, 0.0, "insufficient", 0.25)
+
+
+def test_hidden_outcomes_count_as_questions_and_shown_errors_for_those_hidden() -> None:
+    """One error shown and three questions hidden, at p* = ¼: one error in four questions of weight 1."""
+    seen = HorvitzThompsonSums.contribution(1.0, 0.25)
+    for _ in range(15):
+        seen = seen.merge(HorvitzThompsonSums.contribution(None, 0.25))
+
+    assert seen == HorvitzThompsonSums(16.0, 16.0, 4.0, 16.0)
+    assert seen.estimate().zero == 0.25
+
+
+@pytest.mark.parametrize("probability", [0.0, -0.1, 1.1, math.nan])
+def test_a_reveal_probability_outside_its_range_is_refused(probability: float) -> None:
+    with pytest.raises(FormulaInputError, match="reveal_probability"):
+        HorvitzThompsonSums.contribution(0.5, probability)
+
+
+def test_the_variance_with_known_reveal_probability_is_estimated_right() -> None:
+    seen = HorvitzThompsonSums(1000.0, 1000.0, 60 / 0.2, 60 / 0.04)
+
+    assert seen.estimate().variance == pytest.approx((0.3 / 0.2 - 0.3**2) / 1000, rel=1e-12)

@@ -1,0 +1,44 @@
+import math
+
+import pytest
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, known_error_rate, priced
+
+
+def test_rates_are_priced_with_a_sum_of_at_most_four_fifths() -> None:
+    assert priced(0.3, 0.5) == (0.3, 0.5, False)
+    assert priced(0.475, 0.475) == pytest.approx((0.4, 0.4, True))
+    zero, one, capped = priced(0.3, 0.6)
+    assert (zero + one, one / zero, capped) == pytest.approx((0.8, 2.0, True))
+
+
+def test_both_rates_move_alike_between_the_ends_of_the_interval() -> None:
+    (zero_low, one_low), (zero_high, one_high) = interval_ends(ErrorRate(0.02, 0.3, 0.1, 0.2, 500.0, "ok", 0.001))
+
+    assert (zero_low, one_low) == pytest.approx((0.0, 0.24))
+    assert (zero_high, one_high) == pytest.approx((0.06, 0.34))
+
+
+def test_known_rates_are_certain() -> None:
+    rate = known_error_rate(0.1, 0.4)
+
+    assert (rate.zero, rate.one, rate.status, rate.variance) == (0.1, 0.4, "ok", 0.0)
+    assert rate.low == rate.high == pytest.approx(0.25)
+    ends = interval_ends(rate)
+    assert ends[0] == ends[1] == pytest.approx((0.1, 0.4))
+
+
+def test_known_rates_that_leave_no_information_are_called_uninformative() -> None:
+    assert known_error_rate(0.5, 0.5).status == "uninformative"
+
+
+def test_known_rates_can_still_be_corrected_by_outcomes() -> None:
+    """They count as thirty labels, as any certain estimate does."""
+    assert combine_with_truth(known_error_rate(0.2, 0.2), 30, 70, 0, 0).zero == pytest.approx((30 + 30 * 0.2) / 100)
+
+
+@pytest.mark.parametrize(("zero", "one"), [(-0.1, 0.2), (0.2, 1.1), (math.nan, 0.2), (0.1, math.inf)])
+def test_rates_that_are_no_probabilities_are_refused_with_their_value(zero: float, one: float) -> None:
+    with pytest.raises(FormulaInputError, match="not within"):
+        known_error_rate(zero, one)
