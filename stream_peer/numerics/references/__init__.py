@@ -4,8 +4,8 @@ A rule turns each expert's forecast into one number, its ballot, and the answer 
 the ballots lies. So whoever is asked, everybody, all but one expert, all but its team, or one of two groups, the
 answers follow from the same numbers in O(n):
 
-- ``votes``: the live service's rule, the majority of votes, in its fastest form;
-- ``ballots``: the rules majority, weighted majority, mean and product, with thresholds of ½ or each expert's own;
+- ``majorities``: the live service's rule, the majority of votes, in its fastest form;
+- ``rules``: the rules majority, weighted majority, mean and product, with thresholds of ½ or each expert's own;
 - ``scopes``: the answer of everybody, of all others, of two groups;
 - ``soft``: answers in [0, 1] instead of 0 or 1.
 
@@ -14,6 +14,34 @@ distances from their thresholds, and if they balance too, to a coin that the cal
 2^-40: sums are exact, so the order of experts cannot change an answer.
 """
 
-from stream_peer.numerics.references.votes import LeaveOneOut, MajorityAnswer, leave_one_out, majority, votes
+from stream_peer.numerics.references.majorities import LeaveOneOut, MajorityAnswer, leave_one_out, majority, votes
+from stream_peer.numerics.references.rules import Ballots, ReferenceRule, ballots, vote_weights
+from stream_peer.numerics.references.scopes import (
+    GroupAnswers,
+    ReferenceAnswers,
+    answers_of_all,
+    answers_of_groups,
+    answers_of_other_group,
+    answers_of_others,
+)
+from stream_peer.numerics.references.soft import SoftAnswers, soft_answers_of_others
 
-__all__ = ["LeaveOneOut", "MajorityAnswer", "leave_one_out", "majority", "votes"]
+__all__ = [
+    "Ballots",
+    "GroupAnswers",
+    "LeaveOneOut",
+    "MajorityAnswer",
+    "ReferenceAnswers",
+    "ReferenceRule",
+    "SoftAnswers",
+    "answers_of_all",
+    "answers_of_groups",
+    "answers_of_other_group",
+    "answers_of_others",
+    "ballots",
+    "leave_one_out",
+    "majority",
+    "soft_answers_of_others",
+    "vote_weights",
+    "votes",
+]

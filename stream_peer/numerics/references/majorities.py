@@ -168,7 +168,7 @@ def leave_one_out(
     >>> leave_one_out(np.array([0.9, 0.6, 0.3]), coin=0).ties
     array([ True,  True, False])
     """
-    check_probabilities(forecasts.reshape(-1))
+    check_probabilities(forecasts)
     check_teams(teams, forecasts.shape[-1])
     if thresholds is not None:
         check_thresholds(thresholds)

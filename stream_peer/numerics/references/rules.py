@@ -1,0 +1,199 @@
+"""Rules that turn forecasts into ballots, one number per expert, whose sum gives the reference answer."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
+from stream_peer.numerics.references.exact import UNIT, check_thresholds, distances, in_units, log_odds
+from stream_peer.numerics.references.majorities import votes
+
+LARGEST_WEIGHT = 16.0
+"""Weights above it could overflow the sums of 100,000 experts; only the ratios of weights matter, so scale them."""
+
+
+class ReferenceRule(StrEnum):
+    """What an expert's forecast p with threshold θ adds to the sum whose sign is the answer.
+
+    v = ±1 is the side of θ on which p lies (0: on it), w the expert's weight, λ(p) = ln(p/(1-p)) of p clipped to
+    [.02, .98].
+    """
+
+    MAJORITY = "majority"
+    """v"""
+    WEIGHTED = "weighted"
+    """w·v"""
+    MEAN = "mean"
+    """w·(p - θ)"""
+    PRODUCT = "product"
+    """w·(λ(p) - λ(θ))"""
+
+
+class Ballots(NamedTuple):
+    """What each expert adds to a reference answer, in whole units of 2^-40.
+
+    Attributes
+    ----------
+    rule : ReferenceRule
+        By which they were made.
+    values : (..., n) int64
+        The sign of their sum is the answer.
+    leans : (..., n) int64
+        Signed distances of the voters' forecasts from their thresholds: the sign of their sum decides ties.
+    mass : (..., n) int64
+        The weight of each expert that counts in `soft_answers_of_others`.
+    present : (..., n) bool
+        Who has a forecast.
+    """
+
+    rule: ReferenceRule
+    values: IntArray
+    leans: IntArray
+    mass: IntArray
+    present: BoolArray
+
+
+def ballots(
+    forecasts: FloatArray,
+    rule: ReferenceRule | str = ReferenceRule.MAJORITY,
+    *,
+    thresholds: FloatArray | None = None,
+    weights: FloatArray | None = None,
+    present: BoolArray | None = None,
+) -> Ballots:
+    """Turn forecasts into the numbers whose sum gives the reference answer, for whatever set of experts is asked.
+
+    ``ŷ = 1 if Σ b_i > 0 else 0`` with b as in `ReferenceRule`. A forecast off its threshold gets a ballot of at least
+    one unit, so that unanimous experts get their answer under every rule.
+
+    Notes
+    -----
+    The paper's section "Peer prediction" names the majority, and the likelier outcome by comparing ``Π p_i`` with
+    ``Π(1 - p_i)``: rule ``product``, but with unclipped forecasts. There any forecast of 1 makes the second product 0
+    and any of 0 the first, so that one hard forecaster decides alone, and two opposite ones tie whatever the others
+    say. Clipped, a hard 0 or 1 counts as .02 or .98, about as much as four forecasts of .73.
+
+    Optimal weights of a vote with independent errors e are ``ln((1-e)/e)``, see `vote_weights`.
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Probabilities in [0, 1]; anything, NaN too, where not `present`.
+    rule : ReferenceRule or its name
+        ``majority``, ``weighted`` (majority), ``mean`` or ``product``.
+    thresholds : (..., n) float64, optional
+        Each expert's own threshold in [0, 1], such as its median; without them ½.
+    weights : (..., n) float64, optional
+        At most 16; negative ones count as 0, and who has weight 0 only takes part in the decision of ties. Ratios
+        finer than 2^-40 are lost. Rule ``weighted`` needs them, ``mean`` and ``product`` may have them.
+    present : (..., n) bool, optional
+        False for experts without a forecast; without it all have one.
+
+    Returns
+    -------
+    Ballots
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If the rule is unknown, a threshold is outside [0, 1], a weight is not finite or above 16, or weights are
+        missing or have no place in the rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.4, 0.4])
+    >>> (ballots(forecasts, "majority").values / 2**40).tolist()
+    [1.0, -1.0, -1.0]
+    >>> (ballots(forecasts, "mean").values / 2**40).round(3).tolist()
+    [0.4, -0.1, -0.1]
+    >>> (ballots(forecasts, "product").values / 2**40).round(3).tolist()
+    [2.197, -0.405, -0.405]
+    """
+    chosen = _known(rule)
+    line = 0.5 if thresholds is None else thresholds
+    if thresholds is not None:
+        check_thresholds(thresholds)
+    here = np.broadcast_to(np.True_ if present is None else present, forecasts.shape)
+    counted = forecasts if present is None else np.where(present, forecasts, line)
+    check_probabilities(counted)
+    weight = _weights(chosen, weights, counted.shape)
+    side = votes(counted, thresholds)
+    leans = distances(counted, thresholds, side)
+    score = _scores(chosen, counted, side, leans, thresholds)
+    heard = (weight > 0.0) & (here if chosen is ReferenceRule.MEAN else side != 0)
+    values = in_units(weight * score, side * (weight > 0.0))
+    return Ballots(chosen, values, leans, in_units(weight * heard, heard.astype(np.int8)), here)
+
+
+def vote_weights(error_rates: FloatArray) -> FloatArray:
+    """Weights that make a weighted majority of independent voters err least.
+
+    ``w = max(0, ln((1-e)/e))`` with e clipped to [.02, .98], after Nitzan and Paroush: then the sign of ``Σ w_i v_i``
+    is the likelier outcome, if both are equally likely beforehand. Voters who err more often than not count nothing
+    instead of being turned round: an estimated error rate above ½ must never silently invert a vote.
+
+    Parameters
+    ----------
+    error_rates : (..., n) float64
+        P(v_i is wrong), in [0, 1].
+
+    Returns
+    -------
+    (..., n) float64
+        Weights in [0, 3.9].
+
+    Raises
+    ------
+    FormulaInputError
+        If an error rate is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vote_weights(np.array([0.1, 0.4, 0.5, 0.7])).round(3).tolist()
+    [2.197, 0.405, 0.0, 0.0]
+    """
+    inside = (error_rates >= 0.0) & (error_rates <= 1.0)
+    if not inside.all():
+        msg = f"an error rate is {float(error_rates[~inside][0])!r}, not within 0..1"
+        raise FormulaInputError(msg)
+    return np.maximum(log_odds(1.0 - error_rates), 0.0)
+
+
+def _known(rule: ReferenceRule | str) -> ReferenceRule:
+    try:
+        return ReferenceRule(rule)
+    except ValueError:
+        msg = f"reference rule is {rule!r}, not one of {', '.join(ReferenceRule)}"
+        raise FormulaInputError(msg) from None
+
+
+def _weights(rule: ReferenceRule, weights: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
+    """Weights of at least 0, or ones."""
+    if (weights is None and rule is ReferenceRule.WEIGHTED) or (weights is not None and rule is ReferenceRule.MAJORITY):
+        msg = f"rule {rule.value!r} {'needs' if weights is None else 'takes no'} weights"
+        raise FormulaInputError(msg)
+    if weights is None:
+        return np.ones(shape)
+    fit = np.isfinite(weights) & (weights <= LARGEST_WEIGHT)
+    if not fit.all():
+        msg = f"a weight is {float(weights[~fit][0])!r}, not finite and at most {LARGEST_WEIGHT:g}"
+        raise FormulaInputError(msg)
+    return np.broadcast_to(np.maximum(weights, 0.0), shape)
+
+
+def _scores(
+    rule: ReferenceRule, forecasts: FloatArray, side: SmallIntArray, leans: IntArray, thresholds: FloatArray | None
+) -> FloatArray:
+    """Unweighted ballots, before they are rounded."""
+    if rule is ReferenceRule.MEAN:
+        return leans / UNIT
+    if rule is ReferenceRule.PRODUCT:
+        odds = log_odds(forecasts)
+        return odds if thresholds is None else odds - log_odds(thresholds)
+    return side.astype(np.float64)
