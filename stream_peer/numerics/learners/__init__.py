@@ -23,16 +23,9 @@ and leaves the ratios of the others alone: pass the awake ones only, or a mask. 
 weight follows from its prior, 1 like everybody's or `newcomer_prior`, which makes it start at a share of one's choice.
 """
 
+from stream_peer.numerics.learners.ada_hedge import ada_hedge, ada_hedge_rate, mixability_gap
 from stream_peer.numerics.learners.committees import follow_the_leader, shrunk_regrets, tempered, top_committee
-from stream_peer.numerics.learners.hedge import (
-    ada_hedge,
-    ada_hedge_rate,
-    fixed_share,
-    hedge,
-    hedge_rate,
-    mixability_gap,
-    paper_weights,
-)
+from stream_peer.numerics.learners.hedge import fixed_share, hedge, hedge_rate, paper_weights
 from stream_peer.numerics.learners.newcomers import HEDGE_START, NORMAL_HEDGE_START, newcomer_prior
 from stream_peer.numerics.learners.normal_hedge import ada_normal_hedge, ada_normal_hedge_logs
 from stream_peer.numerics.learners.regret_sums import RegretProducts, RegretSums

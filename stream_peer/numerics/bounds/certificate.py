@@ -1,9 +1,7 @@
-"""What can be promised about the regret of following the selection weights.
-
-A-priori bounds (direct, as printed in the paper, repaired) belong here too.
-"""
+"""The live certificate: what can be promised at every moment, from what was observed."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,11 +148,144 @@ def live_bounds(
     array([59.433])
     """
     noise = noise_boundary(variance, n_experts, delta)
-    bounds = np.full(len(variance), -math.inf)
+    bounds = np.full(variance.shape, -math.inf)
     for rate0, rate1 in rates:
         informative = 1.0 - rate0 - rate1
         if not informative >= LEAST_INFORMATION:
-            return np.full(len(variance), math.inf)
+            return np.full(variance.shape, math.inf)
         priced = unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1)
         np.maximum(bounds, (priced + noise) / informative, out=bounds)
     return bounds
+
+
+class CertificateTerms(NamedTuple):
+    """What a certificate is made of, for each expert.
+
+    Attributes
+    ----------
+    rates : (η0, η1)
+        The end of the error rates' interval that they are for.
+    priced : (n,) float64
+        Peer regret of unresolved questions at these rates, on the scale of the reference answer.
+    boundary : (n,) float64
+        What label noise may have taken from it.
+    informative : float
+        d = 1 - η0 - η1, by which both are divided.
+    true_regret : (n,) float64
+        Regret of resolved questions.
+    """
+
+    rates: tuple[float, float]
+    priced: FloatArray
+    boundary: FloatArray
+    informative: float
+    true_regret: FloatArray
+
+    @property
+    def bounds(self) -> FloatArray:
+        """``(priced + boundary)/d + true_regret``; ``inf`` where d < .2."""
+        if not self.informative >= LEAST_INFORMATION:
+            return np.full(self.priced.shape, math.inf)
+        return np.asarray((self.priced + self.boundary) / self.informative + self.true_regret, dtype=np.float64)
+
+
+def certificate_terms(
+    regret_l: FloatArray,
+    regret_1: FloatArray,
+    regret_0: FloatArray,
+    variance: FloatArray,
+    true_regret: FloatArray,
+    rates: tuple[tuple[float, float], tuple[float, float]],
+    n_experts: int,
+    delta: float,
+) -> CertificateTerms:
+    """The terms of `live_certificate`, at the end of the interval that decides it: what to look at when it is large.
+
+    Parameters
+    ----------
+    regret_l, regret_1, regret_0, variance, true_regret, rates, n_experts, delta
+        All as in `live_certificate`.
+
+    Returns
+    -------
+    CertificateTerms
+        The largest of its ``bounds`` is the certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = np.array([5.0]), np.array([8.0]), np.array([-2.0]), np.array([75.0]), np.array([1.0])
+    >>> terms = certificate_terms(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05)
+    >>> terms.rates, terms.priced.round(3), terms.boundary.round(3), round(terms.informative, 3), terms.true_regret
+    ((0.2, 0.2), array([3.8]), array([31.86]), 0.6, array([1.]))
+    >>> terms.bounds.round(3)
+    array([60.433])
+    """
+    noise = noise_boundary(variance, n_experts, delta)
+    ends = [
+        CertificateTerms(
+            (rate0, rate1),
+            unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1),
+            noise,
+            1.0 - rate0 - rate1,
+            true_regret,
+        )
+        for rate0, rate1 in rates
+    ]
+    return max(ends, key=lambda terms: float(np.maximum.reduce(terms.bounds, axis=None, initial=-math.inf)))
+
+
+def shared_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
+    """How far apart a question's peer regret is between ŷ = 0 and ŷ = 1, if all experts have the same reference answer.
+
+    ``c_i = |Σ_j w_j·h_j - h_i|`` with h = ℓ(p, 1) - ℓ(p, 0), which for the squared loss is 2·|p_i - Σw·p|. The V of
+    `noise_boundary` is the sum over questions of c²/4.
+
+    Parameters
+    ----------
+    weights : (..., n) float64
+        w as followed, summing to 1.
+    if_one, if_zero : (..., n) float64
+        ℓ(p, 1) and ℓ(p, 0).
+
+    Returns
+    -------
+    (..., n) float64
+        Within [0, 2] for losses in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.5])
+    >>> shared_answer_spread(np.array([0.5, 0.5]), (1 - forecasts) ** 2, forecasts**2).round(6)
+    array([0.4, 0.4])
+    """
+    slope = if_one - if_zero
+    return np.abs(np.add.reduce(weights * slope, axis=-1, keepdims=True) - slope)
+
+
+def own_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
+    """How far apart a question's peer regret can be, if every expert has a reference answer of its own.
+
+    ``c_i = Σ_j |w_j - [j = i]|·|h_j| = K + (1 - 2w_i)·|h_i|`` with h = ℓ(p, 1) - ℓ(p, 0) and K = Σw·|h|: the worst
+    case, in which leave-one-out answers fall out as they please. At least `shared_answer_spread`.
+
+    Parameters
+    ----------
+    weights, if_one, if_zero : (..., n) float64
+        As of `shared_answer_spread`.
+
+    Returns
+    -------
+    (..., n) float64
+        Within [0, 2] for losses in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.3])
+    >>> own_answer_spread(np.array([0.75, 0.25]), (1 - forecasts) ** 2, forecasts**2).round(6)
+    array([0.3, 0.9])
+    """
+    slope = np.abs(if_one - if_zero)
+    return np.add.reduce(weights * slope, axis=-1, keepdims=True) + (1.0 - 2.0 * weights) * slope
