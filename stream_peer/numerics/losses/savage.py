@@ -105,9 +105,7 @@ class SavageLoss(TwoSidedLoss):
         worst = int(np.argmax(gain))
         if gain.flat[worst] > _TOLERANCE * scale:
             chance, said = (float(trial[place]) for place in divmod(worst, len(trial)))
-            msg = (
-                f"not proper: who believes {chance!r} gains by forecasting {said!r}; G not convex, or G' not its slope"
-            )
+            msg = f"who believes {chance!r} gains by forecasting {said!r}: G is not convex, or G' not its slope"
             raise FormulaInputError(msg)
 
 

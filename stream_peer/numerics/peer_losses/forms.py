@@ -7,11 +7,12 @@ from stream_peer.numerics.losses import (
     FloatArray,
     ProperLoss,
     Sides,
+    check_answers,
     check_probabilities,
     read_linearly,
     values_and_slopes,
 )
-from stream_peer.numerics.peer_losses.scales import Rate, check_rate, loss_parts
+from stream_peer.numerics.peer_losses.scales import Rate, check_rate
 
 
 def peer_loss(forecasts: FloatArray, reference_answer: Answers, error_rate: Rate) -> FloatArray:
@@ -102,7 +103,9 @@ def natarajan_peer_loss(
     """
     check_rate("rate0", rate0, 1.0)
     check_rate("rate1", rate1, 1.0)
-    _, if_one, if_zero = loss_parts(forecasts, reference_answer, loss)
+    check_probabilities(forecasts)
+    check_answers(reference_answer)
+    if_one, if_zero = loss.scaled_sides(forecasts)
     told_one = (1.0 - rate0) * if_one - rate1 * if_zero
     told_zero = (1.0 - rate1) * if_zero - rate0 * if_one
     return read_linearly(Sides(told_one, told_zero), reference_answer)
