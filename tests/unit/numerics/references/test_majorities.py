@@ -1,34 +1,8 @@
-import itertools
-
 import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.references import MajorityAnswer, leave_one_out, majority, votes
-
-
-def vote_patterns(errors: list[float]) -> list[tuple[float, FloatArray]]:
-    """Every pattern of right (1) and wrong (0) votes of independent experts, with its probability; the outcome is 1."""
-    patterns = []
-    for right in itertools.product((0, 1), repeat=len(errors)):
-        probability = 1.0
-        for vote, error in zip(right, errors, strict=True):
-            probability *= 1.0 - error if vote else error
-        patterns.append((probability, np.array(right, dtype=np.float64)))
-    return patterns
-
-
-def read_against_the_others(errors: list[float]) -> tuple[list[float], float]:
-    """Expected unbiased loss of each expert against its leave-one-out answer at the common rate, and that rate."""
-    disagreement, wrong = np.zeros(len(errors)), np.zeros(len(errors))
-    for probability, forecasts in vote_patterns(errors):
-        for coin in (0, 1):
-            answers = leave_one_out(forecasts, coin).answers
-            disagreement += 0.5 * probability * (answers != forecasts)
-            wrong += 0.5 * probability * (answers != 1)
-    rate = float(wrong.mean())
-    return ((disagreement - rate) / (1 - 2 * rate)).tolist(), rate
 
 
 def test_a_forecast_of_exactly_half_casts_no_vote() -> None:
@@ -127,46 +101,3 @@ def test_references_refuse_what_is_no_probability(wrong: float) -> None:
         leave_one_out(np.array([0.5, wrong]), 0)
     with pytest.raises(ForecastRangeError):
         majority(np.array([0.5, wrong]), 0)
-
-
-def test_a_fair_coin_gives_four_experts_the_error_of_three() -> None:
-    """Exact: with errors of .35 both are .2817."""
-    wrong = {}
-    for size in (3, 4):
-        patterns = vote_patterns([0.35] * size)
-        wrong[size] = sum(0.5 * p * (majority(f, coin).answer == 0) for p, f in patterns for coin in (0, 1))
-
-    assert wrong[3] == pytest.approx(0.35**3 + 3 * 0.35**2 * 0.65, abs=1e-12)
-    assert wrong[4] == pytest.approx(wrong[3], abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("size", "readings", "rate"),
-    [(3, (0.320, 0.433, 0.343), 0.333), (5, (0.263, 0.442, 0.347), 0.267), (11, (0.223, 0.448, 0.350), 0.163)],
-)
-def test_leaving_one_out_reads_errors_nearly_as_they_are(
-    size: int, readings: tuple[float, float, float], rate: float
-) -> None:
-    """Exact, for errors of .20, .45 and .35: the order stays and the best is only slightly compressed."""
-    found, common = read_against_the_others([0.20, 0.45] + [0.35] * (size - 2))
-
-    assert found[:3] == pytest.approx(readings, abs=6e-4)
-    assert common == pytest.approx(rate, abs=6e-4)
-
-
-@pytest.mark.parametrize(
-    ("size", "readings"),
-    [(3, (-0.116, 0.037, -0.086)), (5, (0.013, 0.206, 0.105)), (11, (0.127, 0.355, 0.256))],
-)
-def test_a_majority_that_an_expert_voted_in_flatters_it(size: int, readings: tuple[float, float, float]) -> None:
-    """Exact, for the same errors: why experts are not scored against the published answer."""
-    errors = [0.20, 0.45] + [0.35] * (size - 2)
-    disagreement, rate = np.zeros(size), 0.0
-    for probability, forecasts in vote_patterns(errors):
-        answer = majority(forecasts, 0).answer
-        disagreement += probability * (answer != forecasts)
-        rate += probability * (answer != 1)
-
-    found = ((disagreement - rate) / (1 - 2 * rate)).tolist()
-
-    assert found[:3] == pytest.approx(readings, abs=6e-4)
