@@ -14,9 +14,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from stream_peer.engine.contributions import contribution_of
 from stream_peer.engine.facts import score
 from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.ledger import contribution_of
 from stream_peer.events.feed_settings import FeedSettings
 
 SIZES = (50, 10_000)

@@ -44,8 +44,9 @@ FEED_SETTINGS = {
     "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",
     "history": "the feed's events lie in the past: sets backdate_limit and idle_after to null",
     "preset": "how a feed learns; robust is the only one of this release",
-    "loss": "what a forecast costs; squared is the only one of this release",
-    "vote_rule": "half: a forecast above 1/2 votes yes; the only one of this release",
+    "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999)",
+    "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
+    " half, and own-median while next to all votes at 1/2 are alike",
     "min_experts": "a round with fewer votes is published as low-evidence, and adds nothing while there is no outcome",
     "memory": "null: every question counts for ever; the only one of this release",
     "seed": "another seed gives other draws and other coins for ties",

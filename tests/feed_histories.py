@@ -17,7 +17,7 @@ from stream_peer.events.feed_log import (
     Verdict,
     encode_feed_log,
 )
-from stream_peer.events.feed_settings import document_hash
+from stream_peer.events.feed_settings import document_hash, load_document
 
 START = 1_700_000_000_000
 HOUR = 3_600_000
@@ -64,8 +64,9 @@ def log_of(events: Iterable[FeedLogRecord], first: int = 0) -> list[LogRecord]:
     ]
 
 
-def stage() -> FeedStage:
-    return FeedStage(topic="feed-log", partition=0, secret=b"secret")
+def stage(**defaults: object) -> FeedStage:
+    """An empty stage, all feeds of which have the given settings."""
+    return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=load_document({"defaults": defaults}))
 
 
 def folded(records: Iterable[LogRecord], into: FeedStage | None = None) -> tuple[FeedStage, Effects]:
@@ -102,7 +103,7 @@ class Changelog:
             else:
                 self.entries[key] = value
 
-    def restored(self) -> FeedStage:
-        restored = stage()
+    def restored(self, **defaults: object) -> FeedStage:
+        restored = stage(**defaults)
         restored.load(self.head, self.entries)
         return restored

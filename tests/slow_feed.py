@@ -1,31 +1,46 @@
 """The feed stage once more, slow and obvious, for comparison: plain floats, no state but what was said and is known.
 
-Contributions follow the table of columns, readings the formulas. Default settings, one feed.
+Contributions follow the table of columns, readings the formulas. One feed; of its settings loss and vote rule. Only the
+closed form of class-dependent error rates is the product's own: it has a slow one beside it.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from statistics import NormalDist
 from typing import Literal
+
+from stream_peer.numerics.error_rates import ClassMomentSums
 
 PRIORS = (0.30, 0.50, 0.12, 0.08)  # plain mean, peer, slow and fast truth
 FEWEST_VOTERS = 3
 Evidence = Literal["open", 0, 1, "annulled"]
+Rule = Literal["half", "own-median"]
+Setting = Literal["half", "own-median", "auto"]
+Loss = Callable[[float, int], float]
 Key = tuple[object, ...]
+RULES: tuple[Rule, Rule] = ("half", "own-median")
+BINS = 64
 
 
 def squared(forecast: float, answer: int) -> float:
     return (forecast - answer) ** 2
 
 
-def side(forecasts: Sequence[float], coin: int) -> tuple[int, bool]:
+def logarithmic(forecast: float, answer: int) -> float:
+    """In units of its largest value."""
+    chance = min(max(forecast if answer else 1.0 - forecast, 0.001), 0.999)
+    return math.log(chance) / math.log(0.001)
+
+
+def side(forecasts: Sequence[float], thresholds: Sequence[float], coin: int) -> tuple[int, bool]:
     """Majority, else the side of the mean, else the coin; and whether the votes were tied."""
-    lead = sum((p > 0.5) - (p < 0.5) for p in forecasts)
+    both = list(zip(forecasts, thresholds, strict=True))
+    lead = sum((p > t) - (p < t) for p, t in both)
     if lead:
         return int(lead > 0), False
-    lean = sum(round(p * 2**40) - 2**39 or (p > 0.5) - (p < 0.5) for p in forecasts)
+    lean = sum(round(p * 2**40) - round(t * 2**40) or (p > t) - (p < t) for p, t in both)
     return (int(lean > 0) if lean else coin), True
 
 
@@ -80,6 +95,9 @@ class Said:
     p: Mapping[str, float]
     answer: Mapping[str, int]
     everybody: tuple[int, bool]
+    half_votes: Mapping[str, int]
+    rule: Rule
+    score: Loss
     votes: Mapping[str, int]
     pair: float
     rest: float
@@ -97,13 +115,13 @@ class Said:
 
     def loss(self, expert: str, against: str) -> float:
         """Against ``y`` (the expert's own reference answer), ``1`` or ``0``."""
-        return squared(self.p[expert], self.answer[expert] if against == "y" else int(against))
+        return self.score(self.p[expert], self.answer[expert] if against == "y" else int(against))
 
     def regret(self, expert: str, against: str) -> float:
         return math.fsum(w * self.loss(e, against) for e, w in self.select.items()) - self.loss(expert, against)
 
     def spread(self, expert: str) -> float:
-        gaps = {e: abs(1.0 - 2.0 * p) for e, p in self.p.items()}
+        gaps = {e: abs(self.score(p, 1) - self.score(p, 0)) for e, p in self.p.items()}
         return math.fsum(w * gaps[e] for e, w in self.select.items()) + (1.0 - 2.0 * self.select[expert]) * gaps[expert]
 
 
@@ -115,10 +133,17 @@ class Known:
     evidence: Evidence = "open"
     rounds: dict[int, Said] = field(default_factory=dict)
 
-    def mean(self, of: Callable[[Said], float], expert: str | None = None, *, counting: bool = False) -> float:
-        """Mean over the rounds, 0 where the expert is absent or (``counting``) voters are too few."""
+    def mean(
+        self,
+        of: Callable[[Said], float],
+        expert: str | None = None,
+        *,
+        counting: bool = False,
+        rule: Rule | None = None,
+    ) -> float:
+        """Mean over the rounds, 0 where the expert is absent, (``counting``) voters are too few, the rule another."""
         rounds = [r for r in self.rounds.values() if (expert is None or expert in r.p) and (r.counts or not counting)]
-        return math.fsum(of(r) for r in rounds) / len(self.rounds)
+        return math.fsum(of(r) for r in rounds if rule in (None, r.rule)) / len(self.rounds)
 
     def contribution(self) -> dict[Key, float]:
         if not self.rounds or self.evidence == "annulled":
@@ -126,50 +151,93 @@ class Known:
         found: dict[Key, float] = {}
         for expert in {e for r in self.rounds.values() for e in r.p}:
             columns = self._mixers(expert) | (self._peer(expert) if self.evidence == "open" else self._true(expert))
+            columns |= self._histogram(expert)
             found |= {(name, expert): self.weight * value for name, value in columns.items()}
-        found |= {(name,): self.weight * value for name, value in (self._moments() | self._outcome()).items()}
-        if ("W",) in found:
-            found["W2",] = found["W",] ** 2
+        found |= {(name,): self.weight * value for name, value in (self._counts() | self._outcome()).items()}
+        for rule in RULES:
+            found |= {(name, rule): self.weight * value for name, value in self._moments(rule).items()}
+            for name in ("W", "class_weight"):
+                if (name, rule) in found:
+                    found[name + "2", rule] = found[name, rule] ** 2
+        return found
+
+    def _histogram(self, e: str) -> dict[str, float]:
+        """Forecasts by bin; rounds that count."""
+        found: dict[str, float] = {}
+        for r in self.rounds.values():
+            if r.counts and e in r.p:
+                name = f"bin {min(int(r.p[e] * BINS), BINS - 1)}"
+                found[name] = found.get(name, 0.0) + 1.0 / len(self.rounds)
         return found
 
     def _mixers(self, e: str) -> dict[str, float]:
-        return {
-            "SU": self.mean(lambda r: 2.0 * r.b * (r.b - r.p[e]), e, counting=True),
-            "SV": self.mean(lambda r: 2.0 * (r.b - r.p[e]), e, counting=True),
-            "SVY": self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.answer[e], e, counting=True),
-        }
+        found = {"SU": self.mean(lambda r: 2.0 * r.b * (r.b - r.p[e]), e, counting=True)}
+        for rule in RULES:
+            found[f"SV {rule}"] = self.mean(lambda r: 2.0 * (r.b - r.p[e]), e, counting=True, rule=rule)
+            found[f"SVY {rule}"] = self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.answer[e], e, counting=True, rule=rule)
+        return found
 
     def _peer(self, e: str) -> dict[str, float]:
-        found = {f"loss {k}": self.mean(lambda r, k=k: r.loss(e, k), e, counting=True) for k in "y10"}  # type: ignore[misc]
-        found |= {f"regret {k}": self.mean(lambda r, k=k: r.regret(e, k), e, counting=True) for k in "y10"}  # type: ignore[misc]
-
         def priced(r: Said) -> float:
             return r.regret(e, "y") - r.rates[0] * r.regret(e, "1") - r.rates[1] * r.regret(e, "0")
 
-        spread = self.mean(lambda r: r.spread(e), e, counting=True)
-        return found | {
-            "n": self.mean(lambda _: 1.0, e, counting=True),
-            "A": abs(self.mean(priced, e, counting=True)),
-            "V": self.weight * spread**2 / 4.0,
-        }
+        found = {"n": self.mean(lambda _: 1.0, e, counting=True)}
+        for rule in RULES:
+            for k in "y10":
+                found[f"loss {k} {rule}"] = self.mean(lambda r, k=k: r.loss(e, k), e, counting=True, rule=rule)  # type: ignore[misc]
+                found[f"regret {k} {rule}"] = self.mean(lambda r, k=k: r.regret(e, k), e, counting=True, rule=rule)  # type: ignore[misc]
+            spread = self.mean(lambda r: r.spread(e), e, counting=True, rule=rule)
+            found[f"A {rule}"] = abs(self.mean(priced, e, counting=True, rule=rule))
+            found[f"V {rule}"] = self.weight * spread**2 / 4.0
+        return found
 
     def _true(self, e: str) -> dict[str, float]:
         y = int(self.evidence)
         regret = self.mean(lambda r: r.regret(e, str(y)), e)
         linear = self.mean(lambda r: 2.0 * (r.b - y) * (r.b - r.p[e]) - (r.b - r.p[e]) ** 2 / 2.0, e)
-        loss, present = self.mean(lambda r: squared(r.p[e], y), e), self.mean(lambda _: 1.0, e)
-        return {"H": loss, "m": present, "rH": regret, "A": abs(regret), "RH": linear, "AH": abs(linear)}
+        loss, present = self.mean(lambda r: r.score(r.p[e], y), e), self.mean(lambda _: 1.0, e)
+        return {"H": loss, "m": present, "rH": regret, "AH true": abs(regret), "RH": linear, "AH": abs(linear)}
 
-    def _moments(self) -> dict[str, float]:
-        counting = [r for r in self.rounds.values() if r.counts]
+    def _counts(self) -> dict[str, float]:
+        share = self.mean(lambda r: float(r.counts))
+        return {
+            "questions": share if self.evidence == "open" else 1.0,
+            "yes": self.mean(lambda r: sum(v > 0 for v in r.half_votes.values()), counting=True),
+            "half votes": self.mean(lambda r: len(r.half_votes), counting=True),
+        }
+
+    def _moments(self, rule: Rule) -> dict[str, float]:
+        """Of one vote rule: moments of its rounds that count, and its reference answers against the outcome."""
+        found: dict[str, float] = {}
+        counting = [r for r in self.rounds.values() if r.counts and r.rule == rule]
         share = len(counting) / len(self.rounds)
-        found = {"questions": share if self.evidence == "open" else 1.0}
         if counting:
             pair = math.fsum(r.pair for r in counting) / len(counting)
             rest = math.fsum(r.rest for r in counting) / len(counting)
             moments = {"W": 1.0, "P": pair, "R": rest, "PP": pair**2, "RR": rest**2, "PR": pair * rest}
+            moments |= {"class_" + name: value for name, value in self._of_classes(counting).items()}
             found |= {name: share * value for name, value in moments.items()}
+        if self.evidence in (0, 1):
+            y = int(self.evidence)
+            found[f"revealed{y}"] = self.mean(lambda _: 1.0, rule=rule)
+            found[f"wrong{y}"] = self.mean(lambda r: sum(a != y for a in r.answer.values()) / len(r.p), rule=rule)
         return found
+
+    @staticmethod
+    def _of_classes(rounds: Sequence[Said]) -> dict[str, float]:
+        """Shares of single votes, pairs and triples that are all yes; of reference answers; of both."""
+        names = ("first", "second", "third", "answer", "both")
+        sums = dict.fromkeys(names, 0.0)
+        for r in rounds:
+            yes, answers = {e for e, v in r.votes.items() if v > 0}, {e for e in r.votes if r.answer[e]}
+            for size, name in enumerate(names[:3], 1):
+                groups = list(combinations(r.votes, size))
+                sums[name] += sum(yes.issuperset(group) for group in groups) / len(groups)
+            sums["answer"] += len(answers) / len(r.votes)
+            sums["both"] += len(answers & yes) / len(r.votes)
+        means = {name: total / len(rounds) for name, total in sums.items()}
+        products = {f"{a}_{b}": means[a] * means[b] for a, b in combinations_with_replacement(names, 2)}
+        return {"weight": 1.0, **means, **products}
 
     def _outcome(self) -> dict[str, float]:
         if self.evidence not in (0, 1):
@@ -178,22 +246,24 @@ class Known:
         b, f = self.mean(lambda r: r.b), self.mean(lambda r: r.mix)
         q = [self.mean(lambda r, k=k: r.shadows[k] - r.b) for k in range(4)]  # type: ignore[misc]
         worse = squared(self.mean(lambda r: r.unguarded), y) - squared(b, y)
-        wrong = self.mean(lambda r: sum(answer != y for answer in r.answer.values()) / len(r.p))
         found = {"M" + str(i) + str(j): q[i] * q[j] for i in range(4) for j in range(4)}
         found |= {f"h{k}": q[k] * (y - b) for k in range(4)}
         found |= {"fit": (y - f) * (f - 0.5), "fit2": (f - 0.5) ** 2, "worse": worse, "worse2": worse**2}
-        return found | {"resolved": 1.0, f"revealed{y}": 1.0, f"wrong{y}": wrong}
+        return found | {"resolved": 1.0}
 
 
 class SlowFeed:
     """Folds rounds and outcomes; reads everything afresh whenever asked. ``coin`` decides what nothing else does."""
 
-    def __init__(self, coin: Callable[[str, int], int]) -> None:
+    def __init__(self, coin: Callable[[str, int], int], *, vote_rule: Setting = "half", loss: str = "squared") -> None:
         self.coin = coin
+        self.setting = vote_rule
+        self.score, self.unit = (squared, 1.0) if loss == "squared" else (logarithmic, -math.log(0.001))
+        self.rule: Rule = "half" if vote_rule == "auto" else vote_rule
         self.questions: dict[str, Known] = {}
         self.seen: set[str] = set()
         self.net_share = 0.0
-        self.outcomes = 0
+        self.steps = 1
         self._parts: dict[str, dict[Key, float]] = {}
         self._terms: dict[Key, list[float]] = {}
 
@@ -204,11 +274,14 @@ class SlowFeed:
         said = self._said(forecasts, self.coin(question, boundary))
         known.rounds[boundary], known.weight = said, weight
         self._put(question, known.contribution())
+        self._follow_votes()
 
     def withdraw(self, question: str, boundary: int) -> None:
         known = self.questions.get(question, Known())
-        known.rounds.pop(boundary, None)
+        found = known.rounds.pop(boundary, None)
         self._put(question, known.contribution())
+        if found:
+            self._follow_votes()
 
     def outcome(self, question: str, evidence: Evidence) -> None:
         known = self.questions.setdefault(question, Known())
@@ -216,9 +289,20 @@ class SlowFeed:
             return
         known.evidence = evidence
         self._put(question, known.contribution())
-        self.outcomes += 1
+        self.steps += 1
         z = self.sum("worse") / math.sqrt(self.sum("worse2") + 0.001)
         self.net_share += min(max(min(max((z - 1.0) / 2.0, 0.0), 1.0) - self.net_share, -0.05), 0.05)
+        self._follow_votes()
+
+    def _follow_votes(self) -> None:
+        """Change the vote rule if next to all votes are alike, or no longer."""
+        votes, yes = self.sum("half votes"), self.sum("yes")
+        if self.setting != "auto" or votes < 200.0:
+            return
+        rarer = min(yes, votes - yes) / votes
+        rule: Rule = "own-median" if rarer < (0.15 if self.rule == "half" else 0.2) else "half"
+        self.steps += rule != self.rule
+        self.rule = rule
 
     def _put(self, question: str, part: dict[Key, float]) -> None:
         """Give a question's contribution, and collect all of them anew."""
@@ -233,8 +317,12 @@ class SlowFeed:
 
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
         ids = sorted(p)
-        answer = {i: side([p[j] for j in ids if j != i], coin)[0] for i in ids}
-        votes = {i: 1 if p[i] > 0.5 else -1 for i in ids if p[i] != 0.5}
+        line = {i: self.median(i) if self.rule == "own-median" else 0.5 for i in ids}
+        answer = {}
+        for i in ids:
+            others = [j for j in ids if j != i]
+            answer[i] = side([p[j] for j in others], [line[j] for j in others], coin)[0]
+        votes = {i: 1 if p[i] > line[i] else -1 for i in ids if p[i] != line[i]}
         n, lead = len(votes), sum(votes.values())
         rest = sum(v * (2 * answer[i] - 1) for i, v in votes.items()) / n if n else 0.0
         b = math.fsum(p.values()) / len(p)
@@ -244,7 +332,10 @@ class SlowFeed:
         return Said(
             p=p,
             answer=answer,
-            everybody=side(list(p.values()), coin),
+            everybody=side(list(p.values()), [0.5] * len(p), coin),
+            half_votes={i: 1 if p[i] > 0.5 else -1 for i in ids if p[i] != 0.5},
+            rule=self.rule,
+            score=self.score,
             votes=votes,
             pair=(lead * lead - n) / (n * (n - 1)) if n > 1 else 0.0,
             rest=rest,
@@ -262,56 +353,92 @@ class SlowFeed:
     def listed(self) -> list[str]:
         return sorted(e for e in self.seen if self.sum("n", e) + self.sum("m", e) > 0.0)
 
-    def rates(self, confidence: float = 0.95) -> tuple[float, float, float, float]:
+    def median(self, e: str) -> float:
+        """Of an expert's forecasts, by the bin that holds it; 1/2 with fewer than ten questions."""
+        counts = [self.sum(f"bin {k}", e) for k in range(BINS)]
+        total, below = math.fsum(counts), 0.0
+        if round(total, 9) < 10.0:
+            return 0.5
+        for k, count in enumerate(counts):
+            if round(below + count, 9) >= round(total / 2.0, 9):
+                return (k + (total / 2.0 - below) / count) / BINS
+            below = math.fsum(counts[: k + 1])
+        raise AssertionError
+
+    def used(self) -> list[Rule]:
+        """Vote rules, that in force first."""
+
+        def scored(rule: Rule) -> bool:
+            return self.sum("W", rule) + self.sum("revealed0", rule) + self.sum("revealed1", rule) > 0.0
+
+        return [self.rule, *(rule for rule in RULES if rule != self.rule and scored(rule))]
+
+    def rates(self, confidence: float = 0.95, rule: Rule | None = None) -> tuple[float, float, float, float]:
         """Both error rates, and the interval of their mean."""
-        z, total, pseudo = NormalDist().inv_cdf(0.5 + confidence / 2.0), self.sum("W") + 20.0, 0.5 * math.sqrt(0.1)
-        pair, rest = (self.sum("P") + 2.0) / total, (self.sum("R") + 20.0 * pseudo) / total
+        rule = rule or self.rule
+        z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+        if rule == "own-median":
+            names = ClassMomentSums.__dataclass_fields__
+            found = ClassMomentSums(**{name: self.sum(f"class_{name}", rule) for name in names}).estimate(confidence)
+            if found.variance < 0.25:
+                return self._with_truth(rule, (found.zero, found.one), found.low, found.high, found.variance, z)
+        total, pseudo = self.sum("W", rule) + 20.0, 0.5 * math.sqrt(0.1)
+        pair, rest = (self.sum("P", rule) + 2.0) / total, (self.sum("R", rule) + 20.0 * pseudo) / total
         a = rest / math.sqrt(pair) if pair > 0.0 else 0.0
         free = min(max((1.0 - a) / 2.0, 0.0), 0.475)
         low, high, variance = 0.0, 0.475, 0.25
         if a > 0.0:
-            of_pair = ((self.sum("PP") + 20.0) / total - pair**2) / pair**2
-            of_rest = ((self.sum("RR") + 20.0) / total - rest**2) / rest**2
-            of_both = ((self.sum("PR") + 2.0 * pseudo) / total - pair * rest) / (pair * rest)
-            log_variance = max(of_rest + of_pair / 4.0 - of_both, 0.0) * (self.sum("W2") + 20.0) / total**2
+            of_pair = ((self.sum("PP", rule) + 20.0) / total - pair**2) / pair**2
+            of_rest = ((self.sum("RR", rule) + 20.0) / total - rest**2) / rest**2
+            of_both = ((self.sum("PR", rule) + 2.0 * pseudo) / total - pair * rest) / (pair * rest)
+            log_variance = max(of_rest + of_pair / 4.0 - of_both, 0.0) * (self.sum("W2", rule) + 20.0) / total**2
             variance = min(a * a * log_variance / 4.0, 0.25)
-            if self.sum("W") > 0.0:
+            if self.sum("W", rule) > 0.0:
                 stretch = math.exp(min(z * math.sqrt(log_variance), 50.0))
                 low = min(max((1.0 - a * stretch) / 2.0 - 0.005, 0.0), free)
                 high = max(min((1.0 - a / stretch) / 2.0 + 0.005, 0.475), free)
-        return self._with_truth(free, low, high, variance, z)
+        return self._with_truth(rule, (free, free), low, high, variance, z)
 
     def _with_truth(
-        self, free: float, low: float, high: float, variance: float, z: float
+        self, rule: Rule, free: tuple[float, float], low: float, high: float, variance: float, z: float
     ) -> tuple[float, float, float, float]:
         rates, shares, noise = [], [], 0.0
-        spread = max(free, 0.005) * (1.0 - max(free, 0.005))
         for y in (0, 1):
-            revealed = self.sum(f"revealed{y}")
+            spread = max(free[y], 0.005) * (1.0 - max(free[y], 0.005))
+            revealed = self.sum(f"revealed{y}", rule)
             prior = min(spread / variance, 30.0) if variance else 30.0
-            rate = min((self.sum(f"wrong{y}") + prior * free) / (revealed + prior), 0.475)
+            rate = min((self.sum(f"wrong{y}", rule) + prior * free[y]) / (revealed + prior), 0.475)
             rates.append(rate)
             shares.append(prior / (revealed + prior))
             noise += revealed * rate * (1.0 - rate) / (revealed + prior) ** 2
-        mean, share, error = sum(rates) / 2.0, sum(shares) / 2.0, z * math.sqrt(noise) / 2.0
-        down, up = math.hypot(share * (free - low), error), math.hypot(share * (high - free), error)
+        mean, before = sum(rates) / 2.0, sum(free) / 2.0
+        share, error = sum(shares) / 2.0, z * math.sqrt(noise) / 2.0
+        down, up = math.hypot(share * (before - low), error), math.hypot(share * (high - before), error)
         return rates[0], rates[1], max(mean - down, 0.0), min(mean + up, 0.475)
 
-    def priced(self) -> tuple[float, float]:
-        zero, one, *_ = self.rates()
+    def priced(self, rule: Rule | None = None) -> tuple[float, float]:
+        zero, one, *_ = self.rates(rule=rule)
         scale = min(0.8 / (zero + one), 1.0) if zero + one else 1.0
         return zero * scale, one * scale
 
+    def unbiased(self, kind: str, e: str, rule: Rule) -> float:
+        """Summed losses or regrets of a vote rule, priced with its own rates."""
+        zero, one = self.priced(rule)
+        against, if_one, if_zero = (self.sum(f"{kind} {k} {rule}", e) for k in "y10")
+        return (against - zero * if_one - one * if_zero) / (1.0 - zero - one)
+
     def select(self, experts: Sequence[str]) -> list[float]:
-        zero, one = self.priced()
+        distance = 1.0 - sum(self.priced())
+        used = {rule: distance / (1.0 - sum(self.priced(rule))) for rule in self.used()}
         regrets = [
-            self.sum("regret y", e)
-            - zero * self.sum("regret 1", e)
-            - one * self.sum("regret 0", e)
-            + (1.0 - zero - one) * self.sum("rH", e)
+            distance * (self.sum("rH", e) + math.fsum(self.unbiased("regret", e, rule) for rule in used))
             for e in experts
         ]
-        return hedge(regrets, [self.sum("A", e) for e in experts])
+        absolute = [
+            self.sum("AH true", e) + math.fsum(scale * self.sum(f"A {rule}", e) for rule, scale in used.items())
+            for e in experts
+        ]
+        return hedge(regrets, absolute)
 
     def mixers(self, experts: Sequence[str]) -> list[list[float]]:
         n, seen = len(experts), len({*self.listed(), *experts})
@@ -319,9 +446,15 @@ class SlowFeed:
         answered = math.fsum(self.sum("n", e) for e in experts) + resolved
         quick = 0.42 * math.sqrt(8.0 * math.log(seen) / (answered / n + 1.0))
         slow = 0.25 * math.sqrt(8.0 * math.log(seen) / (resolved / n + 1.0))
-        peer = softmax(
-            [quick * (0.3 * self.sum("SU", e) + 0.35 * self.sum("SV", e) - self.sum("SVY", e)) for e in experts]
-        )
+        zero, one = self.priced("own-median")
+
+        def gain(e: str) -> float:
+            """At 1/2 with the nominal rate; with own medians by class, and as strong."""
+            half = 0.3 * self.sum("SU", e) + 0.35 * self.sum("SV half", e) - self.sum("SVY half", e)
+            own = self.sum("SVY own-median", e) - zero * self.sum("SV own-median", e)
+            return half - 0.3 * own / (1.0 - zero - one)
+
+        peer = softmax([quick * gain(e) for e in experts])
         return [
             [1.0 / n] * n,
             [0.5 / n + 0.5 * w for w in peer],
@@ -342,25 +475,24 @@ class SlowFeed:
         return self.sum("fit") / (self.sum("fit2") + 5.0)
 
     def peer_loss(self, e: str) -> float | None:
-        zero, one = self.priced()
-        total = self.sum("loss y", e) - zero * self.sum("loss 1", e) - one * self.sum("loss 0", e)
-        return total / (1.0 - zero - one) / self.sum("n", e) if self.sum("n", e) else None
+        total = math.fsum(self.unbiased("loss", e, rule) for rule in self.used())
+        return self.unit * total / self.sum("n", e) if self.sum("n", e) else None
 
     def outcome_loss(self, e: str) -> float | None:
-        return self.sum("H", e) / self.sum("m", e) if self.sum("m", e) else None
+        return self.unit * self.sum("H", e) / self.sum("m", e) if self.sum("m", e) else None
 
     def certificate(self) -> float | None:
         """The published weights are the learner's own, so that their regrets are."""
-        times = (self.outcomes + 1) * (self.outcomes + 2)
-        a, b, low, high = self.rates(1.0 - 0.01 / times)
-        bounds = []
-        for shift in (low - (a + b) / 2.0, high - (a + b) / 2.0):
-            zero, one = max(a + shift, 0.0), max(b + shift, 0.0)
-            if 1.0 - zero - one < 0.2:
+        shares = self.steps * (self.steps + 1) * len(self.used())
+        bounds = {e: self.sum("rH", e) for e in self.listed()}
+        for rule in self.used():
+            a, b, low, high = self.rates(1.0 - 0.01 / shares, rule)
+            ends = [(max(a + shift, 0.0), max(b + shift, 0.0)) for shift in (low - (a + b) / 2.0, high - (a + b) / 2.0)]
+            if min(1.0 - zero - one for zero, one in ends) < 0.2:
                 return None
-            for e in self.listed():
-                regret = self.sum("regret y", e) - zero * self.sum("regret 1", e) - one * self.sum("regret 0", e)
-                v = self.sum("V", e) + 25.0
-                noise = math.sqrt(v * (2.0 * math.log(len(self.seen) * times / 0.04) + math.log(v / 25.0)))
-                bounds.append((regret + noise) / (1.0 - zero - one) + self.sum("rH", e))
-        return max(bounds)
+            for e in bounds:
+                v = self.sum(f"V {rule}", e) + 25.0
+                noise = math.sqrt(v * (2.0 * math.log(len(self.seen) * shares / 0.04) + math.log(v / 25.0)))
+                y, c1, c0 = (self.sum(f"regret {k} {rule}", e) for k in "y10")
+                bounds[e] += max((y - zero * c1 - one * c0 + noise) / (1.0 - zero - one) for zero, one in ends)
+        return self.unit * max(bounds.values())

@@ -11,14 +11,16 @@ from stream_peer.engine.method import Method
 from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
 from stream_peer.events.times import Milliseconds
-from stream_peer.numerics.error_rates import moment_terms
+from stream_peer.numerics.error_rates import class_moment_terms, moment_terms
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import stretched
 from stream_peer.numerics.references import LeaveOneOut, leave_one_out, majority, votes
 
-_HEADER = struct.Struct("<qBBBBiiii18d")
+_HEADER = struct.Struct("<qBBBBiiiii23d")
 
 Bits = npt.NDArray[np.uint8]
+
+_NO_CLASSES = (-1.0,) * 5
 
 
 class Head(NamedTuple):
@@ -31,11 +33,13 @@ class Head(NamedTuple):
     rule : int
         Number of the vote rule.
     counts : int
-        1 if there were voters enough for the round to count while no outcome is known, else 0.
+        1 if there were voters enough by the vote rule for the round to count while no outcome is known, else 0.
     answer, tie : int
         The published reference answer, the majority of everybody; 1 if it was a tie.
-    voters, yes : int
-        Votes, and those above ½.
+    half_voters, half_yes : int
+        Votes at ½, as published, and those for yes.
+    voters : int
+        Votes by the vote rule.
     selected : int
         Position among those present of the expert that was drawn from ``select``.
     n_experts : int
@@ -50,7 +54,9 @@ class Head(NamedTuple):
     spread : float
         Weighted mean of the distance between ℓ(p, 1) and ℓ(p, 0), under the published weights.
     pair, rest : float
-        Moments of the votes.
+        Moments of the votes by the vote rule.
+    class_first, class_second, class_third, class_answer, class_both : float
+        Those of the vote count, of the rule ``own-median``; with another rule, or fewer than three voters, all -1.
     mean, peer, truth_slow, truth_fast : float
         The mixers' forecasts.
     unguarded, mix, stretched : float
@@ -62,8 +68,9 @@ class Head(NamedTuple):
     counts: int
     answer: int
     tie: int
+    half_voters: int
+    half_yes: int
     voters: int
-    yes: int
     selected: int
     n_experts: int
     rate_zero: float
@@ -77,6 +84,11 @@ class Head(NamedTuple):
     spread: float
     pair: float
     rest: float
+    class_first: float
+    class_second: float
+    class_third: float
+    class_answer: float
+    class_both: float
     mean: float
     peer: float
     truth_slow: float
@@ -165,6 +177,10 @@ class Circumstances(NamedTuple):
     ----------
     weights, mixing, net_share
         Read off the sums without the question's own share in them.
+    rule : int
+        Number of the vote rule in force.
+    thresholds : (n,) float64, optional
+        Above which each forecast is a vote for yes; ½ without them.
     rate_zero, rate_one : float
         Error rates that price.
     min_experts : int
@@ -180,6 +196,8 @@ class Circumstances(NamedTuple):
     weights: ExpertWeights
     mixing: Mixing
     net_share: float
+    rule: int
+    thresholds: FloatArray | None
     rate_zero: float
     rate_one: float
     min_experts: int
@@ -195,19 +213,19 @@ def score(
     others = own_answers(forecasts, under)
     everybody = majority(forecasts, under.coin)
     answers = others.answers.view(np.uint8)
-    terms = moment_terms(votes(forecasts), others.answers)
+    voters, moments = _votes(forecasts, others, under)
     select = under.weights.select
     weighted, spread = _weighted(select, method.losses(forecasts), answers)
     mixers, unguarded, mix = _mixed(forecasts, under)
     numbers = (
-        *(boundary, 0, int(everybody.voters >= under.min_experts)),
-        *(everybody.answer, int(everybody.tie), everybody.voters, everybody.yes),
+        *(boundary, under.rule, int(voters >= under.min_experts)),
+        *(everybody.answer, int(everybody.tie), everybody.voters, everybody.yes, voters),
         *(_drawn(select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
         *weighted,
         *weighted,
         spread,
-        *(terms or (0.0, 0.0)),
+        *moments,
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
     )
@@ -217,7 +235,15 @@ def score(
 
 def own_answers(forecasts: FloatArray, under: Circumstances) -> LeaveOneOut:
     """The reference answer that each expert is scored against."""
-    return leave_one_out(forecasts, under.coin)
+    return leave_one_out(forecasts, under.coin, thresholds=under.thresholds)
+
+
+def _votes(forecasts: FloatArray, others: LeaveOneOut, under: Circumstances) -> tuple[int, tuple[float, ...]]:
+    """How many vote by the rule in force, and all moments of their votes."""
+    cast = votes(forecasts, under.thresholds)
+    agreement = moment_terms(cast, others.answers) or (0.0, 0.0)
+    of_classes = class_moment_terms(cast, others.answers) if under.thresholds is not None else None
+    return int(np.count_nonzero(cast)), (*agreement, *(of_classes or _NO_CLASSES))
 
 
 def _weighted(select: FloatArray, losses: tuple[FloatArray, FloatArray], answers: Bits) -> tuple[list[float], float]:

@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.board import Board
+from stream_peer.engine.contributions import contribution, contribution_of
 from stream_peer.engine.dead_letters import refuse
 from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.facts import Facts, score
 from stream_peer.engine.feed_state import Feed, Standing, with_meaning
-from stream_peer.engine.ledger import Entry, contribution, contribution_of
+from stream_peer.engine.ledger import Entry
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.pieces import cut, joined
 from stream_peer.engine.question_outputs import question_outputs
@@ -38,7 +39,8 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.mixers import safety_net_step
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the stored form. Other ones are refused: a feed-log holds all that is needed to fold it again."""
 
 
 class Head(msgspec.Struct, array_like=True):
@@ -186,6 +188,10 @@ class FeedStage:
     def _changed(self, feed: Feed, record: Record) -> None:
         standing = feed.standing
         standing.revision, standing.at = record.offset, record.timestamp
+        vote_rule = feed.vote_rule()
+        if vote_rule != standing.vote_rule:
+            standing.vote_rule = vote_rule
+            standing.switches += 1
         standing.trust = feed.trust().state
         self._board.changed(feed)
 
@@ -270,9 +276,10 @@ class FeedStage:
         """
         if head is None:
             return
+        schema = msgspec.msgpack.decode(head)[0]
+        if schema != SCHEMA:
+            raise StateError(f"feed state has schema {schema}, this release reads {SCHEMA}")
         stored = _decode_head(head)
-        if stored.schema != SCHEMA:
-            raise StateError(f"feed state has schema {stored.schema}, this release reads {SCHEMA}")
         if stored.secret != self._fingerprint:
             raise ForeignSecretError(expected=stored.secret, given=self._fingerprint)
         self._clock = stored.clock

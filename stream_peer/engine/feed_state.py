@@ -5,19 +5,43 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed
 from stream_peer.engine.facts import Circumstances
-from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.engine.ledger import Entry
+from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
-from stream_peer.engine.readings import Mixing, Rates, mixing_key, read_mixing, read_rates, read_weights
-from stream_peer.engine.sums import UNIT, VOTES, Contribution, IndexArray, Sums, expert_column, feed_column
+from stream_peer.engine.readings import (
+    Mixing,
+    Rates,
+    mixing_key,
+    read_mixing,
+    read_rates,
+    read_weights,
+    rows_of,
+    used_rules,
+)
+from stream_peer.engine.sums import (
+    UNIT,
+    VOTE_RULES,
+    VOTES,
+    Contribution,
+    IndexArray,
+    Sums,
+    VoteRule,
+    expert_column,
+    feed_column,
+)
 from stream_peer.engine.trust import UNTRIED, Trust, next_trust
+from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
 from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
+from stream_peer.numerics.losses import FloatArray
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
+_YES, _VOTES = feed_column("yes"), feed_column("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
 
@@ -26,7 +50,7 @@ class Standing(msgspec.Struct, array_like=True):
     """What depends on the path and not only on the sums. It changes the reading, never what was stored.
 
     ``revision`` and ``at``: offset and time of the last record that changed the feed; ``outcomes``: how often an
-    outcome was applied or taken back.
+    outcome was applied or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed.
     """
 
     revision: int = -1
@@ -34,6 +58,8 @@ class Standing(msgspec.Struct, array_like=True):
     trust: TrustState = UNTRIED
     net_share: float = 0.0
     outcomes: int = 0
+    vote_rule: VoteRule = "half"
+    switches: int = 0
 
 
 class StoredFeed(msgspec.Struct, array_like=True):
@@ -66,7 +92,7 @@ class Feed:
         self._secret = secret
         self._places: dict[str, int] = {}
         self._order: IndexArray = np.zeros(0, np.int32)
-        self._rates: Rates | None = None
+        self._rates: tuple[Rates, ...] = ()
         self._mixing: tuple[bytes, Mixing] | None = None
         self.adopt(settings, settings_hash)
 
@@ -76,8 +102,12 @@ class Feed:
         self.method: Method = method_of(settings)
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
-        self._rates = None
+        self._rates = ()
         self._mixing = None
+        if self.method.vote_rule != "auto":
+            self.standing.vote_rule = self.method.vote_rule
+        elif not self.has_rounds():
+            self.standing.vote_rule = "half"
         self.stored = False
 
     def has_rounds(self) -> bool:
@@ -125,12 +155,12 @@ class Feed:
         """Take a question's contribution out of the sums."""
         if entry.rounds:
             self.sums.subtract(contribution(entry, self.method))
-            self._rates = None
+            self._rates = ()
 
     def put_in(self, part: Contribution) -> None:
         """Add a question's contribution to the sums."""
         self.sums.add(part)
-        self._rates = None
+        self._rates = ()
 
     def recomputed(self) -> Sums:
         """The sums as they follow from the ledger."""
@@ -144,11 +174,34 @@ class Feed:
     # --- readings ---
 
     @property
-    def rates(self) -> Rates:
-        """Newest error rates."""
-        if self._rates is None:
-            self._rates = read_rates(self.sums.feed, self.settings.confidence, self.method)
+    def rule(self) -> int:
+        """Number of the vote rule in force."""
+        return VOTE_RULES.index(self.standing.vote_rule)
+
+    @property
+    def all_rates(self) -> tuple[Rates, ...]:
+        """Newest error rates of the vote rules that are used, that in force first."""
+        if not self._rates or self._rates[0].rule != self.rule:
+            feed, confidence = self.sums.feed, self.settings.confidence
+            rules = used_rules(feed, self.rule)
+            self._rates = tuple(read_rates(feed, rule, confidence, self.method) for rule in rules)
         return self._rates
+
+    @property
+    def rates(self) -> Rates:
+        """Newest error rates of the vote rule in force."""
+        return self.all_rates[0]
+
+    def rates_of(self, rule: int) -> Rates:
+        """Newest error rates of a vote rule."""
+        for rates in self.all_rates:
+            if rates.rule == rule:
+                return rates
+        return read_rates(self.sums.feed, rule, self.settings.confidence, self.method)
+
+    def columns(self, experts: IndexArray) -> FloatArray:
+        """Columns of some experts, as far as their vote rules are used."""
+        return self.sums.read(experts, rows_of([rates.rule for rates in self.all_rates]))
 
     @property
     def mixing(self) -> Mixing:
@@ -164,14 +217,22 @@ class Feed:
         mean_voters = round(voters / asked, _VOTERS_DECIMALS) if asked else None
         return next_trust(self.standing.trust, self.rates, mean_voters, self.settings)
 
+    def vote_rule(self) -> VoteRule:
+        """The vote rule that follows on the present one."""
+        if self.method.vote_rule != "auto":
+            return self.method.vote_rule
+        feed, unit = self.sums.feed, UNIT * VOTES
+        return next_vote_rule(self.standing.vote_rule, int(feed[_YES]) * unit, int(feed[_VOTES]) * unit)
+
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
-        rates = self.rates
-        columns, n_seen = self.sums.read(experts), self.n_seen(experts)
+        rates, n_seen = self.rates, self.n_seen(experts)
         return Circumstances(
-            weights=read_weights(columns, rates, n_seen, self.settings.mixer, self.method),
+            weights=read_weights(self.columns(experts), self.all_rates, n_seen, self.settings.mixer, self.method),
             mixing=self.mixing,
             net_share=self.standing.net_share,
+            rule=self.rule,
+            thresholds=own_medians(self.sums.read_histograms(experts)) if self.rule else None,
             rate_zero=rates.zero,
             rate_one=rates.one,
             min_experts=self.settings.min_experts,

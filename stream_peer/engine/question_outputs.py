@@ -35,7 +35,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     common["state"] = _state(entry, facts)
     common["boundary"] = to_iso(facts.head.boundary) if facts else None
     common["rounds"] = len(entry.rounds)
-    rates = summary(feed.rates)
+    rates = summary(_rates(feed, facts))
     answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
     losses = PeerLosses(**common, error_rate=rates, experts=_scored(feed, facts, outcome) if facts else [])
     forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome)
@@ -57,14 +57,19 @@ def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
     return "scored" if facts.head.counts else "low-evidence"
 
 
+def _rates(feed: Feed, facts: Facts | None) -> Rates:
+    """Error rates of the vote rule that gave the experts' own reference answers."""
+    return feed.rates_of(facts.head.rule) if facts else feed.rates
+
+
 def _answer(facts: Facts | None) -> dict[str, Any]:
     if facts is None:
         return {"reference_answer": None, "tie": False, "votes": 0, "yes": 0, "experts": 0}
     return {
         "reference_answer": facts.head.answer,
         "tie": bool(facts.head.tie),
-        "votes": facts.head.voters,
-        "yes": facts.head.yes,
+        "votes": facts.head.half_voters,
+        "yes": facts.head.half_yes,
         "experts": len(facts.experts),
     }
 
@@ -72,7 +77,7 @@ def _answer(facts: Facts | None) -> dict[str, Any]:
 def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExpert]:
     """Losses of the experts present: against the others, priced at the newest error rates, and against the outcome."""
     forecasts = facts.forecasts
-    losses = _peer_losses(facts, feed.rates, feed.method).round(DECIMALS).tolist()
+    losses = _peer_losses(facts, _rates(feed, facts), feed.method).round(DECIMALS).tolist()
     rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
     ids = feed.experts
     if outcome is None or outcome == "annulled":
@@ -80,7 +85,7 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
             ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
         ]
-    true_losses = feed.method.losses(forecasts)[1 - outcome].round(DECIMALS).tolist()
+    true_losses = (feed.method.losses(forecasts)[1 - outcome] * feed.method.loss_unit).round(DECIMALS).tolist()
     return [
         ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
@@ -91,7 +96,7 @@ def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
     if_one, if_zero = method.losses(facts.forecasts)
     against: FloatArray = np.where(facts.answers, if_one, if_zero)
-    return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
+    return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one) * method.loss_unit
 
 
 def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:

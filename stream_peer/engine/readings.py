@@ -3,22 +3,34 @@
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from stream_peer.engine.method import Method
-from stream_peer.engine.sums import UNIT, expert_column, feed_column
+from stream_peer.engine.sums import (
+    BLOCKS,
+    FEED_RULE,
+    N_EXPERT,
+    RULE_ROWS,
+    UNIT,
+    VOTE_RULES,
+    expert_column,
+    feed_column,
+)
 from stream_peer.events.feed_settings import MixerSettings
 from stream_peer.events.outputs import ErrorRateStatus
-from stream_peer.numerics.bounds import live_certificate
+from stream_peer.numerics.bounds import live_bounds
 from stream_peer.numerics.error_rates import (
+    ClassMomentSums,
     ErrorRate,
     MomentSums,
     combine_with_truth,
     interval_ends,
     priced,
 )
+from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.mixers import outer_weights, peer_mixer, stretch_factor, truth_fast, truth_slow
@@ -27,38 +39,45 @@ from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 DECIMALS = 12
 """To which weights are rounded before they are used or published: the last digits of exp differ between machines."""
 
-_MOMENTS = slice(feed_column("moment_weight"), feed_column("pair_rest") + 1)
-_TRUTH_TABLE = slice(feed_column("right_zero"), feed_column("wrong_one") + 1)
+_HALF, _OWN_MEDIAN = range(len(VOTE_RULES))
+_OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], rule) + 1) for rule in VOTE_RULES]
+_MOMENTS = [slice(feed_column("moment_weight", rule), feed_column("pair_rest", rule) + 1) for rule in VOTE_RULES]
+_TRUTH_TABLE = [slice(feed_column("right_zero", rule), feed_column("wrong_one", rule) + 1) for rule in VOTE_RULES]
+_CLASS_MOMENTS = slice(feed_column("class_weight"), feed_column("class_both_both") + 1)
 _MIXERS = slice(feed_column("peer_peer"), feed_column("stretch_square") + 1)
 
-_REGRET, _REGRET_1, _REGRET_0 = (expert_column(name) for name in ("regret", "regret_if_one", "regret_if_zero"))
-_OUTCOME_REGRET, _ABSOLUTE = expert_column("outcome_regret"), expert_column("absolute_regret")
-_LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
-_MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_absolute")
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
-_LOSS, _LOSS_1, _LOSS_0 = (expert_column(name) for name in ("loss", "loss_if_one", "loss_if_zero"))
-_OUTCOME_LOSS = expert_column("outcome_loss")
-_PUBLISHED, _PUBLISHED_1, _PUBLISHED_0 = (
-    expert_column(name) for name in ("published_regret", "published_regret_if_one", "published_regret_if_zero")
-)
-_VARIANCE, _TRUE_REGRET = expert_column("variance"), expert_column("true_regret")
+_OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
+_OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
+_LEVEL = expert_column("mix_level")
+_MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_absolute")
+
+_LOSSES = slice(expert_column("loss"), expert_column("loss_if_zero") + 1)
+_REGRETS = slice(expert_column("regret"), expert_column("regret_if_zero") + 1)
+_PUBLISHED_REGRETS = slice(expert_column("published_regret"), expert_column("published_regret_if_zero") + 1)
+_ABSOLUTE, _VARIANCE = expert_column("absolute_regret"), expert_column("variance")
+_SLOPE, _ANSWER = expert_column("mix_slope"), expert_column("mix_answer")
 
 
 class Rates(NamedTuple):
-    """Error rates of reference answers.
+    """Error rates of the reference answers of one vote rule.
 
     Attributes
     ----------
+    rule : int
+        Number of the vote rule.
     estimate : ErrorRate
         As published.
     zero, one : float
         As they price losses: their sum is at most .8.
     status : ErrorRateStatus
-        That of the estimate; ``uninformative`` if pricing had to scale it down.
+        That of the estimate; ``uninformative`` if pricing had to scale it down; that of the class-dependent estimate
+        where it gave none and the symmetric one stands in.
     right_zero, wrong_zero, right_one, wrong_one : float
         Reference answers of resolved questions, by outcome.
     """
 
+    rule: int
     estimate: ErrorRate
     zero: float
     one: float
@@ -69,6 +88,11 @@ class Rates(NamedTuple):
     wrong_one: float
 
     @property
+    def distance(self) -> float:
+        """1 - zero - one, the scale of peer losses."""
+        return 1.0 - self.zero - self.one
+
+    @property
     def measured(self) -> float | None:
         """Share of wrong reference answers on resolved questions; None before the first."""
         wrong = self.wrong_zero + self.wrong_one
@@ -76,20 +100,47 @@ class Rates(NamedTuple):
         return wrong / resolved if resolved else None
 
 
-def free_rate(feed: IntArray, confidence: float, _method: Method) -> ErrorRate:
-    """Error rates from agreement alone: symmetric, leave-one-out moments."""
-    return MomentSums(*(feed[_MOMENTS] * UNIT).tolist()).estimate(confidence)
+def free_rate(feed: IntArray, rule: int, confidence: float, _method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
+    """Error rates from agreement alone, and how far they can be trusted.
+
+    Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
+    symmetric ones of the same votes, with the status that says why.
+    """
+    if rule == _OWN_MEDIAN:
+        by_class = ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()).estimate(confidence)
+        if by_class.variance < UNKNOWN_VARIANCE:
+            return by_class, by_class.status
+        return _symmetric(feed, rule, confidence), by_class.status
+    symmetric = _symmetric(feed, rule, confidence)
+    return symmetric, symmetric.status
 
 
-def read_rates(feed: IntArray, confidence: float, method: Method) -> Rates:
-    """Error rates without truth, combined per class with revealed outcomes."""
-    right_zero, wrong_zero, right_one, wrong_one = (feed[_TRUTH_TABLE] * UNIT).tolist()
-    free = free_rate(feed, confidence, method)
+def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
+    return MomentSums(*(feed[_MOMENTS[rule]] * UNIT).tolist()).estimate(confidence)
+
+
+def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
+    """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
+    right_zero, wrong_zero, right_one, wrong_one = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
+    free, free_status = free_rate(feed, rule, confidence, method)
     revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
     estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
     zero, one, capped = priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
-    return Rates(estimate, zero, one, status, right_zero, wrong_zero, right_one, wrong_one)
+    if status == "ok" and free_status != free.status:
+        status = free_status
+    return Rates(rule, estimate, zero, one, status, right_zero, wrong_zero, right_one, wrong_one)
+
+
+def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
+    """Vote rules under which something was scored, and the one in force, which comes first."""
+    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and feed[columns].any()]
+    return (in_force, *others)
+
+
+def rows_of(rules: Sequence[int]) -> slice:
+    """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
+    return BLOCKS[_HALF] if _OWN_MEDIAN not in rules else slice(0, N_EXPERT)
 
 
 class Mixing(NamedTuple):
@@ -122,39 +173,68 @@ class ExpertWeights(NamedTuple):
     truth_fast: FloatArray
 
 
-def selection_weights(columns: FloatArray, rates: Rates, _method: Method) -> FloatArray:
-    """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
-    distance = 1.0 - rates.zero - rates.one
-    regrets = unit_peer_loss(columns[_REGRET], columns[_REGRET_1], columns[_REGRET_0], rates.zero, rates.one)
-    regrets += distance * columns[_OUTCOME_REGRET]
-    return ada_normal_hedge(regrets, columns[_ABSOLUTE])
+def selection_weights(columns: FloatArray, rates: Sequence[Rates], _method: Method) -> FloatArray:
+    """Weights for following one expert: the learner's, of regrets priced at the newest rates.
+
+    The regrets of each vote rule are priced with its own rates and brought to the scale of the rule in force, the
+    first: through the unbiased scale, on which outcomes are as well.
+    """
+    distance = rates[0].distance
+    regrets = distance * columns[_OUTCOME_REGRET]
+    absolute = columns[_OUTCOME_ABSOLUTE]
+    for of_rule in rates:
+        own = columns[RULE_ROWS[of_rule.rule]]
+        scale = distance / of_rule.distance
+        against, if_one, if_zero = own[_REGRETS]
+        regrets += scale * unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        absolute = absolute + scale * own[_ABSOLUTE]
+    return ada_normal_hedge(regrets, absolute)
 
 
 def read_weights(
-    columns: FloatArray, rates: Rates, n_experts: int, mixer: MixerSettings, method: Method
+    columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings, method: Method
 ) -> ExpertWeights:
     """Weights of the experts whose columns are given, priced at the newest rates.
 
-    ``n_experts``: how many experts of the feed have questions that count, present or not.
+    ``rates``: of the vote rules that are used, that in force first. ``n_experts``: how many experts of the feed have
+    questions that count, present or not.
     """
-    select = selection_weights(columns, rates, method)
+    select = selection_weights(columns, rates, method).round(DECIMALS)
+    peer = _peer_weights(columns, rates, n_experts, mixer).round(DECIMALS)
     resolved = columns[_RESOLVED]
-    peer = peer_mixer(
+    if not resolved.any():
+        uniform = np.full(len(select), 1.0 / len(select))
+        return ExpertWeights(select, peer, uniform, uniform)
+    slow = truth_slow(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
+    fast = truth_fast(columns[_MIX_REGRET], columns[_MIX_ABSOLUTE])
+    return ExpertWeights(select, peer, slow.round(DECIMALS), fast.round(DECIMALS))
+
+
+def _peer_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings) -> FloatArray:
+    """Weights of the mixer that learns from reference answers.
+
+    Votes at 1/2 are taken to have the nominal error rate, which mixes better than an estimate. Under own medians that
+    would be to say that half of all outcomes are 1, since half of the answers are: those are corrected by their class'
+    rates, ``(ŷ - η0)/(1 - η0 - η1)``, and then have the same strength.
+    """
+    strength = 1.0 - 2.0 * mixer.nominal_error_rate
+    slopes, answers = np.zeros((2, columns.shape[1]))
+    for of_rule in rates:
+        own = columns[RULE_ROWS[of_rule.rule]]
+        if of_rule.rule == _HALF:
+            slopes, answers = slopes + own[_SLOPE], answers + own[_ANSWER]
+        else:
+            answers = answers + strength / of_rule.distance * (own[_ANSWER] - of_rule.zero * own[_SLOPE])
+    return peer_mixer(
         columns[_LEVEL],
-        columns[_SLOPE],
-        columns[_ANSWER],
-        columns[_SCORED] + resolved,
+        slopes,
+        answers,
+        counted_questions(columns),
         n_experts,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
         uniform_share=mixer.uniform_share,
     )
-    if not resolved.any():
-        uniform = np.full(len(select), 1.0 / len(select))
-        return ExpertWeights(select.round(DECIMALS), peer.round(DECIMALS), uniform, uniform)
-    slow = truth_slow(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
-    fast = truth_fast(columns[_MIX_REGRET], columns[_MIX_ABSOLUTE])
-    return ExpertWeights(select.round(DECIMALS), peer.round(DECIMALS), slow.round(DECIMALS), fast.round(DECIMALS))
 
 
 def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> FloatArray:
@@ -180,39 +260,46 @@ def counted_questions(columns: FloatArray) -> FloatArray:
     return counted
 
 
-def read_records(columns: FloatArray, rates: Rates) -> Records:
+def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) -> Records:
     """Counts and mean losses: on the unbiased scale where no outcome is known, else against it."""
     scored, resolved = columns[_SCORED], columns[_RESOLVED]
-    losses = unbiased_peer_loss(columns[_LOSS], columns[_LOSS_1], columns[_LOSS_0], rates.zero, rates.one)
+    losses = np.zeros(columns.shape[1])
+    for of_rule in rates:
+        own = columns[RULE_ROWS[of_rule.rule]]
+        against, if_one, if_zero = own[_LOSSES]
+        losses = losses + unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return Records(
         counted_questions(columns).round(DECIMALS),
-        _means(losses, scored),
-        _means(columns[_OUTCOME_LOSS], resolved),
+        _means(losses * method.loss_unit, scored),
+        _means(columns[_OUTCOME_LOSS] * method.loss_unit, resolved),
         resolved.round(DECIMALS),
     )
 
 
 def read_certificate(
-    feed: IntArray, columns: FloatArray, n_experts: int, outcomes: int, confidence: float, method: Method
+    feed: IntArray,
+    columns: FloatArray,
+    rules: Sequence[int],
+    n_experts: int,
+    steps: int,
+    confidence: float,
+    method: Method,
 ) -> float | None:
     """Upper bound on the regret of the published selection weights; None if the rates allow none.
 
-    Four fifths of the error probability pay for the noise, one fifth for the interval of the rates. It is divided
-    among all times at which an outcome was applied, since each re-prices the past.
+    Four fifths of the error probability pay for the noise, one fifth for the intervals of the rates; each is shared by
+    the vote rules that are used. It is divided among all steps at which an outcome was applied or the vote rule
+    changed, since each re-prices the past.
     """
-    steps = outcomes + 1
-    delta = (1.0 - confidence) / (steps * (steps + 1))
-    rates = read_rates(feed, 1.0 - 0.2 * delta, method)
-    bound = live_certificate(
-        columns[_PUBLISHED],
-        columns[_PUBLISHED_1],
-        columns[_PUBLISHED_0],
-        columns[_VARIANCE],
-        columns[_TRUE_REGRET],
-        interval_ends(rates.estimate),
-        n_experts,
-        0.8 * delta,
-    )
+    delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
+    bounds = columns[_TRUE_REGRET].copy()
+    for rule in rules:
+        rates = read_rates(feed, rule, 1.0 - 0.2 * delta, method)
+        own = columns[RULE_ROWS[rule]]
+        against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+        ends = interval_ends(rates.estimate)
+        bounds += live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
+    bound = float(np.maximum.reduce(bounds, initial=-np.inf)) * method.loss_unit
     return round(bound, DECIMALS) if np.isfinite(bound) else None
 
 

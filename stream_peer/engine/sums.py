@@ -1,17 +1,21 @@
 """Sums over questions: whole numbers in units of 2^-40, so that adding and taking out is exact in any order.
 
-A question's share is a ``Contribution``: a column vector for the feed and one for each expert that it concerns. The
-columns have names; those that depend on reference answers or votes exist once per vote rule, behind the common ones.
+A question's share is a ``Contribution``: a column vector for the feed, one for each expert that it concerns, and the
+bins of their forecasts. The columns have names; those that depend on reference answers or votes exist once per vote
+rule. An expert's common columns lie between those of the two rules, so that a question of one rule is one block.
 """
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import fields
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from stream_peer.numerics.error_rates.class_moments import ClassMomentSums
 from stream_peer.numerics.losses import FloatArray, IntArray
 
 IndexArray: TypeAlias = npt.NDArray[np.int32]
+VoteRule: TypeAlias = Literal["half", "own-median"]
 
 SCALE = 2.0**40
 UNIT = 2.0**-40
@@ -19,15 +23,19 @@ UNIT = 2.0**-40
 VOTES = 1024
 """Votes are counted in units of so many, since a question may add thousands: a feed has room for 8 billion."""
 
-VOTE_RULES = ("half",)
+VOTE_RULES: tuple[VoteRule, VoteRule] = ("half", "own-median")
+"""By their numbers. ``half``: a forecast above 1/2 votes yes; ``own-median``: one above the expert's own median."""
+
+BINS = 64
+"""Bins of an expert's histogram of forecasts."""
 
 EXPERT_COMMON = (
     "outcome_loss",  # loss against the outcome, where it is known
     "resolved",  # questions with an outcome
+    "scored",  # questions without one
     "outcome_regret",  # regret of the learner's weights against this expert, by the outcome
-    "absolute_regret",  # its absolute values, priced at the rates of the time while there is no outcome
+    "outcome_absolute",  # its absolute values
     "mix_level",  # 2b(b - p), b the plain mean
-    "mix_slope",  # 2(b - p)
     "mix_regret",  # regret of the plain mean by the outcome, less its known curvature
     "mix_absolute",
     "true_regret",  # regret of the published weights by the outcome
@@ -36,21 +44,24 @@ EXPERT_RULE = (
     "loss",  # loss against the leave-one-out reference answer
     "loss_if_one",
     "loss_if_zero",
-    "scored",  # questions without an outcome
     "regret",
     "regret_if_one",
     "regret_if_zero",
-    "mix_answer",  # 2(b - p) times the reference answer
     "published_regret",
     "published_regret_if_one",
     "published_regret_if_zero",
+    "absolute_regret",  # absolute values of the regret, priced at the rates of the time
     "variance",  # (weight × mean spread)² / 4, of the certificate
+    "mix_slope",  # 2(b - p)
+    "mix_answer",  # 2(b - p) times the reference answer
 )
 FEED_COMMON = (
     "questions",
     "resolved",
     "asked",  # questions with rounds, whether they count or not
     "voters",  # in units of VOTES, as are yes and votes
+    "yes",  # votes at 1/2, whatever the vote rule
+    "votes",
     "peer_peer",  # products of the mixers' distances from the plain mean, and of these with the mean's error
     "peer_slow",
     "peer_fast",
@@ -73,35 +84,61 @@ FEED_RULE = (
     "pair2",
     "rest2",
     "pair_rest",
-    "yes",
-    "votes",
     "right_zero",  # reference answers by outcome
     "wrong_zero",
     "right_one",
     "wrong_one",
 )
+FEED_CLASS = tuple(f"class_{field.name}" for field in fields(ClassMomentSums))
+"""Moments of the vote count, of the rule ``own-median`` only."""
 
-N_EXPERT = len(EXPERT_COMMON) + len(EXPERT_RULE) * len(VOTE_RULES)
-N_FEED = len(FEED_COMMON) + len(FEED_RULE) * len(VOTE_RULES)
+_N_COMMON, _N_RULE = len(EXPERT_COMMON), len(EXPERT_RULE)
+N_EXPERT = _N_COMMON + 2 * _N_RULE
+N_FEED = len(FEED_COMMON) + 2 * len(FEED_RULE) + len(FEED_CLASS)
+
+COMMON_ROWS = slice(_N_RULE, _N_RULE + _N_COMMON)
+RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
+"""Where the columns of each rule lie in the matrix of sums."""
+
+BLOCKS = slice(0, COMMON_ROWS.stop), slice(_N_RULE, N_EXPERT)
+"""The columns of each rule and the common ones."""
 
 
-def expert_column(name: str, vote_rule: str = "half") -> int:
+def expert_column(name: str, vote_rule: VoteRule = "half") -> int:
     """Row of an expert column in the matrix of sums."""
     if name in EXPERT_COMMON:
-        return EXPERT_COMMON.index(name)
-    return len(EXPERT_COMMON) + len(EXPERT_RULE) * VOTE_RULES.index(vote_rule) + EXPERT_RULE.index(name)
+        return COMMON_ROWS.start + EXPERT_COMMON.index(name)
+    return RULE_ROWS[VOTE_RULES.index(vote_rule)].start + EXPERT_RULE.index(name)
 
 
-def feed_column(name: str, vote_rule: str = "half") -> int:
+def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
     """Position of a feed column in the vector of sums."""
     if name in FEED_COMMON:
         return FEED_COMMON.index(name)
-    return len(FEED_COMMON) + len(FEED_RULE) * VOTE_RULES.index(vote_rule) + FEED_RULE.index(name)
+    of_rules = len(FEED_COMMON) + len(FEED_RULE) * VOTE_RULES.index(vote_rule)
+    if name in FEED_CLASS:
+        return len(FEED_COMMON) + 2 * len(FEED_RULE) + FEED_CLASS.index(name)
+    return of_rules + FEED_RULE.index(name)
 
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
     """Values times a weight, in units of 2^-40."""
     return np.rint(values * (weight * SCALE)).astype(np.int64)
+
+
+class Binned(NamedTuple):
+    """Forecasts in the histograms of their experts.
+
+    Attributes
+    ----------
+    cells : (m,) int64
+        Expert × BINS + bin, of each forecast; the same may come often.
+    amount : int
+        What each of them adds, in units of 2^-40.
+    """
+
+    cells: IntArray
+    amount: int
 
 
 class Contribution(NamedTuple):
@@ -111,24 +148,35 @@ class Contribution(NamedTuple):
     ----------
     experts : (n,) int32
         Indices of the experts that it concerns, each once.
-    columns : (N_EXPERT, n) int64
+    columns : (k, n) int64
+        All columns, or a block of them.
     feed : (N_FEED,) int64
+    rows : slice
+        Which columns they are.
+    binned : Binned, optional
+        The forecasts, where histograms are kept.
     """
 
     experts: IndexArray
     columns: IntArray
     feed: IntArray
+    rows: slice = slice(0, N_EXPERT)
+    binned: Binned | None = None
 
 
 NOTHING = Contribution(np.zeros(0, np.int32), np.zeros((N_EXPERT, 0), np.int64), np.zeros(N_FEED, np.int64))
 
 
 class Sums:
-    """The sums of one feed: a vector for the feed and a matrix, columns by experts."""
+    """The sums of one feed: a vector for it, a matrix (columns by experts), and histograms of forecasts.
+
+    The histograms, experts by bins, have no rows while nothing was ever put into them.
+    """
 
     def __init__(self, n_experts: int = 0) -> None:
         self.feed: IntArray = np.zeros(N_FEED, np.int64)
         self.matrix: IntArray = np.zeros((N_EXPERT, n_experts), np.int64)
+        self.histograms: IntArray = np.zeros((0, BINS), np.int64)
 
     def reserve(self, n_experts: int) -> None:
         """Have room for at least that many experts."""
@@ -141,52 +189,78 @@ class Sums:
     def add(self, part: Contribution) -> None:
         """Put a question in."""
         self.feed += part.feed
-        self.matrix[:, part.experts] += part.columns
+        self.matrix[part.rows, part.experts] += part.columns
+        if part.binned:
+            self._bin(part.binned.cells, part.binned.amount)
 
     def subtract(self, part: Contribution) -> None:
         """Take a question out."""
         self.feed -= part.feed
-        self.matrix[:, part.experts] -= part.columns
+        self.matrix[part.rows, part.experts] -= part.columns
+        if part.binned:
+            self._bin(part.binned.cells, -part.binned.amount)
 
-    def read(self, experts: IndexArray) -> FloatArray:
-        """Columns of some experts as numbers, (N_EXPERT, n)."""
-        return self.matrix.take(experts, axis=1).astype(np.float64) * UNIT
+    def _bin(self, cells: IntArray, amount: int) -> None:
+        self._reserve_bins()
+        np.add.at(self.histograms.reshape(-1), cells, amount)
+
+    def _reserve_bins(self) -> None:
+        rows, room = len(self.histograms), self.matrix.shape[1]
+        if rows < room:
+            self.histograms = np.concatenate((self.histograms, np.zeros((room - rows, BINS), np.int64)))
+
+    def read(self, experts: IndexArray, rows: slice = slice(0, N_EXPERT)) -> FloatArray:
+        """Columns of some experts as numbers, (k, n)."""
+        return self.matrix[rows].take(experts, axis=1).astype(np.float64) * UNIT
+
+    def read_histograms(self, experts: IndexArray) -> IntArray:
+        """Histograms of some experts, (n, BINS), in units of 2^-40."""
+        self._reserve_bins()
+        return self.histograms.take(experts, axis=0)
 
     def copy(self) -> "Sums":
         """Sums of their own with the same values."""
         twin = Sums()
         twin.feed = self.feed.copy()
         twin.matrix = self.matrix.copy()
+        twin.histograms = self.histograms.copy()
         return twin
 
     def equals(self, other: "Sums") -> bool:
-        """Whether all columns agree, bit for bit; room for more experts does not matter."""
-        common = min(self.matrix.shape[1], other.matrix.shape[1])
+        """Whether all columns and histograms agree, bit for bit; room for more experts does not matter."""
         return (
             bool((self.feed == other.feed).all())
-            and bool((self.matrix[:, :common] == other.matrix[:, :common]).all())
-            and not self.matrix[:, common:].any()
-            and not other.matrix[:, common:].any()
+            and _equal(self.matrix.T, other.matrix.T)
+            and _equal(self.histograms, other.histograms)
         )
 
     def is_zero(self) -> bool:
         """Whether nothing has been put in."""
-        return not self.feed.any() and not self.matrix.any()
+        return not self.feed.any() and not self.matrix.any() and not self.histograms.any()
 
     def to_bytes(self, n_experts: int) -> bytes:
         """Stored form, little-endian; empty if nothing has been put in."""
         if self.is_zero():
             return b""
         matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
-        return self.feed.astype("<i8").tobytes() + matrix.astype("<i8").tobytes()
+        parts = [self.feed, matrix, *([self.histograms[:n_experts]] if self.histograms.any() else [])]
+        return b"".join([n_experts.to_bytes(4, "little"), *(part.astype("<i8").tobytes() for part in parts)])
 
     @classmethod
     def from_bytes(cls, data: bytes, n_experts: int) -> "Sums":
         """Sums of ``to_bytes``. Experts may have been added since: there is room for ``n_experts``."""
         sums = cls(n_experts)
         if data:
-            numbers = np.frombuffer(data, "<i8").astype(np.int64)
+            stored = int.from_bytes(data[:4], "little")
+            numbers = np.frombuffer(data, "<i8", offset=4).astype(np.int64)
+            end = N_FEED + N_EXPERT * stored
             sums.feed = numbers[:N_FEED].copy()
-            matrix = numbers[N_FEED:].reshape(N_EXPERT, -1)
-            sums.matrix[:, : matrix.shape[1]] = matrix
+            sums.matrix[:, :stored] = numbers[N_FEED:end].reshape(N_EXPERT, -1)
+            sums.histograms = numbers[end:].reshape(-1, BINS).copy()
         return sums
+
+
+def _equal(one: IntArray, other: IntArray) -> bool:
+    """Whether two arrays of rows agree; the longer one may have rows of zeros more."""
+    common = min(len(one), len(other))
+    return np.array_equal(one[:common], other[:common]) and not one[common:].any() and not other[common:].any()

@@ -84,10 +84,10 @@ def summary(rates: Rates) -> ErrorRateSummary:
 def read_feed(feed: Feed) -> WeightsReading:
     """The newest weights of a feed."""
     experts = feed.listed()
-    columns = feed.sums.read(experts)
+    columns = feed.columns(experts)
     if not len(experts):
         return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
-    weights = read_weights(columns, feed.rates, len(experts), feed.settings.mixer, feed.method)
+    weights = read_weights(columns, feed.all_rates, len(experts), feed.settings.mixer, feed.method)
     mix = mixing_weights(weights, feed.mixing, feed.standing.net_share)
     return WeightsReading(experts, columns, mix, weights.select)
 
@@ -120,14 +120,15 @@ def _count(feed: Feed, column: int) -> float:
 def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
     if not certifies(feed.standing.trust) or not len(reading.experts):
         return None
-    confidence = feed.settings.confidence
-    n_experts, outcomes = len(feed.experts), feed.standing.outcomes
-    bound = read_certificate(feed.sums.feed, reading.columns, n_experts, outcomes, confidence, feed.method)
+    standing, confidence = feed.standing, feed.settings.confidence
+    rules = [rates.rule for rates in feed.all_rates]
+    steps = 1 + standing.outcomes + standing.switches
+    bound = read_certificate(feed.sums.feed, reading.columns, rules, len(feed.experts), steps, confidence, feed.method)
     return None if bound is None else Certificate(regret_at_most=bound, confidence=confidence)
 
 
 def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExpert]:
-    records = read_records(reading.columns, feed.rates)
+    records = read_records(reading.columns, feed.all_rates, feed.method)
     questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
     rows = zip(
@@ -183,7 +184,7 @@ def _error_rates(feed: Feed) -> ErrorRates:
             one=rates.wrong_one / ones if ones else None,
             resolved=round(zeros + ones, DECIMALS),
         ),
-        vote_rule=feed.settings.vote_rule,
+        vote_rule=feed.standing.vote_rule,
     )
 
 

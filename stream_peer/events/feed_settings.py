@@ -102,7 +102,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     preset: Literal["robust", "paper"] = "robust"
     loss: Literal["squared", "log"] = "squared"
-    vote_rule: Literal["half", "own-median", "auto"] = "half"
+    vote_rule: Literal["half", "own-median", "auto"] = "auto"
     min_experts: Annotated[int, msgspec.Meta(ge=2, le=1_000_000_000)] = 3
     memory: Number | None = None
     seed: Annotated[str, msgspec.Meta(max_length=64)] = ""
@@ -129,11 +129,11 @@ DURATIONS = frozenset((*_QUESTION_SPANS, "publish_every", "ledger_for", "retract
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (
     ("preset", "paper", "only the preset robust can be served by this release"),
-    ("loss", "log", "only the squared loss can be served by this release"),
-    ("vote_rule", "own-median", "only the vote rule half can be served by this release"),
-    ("vote_rule", "auto", "only the vote rule half can be served by this release"),
     ("guard", "on", "this release has no clone guard"),
 )
+
+
+_CLASSES_NEED = 3
 
 
 class FeedSettingsBook(NamedTuple):
@@ -229,6 +229,12 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
 
 def _contradictions(settings: FeedSettings) -> list[tuple[str, str]]:
     faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
+    if settings.vote_rule == "own-median" and settings.min_experts < _CLASSES_NEED:
+        message = (
+            f"own-median reads an error rate for each outcome off three voters a round at least; "
+            f"min_experts is {settings.min_experts}"
+        )
+        faults.append(("vote_rule", message))
     built_in = FeedSettings()
     faults += [
         (name, f"this release keeps every question for ever; leave {name} out")

@@ -23,6 +23,9 @@ COMPARED = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
 AFTER_ALL: Milliseconds = 1_700_000_000_000
 """2023, when every poll was long over."""
 
+ORDER_FREE = {"vote_rule": "half"}
+"""With ``auto`` the rule in force depends on what came first."""
+
 Outputs = dict[tuple[str, str], Mapping[str, Any]]
 
 
@@ -40,7 +43,7 @@ def replayed(polls: Path) -> Outputs:
     def keep(output: Output) -> None:
         records.append((output.topic, output.key, output.value))
 
-    replay([read_lines(polls)], ReplayOptions(secret=SECRET.encode()), write=keep)
+    replay([read_lines(polls)], ReplayOptions(document={"defaults": ORDER_FREE}, secret=SECRET.encode()), write=keep)
     return last_order_free(records)
 
 
@@ -54,7 +57,8 @@ def last_order_free(records: Iterable[tuple[str, bytes | None, bytes | None]]) -
 def test_the_service_says_of_real_polls_what_a_replay_says(
     partitions: int, workers: int, polls: Path, replayed: Outputs, kafka: KafkaClient, tmp_path: Path
 ) -> None:
-    with service(kafka, tmp_path, shape=Shape(partitions, partitions)) as served:
+    defaults = {"history": True, **ORDER_FREE}
+    with service(kafka, tmp_path, shape=Shape(partitions, partitions), defaults=defaults) as served:
         served.set_up()
         for number in range(1, workers):
             served.start(f"w{number + 1}").wait_ready()

@@ -14,7 +14,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.events.outputs import ErrorRates, Weights
 from tests.feed_histories import log_of, newest, outcome, round_of, stage, withdrawn
-from tests.slow_feed import Said, SlowFeed, squared
+from tests.slow_feed import Said, Setting, SlowFeed
 
 Event = Round | RoundWithdrawn | OutcomeRevealed
 
@@ -62,23 +62,27 @@ def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> 
     assert (mixed["mix"], mixed["stretched"], mixed["mean"]) == (near(said.mix), near(said.stretched), near(said.b))
     reference = newest(outputs, topics.REFERENCE_ANSWERS)[question]
     assert (reference["reference_answer"], reference["tie"]) == said.everybody
-    assert (reference["votes"], reference["yes"]) == (len(said.votes), sum(v > 0 for v in said.votes.values()))
+    assert (reference["votes"], reference["yes"]) == (
+        len(said.half_votes),
+        sum(v > 0 for v in said.half_votes.values()),
+    )
     truth = known.evidence if known.evidence in (0, 1) else None
     for row in newest(outputs, topics.PEER_LOSSES)[question]["experts"]:
-        check_losses(row, said, twin.priced(), None if truth is None else int(truth))
+        check_losses(row, said, twin, None if truth is None else int(truth))
 
 
-def check_losses(row: dict[str, Any], said: Said, rates: tuple[float, float], truth: int | None) -> None:
-    zero, one = rates
+def check_losses(row: dict[str, Any], said: Said, twin: SlowFeed, truth: int | None) -> None:
+    zero, one = twin.priced(said.rule)
     expert = row["id"]
     unit = said.loss(expert, "y") - zero * said.loss(expert, "1") - one * said.loss(expert, "0")
     assert row["reference_answer"] == said.answer[expert]
-    assert row["peer_loss"] == near(unit / (1.0 - zero - one))
-    assert row["outcome_loss"] == near(None if truth is None else squared(said.p[expert], truth))
+    assert row["peer_loss"] == near(twin.unit * unit / (1.0 - zero - one))
+    assert row["outcome_loss"] == near(None if truth is None else twin.unit * twin.score(said.p[expert], truth))
 
 
 def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
     """What is read off the sums."""
+    assert rates.vote_rule == twin.rule
     assert (rates.zero, rates.one, rates.low, rates.high) == tuple(near(rate) for rate in twin.rates())
     assert list(msgspec.structs.astuple(weights.mixer)) == [near(share) for share in twin.shares()]
     assert weights.stretch == near(twin.stretch())
@@ -99,9 +103,9 @@ def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
         assert expert.outcome_loss == near(twin.outcome_loss(expert.id))
 
 
-def compare(history: Sequence[Event]) -> SlowFeed:
+def compare(history: Sequence[Event], vote_rule: Setting = "half", loss: str = "squared") -> SlowFeed:
     """Fold a history twice, and compare what is said of each question at once and of the feed at the end."""
-    fast, twin = stage(), SlowFeed(coin)
+    fast, twin = stage(vote_rule=vote_rule, loss=loss), SlowFeed(coin, vote_rule=vote_rule, loss=loss)
     for record, event in zip(log_of(history), history, strict=True):
         effects = Effects()
         fast.step(record, effects)
@@ -142,7 +146,57 @@ def test_a_long_history_that_makes_the_safety_net_move_agrees_to_its_end() -> No
     assert compare(long_history(39, misleading=True)).net_share > 0.1
 
 
+def skewed_history(length: int) -> list[Event]:
+    """Nearly all votes at 1/2 say no, one outcome in four is 1; in the last third they say yes."""
+    history: list[Event] = []
+    for number in range(length):
+        y = int(number % 4 == 0)
+        late = 0.45 if number > 2 * length // 3 else 0.0
+        leaning = {f"e{k}": 0.15 + (0.1 + 0.03 * k) * (y if (number * (k + 2)) % 7 else 1 - y) for k in range(9)}
+        forecasts = {e: p + late + 0.001 * (number * 37 % 20) for e, p in leaning.items()}
+        if number % 3 == 0:
+            history.append(round_of(f"q{number}", dict([*forecasts.items()][::2]), boundary=1))
+        history.append(round_of(f"q{number}", forecasts, boundary=2, weight=0.5 if number % 5 == 0 else 1.0))
+        if number % 3 == 1:
+            before = number % 4 == 1
+            history.append(outcome(f"q{number - 1}", 1 if before != (number % 27 == 1) else 0))
+        if number % 20 == 19:  # scored under one rule, and again under another
+            history.append(round_of(f"q{number // 2}", forecasts, boundary=3))
+    return history
+
+
+def rules_of(twin: SlowFeed) -> set[frozenset[str]]:
+    """Which vote rules the rounds of one question were scored under."""
+    return {frozenset(said.rule for said in known.rounds.values()) for known in twin.questions.values()}
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_a_feed_that_changes_its_vote_rule_there_and_back_agrees_to_its_end(loss: str) -> None:
+    history = skewed_history(90)
+
+    half_way = compare(history[:70], "auto", loss)
+    to_the_end = compare(history, "auto", loss)
+
+    assert half_way.rule == "own-median"
+    assert {"own-median", "half"} in rules_of(half_way)
+    assert to_the_end.rule == "half"
+    assert to_the_end.used() == ["half", "own-median"]
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_a_feed_of_own_medians_agrees_to_its_end(loss: str) -> None:
+    twin = compare(skewed_history(75), "own-median", loss)
+
+    assert twin.used() == ["own-median"]
+    assert twin.rates()[0] != twin.rates()[1]
+    assert twin.certificate() is not None
+
+
+def test_a_long_history_under_the_log_loss_agrees_to_its_end() -> None:
+    assert compare(long_history(60, misleading=False), loss="log").certificate() is not None
+
+
 @settings(max_examples=40)
-@given(histories)
-def test_the_stage_says_what_the_formulas_say(history: list[Event]) -> None:
-    compare(history)
+@given(histories, st.sampled_from(["half", "own-median", "auto"]), st.sampled_from(["squared", "squared", "log"]))
+def test_the_stage_says_what_the_formulas_say(history: list[Event], vote_rule: Setting, loss: str) -> None:
+    compare(history, vote_rule, loss)

@@ -16,7 +16,7 @@ from tests.unit.adapters.file_lines import lines, season
 from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
 
 PUBLISHED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
-QUICK = {"defaults": {"round_every": "9h"}}
+QUICK = {"defaults": {"round_every": "9h", "vote_rule": "half"}}
 
 
 def last_records(values: list[bytes], **options: Any) -> dict[tuple[str, bytes | None], Any]:

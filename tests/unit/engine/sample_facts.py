@@ -12,13 +12,20 @@ METHOD = Method()
 
 
 def circumstances(
-    n_experts: int, *, select: Sequence[float] | None = None, ticket: float = 0.5, net_share: float = 0.0
+    n_experts: int,
+    *,
+    select: Sequence[float] | None = None,
+    ticket: float = 0.5,
+    net_share: float = 0.0,
+    thresholds: Sequence[float] | None = None,
 ) -> Circumstances:
     uniform = np.full(n_experts, 1.0 / n_experts)
     return Circumstances(
         weights=ExpertWeights(uniform if select is None else np.array(select), uniform, uniform, uniform),
         mixing=Mixing((0.3, 0.5, 0.12, 0.08), 0.5),
         net_share=net_share,
+        rule=0 if thresholds is None else 1,
+        thresholds=None if thresholds is None else np.array(thresholds),
         rate_zero=0.1,
         rate_one=0.2,
         min_experts=3,

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from stream_peer.engine.contributions import contribution
 from stream_peer.engine.facts import score
 from stream_peer.engine.feed_state import Feed, Standing
-from stream_peer.engine.ledger import Entry, contribution
+from stream_peer.engine.ledger import Entry
 from stream_peer.events.feed_settings import FeedSettings
 
 

@@ -1,202 +1,16 @@
-from collections.abc import Sequence
-
 import numpy as np
-import pytest
 
-from stream_peer.engine import ledger
-from stream_peer.engine.facts import Facts
+from stream_peer.engine.contributions import contribution
 from stream_peer.engine.ledger import Entry
-from stream_peer.engine.sums import NOTHING, UNIT, VOTES, Contribution, expert_column, feed_column
-from stream_peer.events.feed_log import Verdict
-from tests.unit.engine.sample_facts import METHOD, circumstances, facts_of
+from tests.unit.engine.sample_facts import METHOD, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]
-SELECT = [0.5, 0.3, 0.2]
-
-
-def entry_of(rounds: Sequence[Facts], evidence: Verdict = "open", weight: float = 1.0) -> Entry:
-    entry = Entry(weight=weight, evidence=evidence)
-    for facts in rounds:
-        entry.put(facts)
-    return entry
-
-
-def contribution(entry: Entry) -> Contribution:
-    return ledger.contribution(entry, METHOD)
-
-
-def column(part: Contribution, name: str) -> list[float]:
-    return [int(value) * UNIT for value in part.columns[expert_column(name)]]
-
-
-def feed(part: Contribution, name: str) -> float:
-    return float(part.feed[feed_column(name)]) * UNIT
-
-
-def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
-    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
-    part = contribution(entry_of([facts]))
-
-    if_one, if_zero, mean = [0.01, 0.16, 0.64], [0.81, 0.36, 0.04], 17 / 30
-    answers = [0, 1, 1]
-    losses = [0.81, 0.16, 0.64]
-    own = [sum(w * loss for w, loss in zip(SELECT, kind, strict=True)) for kind in (losses, if_one, if_zero)]
-    spread = 0.5 * 0.8 + 0.3 * 0.2 + 0.2 * 0.6
-    for i in range(3):
-        regrets = [own[0] - losses[i], own[1] - if_one[i], own[2] - if_zero[i]]
-        slope = 2 * (mean - FORECASTS[i])
-        variance = (spread + (1 - 2 * SELECT[i]) * abs(if_one[i] - if_zero[i])) ** 2 / 4
-        expected = {
-            "loss": losses[i],
-            "loss_if_one": if_one[i],
-            "loss_if_zero": if_zero[i],
-            "scored": 1.0,
-            "regret": regrets[0],
-            "regret_if_one": regrets[1],
-            "regret_if_zero": regrets[2],
-            "absolute_regret": abs(regrets[0] - 0.1 * regrets[1] - 0.2 * regrets[2]),
-            "mix_level": mean * slope,
-            "mix_slope": slope,
-            "mix_answer": slope * answers[i],
-            "published_regret": regrets[0],
-            "published_regret_if_one": regrets[1],
-            "published_regret_if_zero": regrets[2],
-            "variance": variance,
-        }
-        found = {name: column(part, name)[i] for name in expected}
-        assert found == pytest.approx(expected, abs=1e-11)
-        for name in ("outcome_loss", "resolved", "outcome_regret", "mix_regret", "mix_absolute", "true_regret"):
-            assert column(part, name)[i] == 0.0
-    assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
-    assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
-    assert feed(part, "yes") == 2.0 / VOTES
-    assert feed(part, "pair") == pytest.approx(-1 / 3)
-    assert feed(part, "rest") == pytest.approx((-1 + 1 - 1) / 3)
-    assert feed(part, "resolved") == feed(part, "peer_peer") == feed(part, "wrong_zero") == 0.0
-
-
-def resolved_question() -> Contribution:
-    """Contribution of one round, with mixed forecasts set by hand, of a question whose outcome is 1."""
-    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
-    head = facts.head._replace(peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
-    return contribution(entry_of([facts._replace(head=head)], 1))
-
-
-def test_expert_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
-    part = resolved_question()
-
-    losses, mean = [0.01, 0.16, 0.64], 17 / 30
-    own = sum(w * loss for w, loss in zip(SELECT, losses, strict=True))
-    for i in range(3):
-        slope = 2 * (mean - FORECASTS[i])
-        regret = mean * slope - slope - (mean - FORECASTS[i]) ** 2 / 2
-        expected = {
-            "outcome_loss": losses[i],
-            "resolved": 1.0,
-            "outcome_regret": own - losses[i],
-            "absolute_regret": abs(own - losses[i]),
-            "true_regret": own - losses[i],
-            "mix_level": mean * slope,
-            "mix_slope": slope,
-            "mix_answer": slope * (i > 0),
-            "mix_regret": regret,
-            "mix_absolute": abs(regret),
-        }
-        assert {name: column(part, name)[i] for name in expected} == pytest.approx(expected, abs=1e-11)
-        for name in ("loss", "loss_if_one", "scored", "regret", "published_regret", "variance"):
-            assert column(part, name)[i] == 0.0
-
-
-def test_feed_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
-    part = resolved_question()
-
-    mean = 17 / 30
-    error = 1 - mean
-    expected_feed = {
-        "resolved": 1.0,
-        "peer_peer": (0.7 - mean) ** 2,
-        "peer_slow": (0.7 - mean) * (0.6 - mean),
-        "slow_fast": (0.6 - mean) * (0.5 - mean),
-        "fast_error": (0.5 - mean) * error,
-        "stretch_product": 0.38 * 0.12,
-        "stretch_square": 0.12**2,
-        "net_difference": 0.35**2 - error**2,
-        "net_square": (0.35**2 - error**2) ** 2,
-        "right_one": 2 / 3,
-        "wrong_one": 1 / 3,
-        "right_zero": 0.0,
-        "moment_weight": 1.0,
-        "yes": 2.0 / VOTES,
-    }
-    assert {name: feed(part, name) for name in expected_feed} == pytest.approx(expected_feed, abs=1e-11)
-
-
-@pytest.mark.parametrize("evidence", ["open", 0, 1])
-def test_many_equal_rounds_are_no_more_evidence_than_one(evidence: Verdict) -> None:
-    rounds = [facts_of(FORECASTS, boundary=boundary) for boundary in range(40)]
-
-    once, often = contribution(entry_of(rounds[:1], evidence)), contribution(entry_of(rounds, evidence))
-
-    np.testing.assert_allclose(often.columns, once.columns, atol=4)
-    np.testing.assert_allclose(often.feed, once.feed, atol=4)
-
-
-def test_rounds_are_averaged_before_absolute_values_and_squares() -> None:
-    one = facts_of([0.9, 0.6, 0.2], boundary=1)
-    two = facts_of([0.3, 0.8], boundary=2, experts=[1, 5])
-
-    part = contribution(entry_of([one, two], 0))
-
-    assert part.experts.tolist() == [0, 1, 2, 5]
-    assert column(part, "resolved") == [0.5, 1.0, 0.5, 0.5]
-    assert column(part, "outcome_loss") == pytest.approx([0.405, (0.36 + 0.09) / 2, 0.02, 0.32], abs=1e-11)
-    means = [(0.36 + 0.81 + 0.04) / 3, (0.09 + 0.64) / 2]
-    first, second = means[0] - 0.36, means[1] - 0.09
-    assert column(part, "absolute_regret")[1] == pytest.approx(abs(first + second) / 2, abs=1e-11)
-
-
-def test_weight_multiplies_everything_and_enters_variance_twice() -> None:
-    full, half = (
-        contribution(entry_of([facts_of(FORECASTS)])),
-        contribution(entry_of([facts_of(FORECASTS)], weight=0.5)),
-    )
-
-    variance = expert_column("variance")
-    np.testing.assert_allclose(half.columns[variance], full.columns[variance] / 4, atol=2)
-    others = [row for row in range(len(full.columns)) if row != variance]
-    np.testing.assert_allclose(half.columns[others], full.columns[others] / 2, atol=2)
-    assert feed(half, "moment_weight2") == 0.25
-    assert feed(half, "pair") == pytest.approx(feed(full, "pair") / 2)
-
-
-def test_low_evidence_adds_nothing_until_the_outcome_is_known() -> None:
-    facts = facts_of([0.9, 0.8, 0.5])
-    unresolved, resolved = contribution(entry_of([facts])), contribution(entry_of([facts], 1))
-
-    assert not unresolved.columns.any()
-    asked_only = {name: feed(unresolved, name) for name in ("asked", "voters")}
-    assert asked_only == {"asked": 1.0, "voters": 2.0 / VOTES}
-    assert np.count_nonzero(unresolved.feed) == 2
-    assert column(resolved, "outcome_loss") == pytest.approx([0.01, 0.04, 0.25], abs=1e-11)
-    assert column(resolved, "mix_slope") == [0.0, 0.0, 0.0]
-    assert any(column(resolved, "mix_regret"))
-    assert feed(resolved, "moment_weight") == 0.0
-    assert feed(resolved, "questions") == feed(resolved, "right_one") == 1.0
-
-
-def test_a_million_questions_of_two_thousand_experts_fit_into_the_sums() -> None:
-    part = contribution(entry_of([facts_of(np.linspace(0.0, 0.4, 2000).tolist())], 1))
-
-    assert max(abs(int(value)) for value in [*part.feed, *part.columns.ravel()]) * 1_000_000 < 2**63
-
-
-def test_annulled_and_empty_questions_add_nothing() -> None:
-    assert contribution(entry_of([facts_of(FORECASTS)], "annulled")) is NOTHING
-    assert contribution(Entry(evidence=1)) is NOTHING
 
 
 def test_a_round_replaces_that_of_its_boundary() -> None:
-    entry = entry_of([facts_of(FORECASTS, boundary=2), facts_of(FORECASTS, boundary=1)])
+    entry = Entry()
+    for boundary in (2, 1):
+        entry.put(facts_of(FORECASTS, boundary=boundary))
 
     entry.put(facts_of([0.1, 0.2, 0.3], boundary=2))
 
@@ -210,10 +24,11 @@ def test_a_round_replaces_that_of_its_boundary() -> None:
 
 
 def test_stored_entries_add_the_same() -> None:
-    entry = entry_of([facts_of(FORECASTS, boundary=b) for b in (1, 2)], 1, 0.3)
-    entry.touched = 77
+    entry = Entry(weight=0.3, evidence=1, touched=77)
+    for boundary in (1, 2):
+        entry.put(facts_of(FORECASTS, boundary=boundary))
 
     again = Entry.decode(entry.encode())
 
     assert (again.weight, again.evidence, again.touched, again.rounds) == (0.3, 1, 77, entry.rounds)
-    np.testing.assert_array_equal(contribution(again).columns, contribution(entry).columns)
+    np.testing.assert_array_equal(contribution(again, METHOD).columns, contribution(entry, METHOD).columns)

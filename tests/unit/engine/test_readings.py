@@ -49,7 +49,7 @@ def agreeing(weight: float) -> IntArray:
 
 
 def test_error_rates_without_truth_are_those_of_the_moments() -> None:
-    rates = read_rates(agreeing(1000), 0.95, METHOD)
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
 
     moments = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
     assert rates.zero == rates.one == pytest.approx(moments.estimate().zero)
@@ -59,7 +59,7 @@ def test_error_rates_without_truth_are_those_of_the_moments() -> None:
 
 def test_outcomes_move_each_class_by_its_own_errors() -> None:
     sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
-    rates = read_rates(sums, 0.95, METHOD)
+    rates = read_rates(sums, 0, 0.95, METHOD)
 
     assert rates.zero < 0.12
     assert rates.one > 0.3
@@ -68,7 +68,7 @@ def test_outcomes_move_each_class_by_its_own_errors() -> None:
 
 def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
     sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
-    rates = read_rates(sums, 0.95, METHOD)
+    rates = read_rates(sums, 0, 0.95, METHOD)
 
     assert rates.zero + rates.one == pytest.approx(0.8)
     assert rates.estimate.zero + rates.estimate.one > 0.8
@@ -86,7 +86,7 @@ def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
 def test_weights_prefer_those_with_regret_against_them() -> None:
     columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
     columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
-    weights = read_weights(columns, read_rates(agreeing(1000), 0.95, METHOD), 3, MIXER, METHOD)
+    weights = read_weights(columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], 3, MIXER, METHOD)
 
     assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
     assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 1 / 6
@@ -94,19 +94,19 @@ def test_weights_prefer_those_with_regret_against_them() -> None:
 
 
 def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
-    rates = read_rates(agreeing(1000), 0.95, METHOD)
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
     distance = 1 - rates.zero - rates.one
-    true = expert_sums(2, outcome_regret=[1.0, -1.0], absolute_regret=[3.0, 3.0], resolved=[4.0, 4.0])
+    true = expert_sums(2, outcome_regret=[1.0, -1.0], outcome_absolute=[3.0, 3.0], resolved=[4.0, 4.0])
     peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
 
     np.testing.assert_allclose(
-        read_weights(true, rates, 2, MIXER, METHOD).select, read_weights(peer, rates, 2, MIXER, METHOD).select
+        read_weights(true, [rates], 2, MIXER, METHOD).select, read_weights(peer, [rates], 2, MIXER, METHOD).select
     )
 
 
 def test_the_safety_net_shares_with_everybody() -> None:
     weights = read_weights(
-        expert_sums(2, mix_answer=[-9.0, 9.0]), read_rates(agreeing(9), 0.95, METHOD), 2, MIXER, METHOD
+        expert_sums(2, mix_answer=[-9.0, 9.0]), [read_rates(agreeing(9), 0, 0.95, METHOD)], 2, MIXER, METHOD
     )
     mixing = Mixing((0.0, 1.0, 0.0, 0.0), 0.0)
 
@@ -115,7 +115,7 @@ def test_the_safety_net_shares_with_everybody() -> None:
 
 
 def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
-    rates = read_rates(agreeing(1000), 0.95, METHOD)
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
     if_one, if_zero = 0.3, 0.5
     expected_score = 0.25 * (1 - rates.zero - rates.one) + rates.zero * if_one + rates.one * if_zero
     columns = expert_sums(
@@ -128,7 +128,7 @@ def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
         outcome_loss=[0.0, 1.0],
     )
 
-    records = read_records(columns, rates)
+    records = read_records(columns, [rates], METHOD)
 
     np.testing.assert_allclose(records.peer_loss, [0.25, np.nan])
     np.testing.assert_allclose(records.outcome_loss, [np.nan, 0.25])
@@ -140,14 +140,14 @@ def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates(
     feed = agreeing(1000)
 
     first, later = (
-        read_certificate(feed, columns, 3, 0, 0.95, METHOD),
-        read_certificate(feed, columns, 3, 9, 0.95, METHOD),
+        read_certificate(feed, columns, [0], 3, 1, 0.95, METHOD),
+        read_certificate(feed, columns, [0], 3, 10, 0.95, METHOD),
     )
 
     assert first is not None
     assert later is not None
     assert 2.0 < first < later
-    assert read_certificate(agreeing(3), columns, 3, 0, 0.95, METHOD) is None
+    assert read_certificate(agreeing(3), columns, [0], 3, 1, 0.95, METHOD) is None
 
 
 def test_sums_are_read_in_their_unit() -> None:

@@ -2,12 +2,17 @@ import numpy as np
 import pytest
 
 from stream_peer.engine.sums import (
+    BINS,
+    BLOCKS,
     EXPERT_COMMON,
     EXPERT_RULE,
+    FEED_CLASS,
     FEED_COMMON,
     FEED_RULE,
     N_EXPERT,
     N_FEED,
+    VOTE_RULES,
+    Binned,
     Contribution,
     Sums,
     expert_column,
@@ -18,21 +23,26 @@ from stream_peer.engine.sums import (
 
 def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
     present = generator.permutation(n_experts)[: generator.integers(1, n_experts + 1)].astype(np.int32)
+    rows = (*BLOCKS, slice(0, N_EXPERT))[generator.integers(3)]
     return Contribution(
         present,
-        fixed(generator.normal(size=(N_EXPERT, len(present))), 1.0),
+        fixed(generator.normal(size=(rows.stop - rows.start, len(present))), 1.0),
         fixed(generator.normal(size=N_FEED), 1.0),
+        rows,
+        Binned(generator.integers(BINS * n_experts, size=5), int(generator.integers(1 << 40))),
     )
 
 
 def test_every_column_has_a_place_of_its_own() -> None:
-    experts = [expert_column(name) for name in EXPERT_COMMON + EXPERT_RULE]
-    feeds = [feed_column(name) for name in FEED_COMMON + FEED_RULE]
+    experts = [expert_column(name) for name in EXPERT_COMMON]
+    experts += [expert_column(name, rule) for rule in VOTE_RULES for name in EXPERT_RULE]
+    feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS]
+    feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE]
 
     assert sorted(experts) == list(range(N_EXPERT))
     assert sorted(feeds) == list(range(N_FEED))
     with pytest.raises(ValueError, match="tuple"):
-        expert_column("loss", vote_rule="nobody's")
+        expert_column("loss", vote_rule="nobody's")  # type: ignore[arg-type] # a rule that there is not
 
 
 def test_adding_and_taking_out_in_any_order_leaves_no_trace() -> None:
@@ -60,9 +70,13 @@ def test_room_for_more_experts_changes_nothing() -> None:
 
     assert small.equals(large)
     np.testing.assert_array_equal(small.read(part.experts), large.read(part.experts))
-    large.matrix[0, 999] = 1
-    assert not small.equals(large)
-    assert not large.equals(small)
+    np.testing.assert_array_equal(small.read_histograms(part.experts), large.read_histograms(part.experts))
+    for array, place in ((large.matrix, (0, 999)), (large.histograms, (999, 0))):
+        array[place] = 1
+        assert not small.equals(large)
+        assert not large.equals(small)
+        array[place] = 0
+    assert small.equals(large)
 
 
 def test_stored_sums_come_back_bit_for_bit() -> None:

@@ -11,7 +11,7 @@ SETTINGS = FeedSettings()
 
 def rates(questions: float, rate: float = 0.2) -> Rates:
     estimate = ErrorRate(rate, rate, 0.1, 0.3, questions, "ok" if questions >= 50 else "insufficient", 0.01)
-    return Rates(estimate, rate, rate, estimate.status, 0.0, 0.0, 0.0, 0.0)
+    return Rates(0, estimate, rate, rate, estimate.status, 0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

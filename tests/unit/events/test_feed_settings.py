@@ -125,9 +125,6 @@ def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> N
     ("name", "value"),
     [
         ("preset", "paper"),
-        ("loss", "log"),
-        ("vote_rule", "auto"),
-        ("vote_rule", "own-median"),
         ("guard", "on"),
         ("memory", 100),
         ("ledger_for", "1y"),
@@ -139,6 +136,22 @@ def test_what_this_release_cannot_serve_is_refused_with_a_reason(name: str, valu
     message = faults_of({"feeds": {"econ": {name: value}}})[f"feeds.econ.{name}"]
 
     assert "release" in message
+
+
+@pytest.mark.parametrize("rule", ["half", "own-median", "auto"])
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_losses_and_vote_rules_can_be_chosen(rule: str, loss: str) -> None:
+    settings = load_document({"feeds": {"econ": {"vote_rule": rule, "loss": loss}}}).of("econ")
+
+    assert (settings.vote_rule, settings.loss) == (rule, loss)
+
+
+def test_own_medians_need_three_voters_a_round_and_auto_does_without() -> None:
+    message = faults_of({"feeds": {"econ": {"vote_rule": "own-median", "min_experts": 2}}})["feeds.econ.vote_rule"]
+
+    assert "three voters a round" in message
+    assert "min_experts is 2" in message
+    assert load_document({"defaults": {"vote_rule": "auto", "min_experts": 2}}).default.min_experts == 2
 
 
 def test_priors_must_sum_to_one() -> None:
