@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-NUMERICS = sorted((Path(__file__).parents[2] / "stream_peer" / "numerics").glob("*.py"))
+NUMERICS = sorted((Path(__file__).parents[2] / "stream_peer" / "numerics").rglob("*.py"))
 
 
-@pytest.mark.parametrize("module", NUMERICS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("module", NUMERICS, ids=lambda path: f"{path.parent.stem}.{path.stem}")
 def test_formulas_do_not_sum_with_the_built_in_that_differs_between_versions(module: Path) -> None:
     """From 3.12 on ``sum`` compensates the rounding of floats; before, it does not."""
     calls = [node.func for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, ast.Call)]

@@ -1,0 +1,33 @@
+"""A mean of forecasts that runs beside the mix, for comparison."""
+
+import math
+
+import numpy as np
+
+from stream_peer.numerics.losses import FloatArray
+
+_CLIP = 0.02
+
+
+def logit_mean(forecasts: FloatArray) -> float:
+    """The forecast whose log odds are the mean of the experts' log odds, each clipped to [.02, .98].
+
+    Parameters
+    ----------
+    forecasts : (n,) float64
+        Probabilities, n ≥ 1. The clip keeps one forecast of 0 or 1 from deciding alone.
+
+    Returns
+    -------
+    float
+        In [.02, .98].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(logit_mean(np.array([0.2, 0.8, 1.0])), 4)
+    0.7854
+    """
+    clipped = np.minimum(np.maximum(forecasts, _CLIP), 1.0 - _CLIP)
+    log_odds = float(np.add.reduce(np.log(clipped / (1.0 - clipped)))) / forecasts.size
+    return 1.0 / (1.0 + math.exp(-log_odds))

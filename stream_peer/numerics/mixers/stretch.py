@@ -1,0 +1,51 @@
+"""Recalibration of a mixed forecast: further from ½, or closer, as outcomes justify."""
+
+_STRETCH_SHRINKAGE = 5.0
+
+
+def stretch_factor(sum_error_product: float, sum_square: float) -> float:
+    """How much too timid (positive) or too bold (negative) the published mix has been on resolved questions.
+
+    ``β = Σ(y-f)(f-½) / (Σ(f-½)² + 5)``, f the mix as published: a shrunk regression through ½.
+
+    Parameters
+    ----------
+    sum_error_product : float
+        Σ(y-f)(f-½).
+    sum_square : float
+        Σ(f-½)² ≥ 0.
+
+    Returns
+    -------
+    float
+        0 without resolved questions.
+
+    Examples
+    --------
+    >>> stretch_factor(3.0, 25.0)
+    0.1
+    """
+    return sum_error_product / (sum_square + _STRETCH_SHRINKAGE)
+
+
+def stretched(forecast: float, factor: float) -> float:
+    """A mixed forecast moved away from ½ by the stretch factor: ``½ + (1+β)(f - ½)``, clipped to [0, 1].
+
+    Parameters
+    ----------
+    forecast : float
+        f, in [0, 1].
+    factor : float
+        β of `stretch_factor`.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> stretched(0.75, 0.2), stretched(0.9, 0.5)
+    (0.8, 1.0)
+    """
+    return min(max(0.5 + (1.0 + factor) * (forecast - 0.5), 0.0), 1.0)
