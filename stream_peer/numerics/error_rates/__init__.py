@@ -3,6 +3,8 @@
 - ``rate``: what an estimate is, and rates as prices
 - ``moments``: symmetric, from agreement with the others (the default)
 - ``class_moments``, ``vote_mixture``: one rate for each class, from three moments of the number of yes votes
+- ``groups``, ``group_agreement``: the paper's two groups, and a shortcut for equal ones
+- ``three_references``, ``three_answers``: three references, symmetric and one rate for each class
 - ``truth``: measured on resolved questions, and combined with an estimate made without them
 - ``horvitz_thompson``: the paper's way to measure, for comparison
 - ``drift``: sums that forget
@@ -16,6 +18,8 @@ from stream_peer.numerics.error_rates.class_moments import (
     class_moment_terms,
 )
 from stream_peer.numerics.error_rates.drift import block_factors, block_size, discounted, forgetting_factor
+from stream_peer.numerics.error_rates.group_agreement import TwoGroupSolution, two_group_deviations, two_group_solution
+from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupRates, TwoGroupSums
 from stream_peer.numerics.error_rates.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms
 from stream_peer.numerics.error_rates.rate import (
@@ -27,6 +31,16 @@ from stream_peer.numerics.error_rates.rate import (
     known_error_rate,
     priced,
 )
+from stream_peer.numerics.error_rates.three_answers import (
+    ThreeReferenceClassSolution,
+    three_reference_class_solution,
+    three_reference_solution,
+)
+from stream_peer.numerics.error_rates.three_references import (
+    ThreeReferenceClassSums,
+    ThreeReferenceRates,
+    ThreeReferenceSums,
+)
 from stream_peer.numerics.error_rates.truth import (
     TruthSums,
     combine_with_truth,
@@ -37,6 +51,7 @@ from stream_peer.numerics.error_rates.vote_mixture import VoteMixture, vote_mixt
 __all__ = [
     "ClassMomentSums",
     "ClassMomentTerms",
+    "EqualGroupSums",
     "ErrorRate",
     "ErrorRateSums",
     "EstimateStatus",
@@ -44,7 +59,14 @@ __all__ = [
     "MomentSums",
     "MomentTerms",
     "PricedRates",
+    "ThreeReferenceClassSolution",
+    "ThreeReferenceClassSums",
+    "ThreeReferenceRates",
+    "ThreeReferenceSums",
     "TruthSums",
+    "TwoGroupRates",
+    "TwoGroupSolution",
+    "TwoGroupSums",
     "VoteMixture",
     "block_factors",
     "block_size",
@@ -57,5 +79,9 @@ __all__ = [
     "moment_terms",
     "priced",
     "revealed_error_bound",
+    "three_reference_class_solution",
+    "three_reference_solution",
+    "two_group_deviations",
+    "two_group_solution",
     "vote_mixture",
 ]

@@ -1,4 +1,4 @@
-"""What the agreement of two groups' answers says, before it is believed: algebra, its uncertainty, and when to doubt it."""
+"""What the agreement of two groups' answers says: the algebra, its uncertainty, and when to doubt it."""
 
 import math
 from typing import NamedTuple
@@ -101,12 +101,12 @@ def two_group_deviations(c1: float, c2: float, c3: float) -> tuple[float, float]
 
     Notes
     -----
-    Theorem 8 has a constant instead. It grows like 1/G and like 1/\\|P0 - ½\\| (Erratum E13).
+    Theorem 8 has a constant instead. It grows like 1/G and like 1/(P0 - ½) (Erratum E13).
 
     Examples
     --------
-    >>> [round(part, 3) for part in two_group_deviations(0.62, 0.6, 0.465)]
-    [0.919, 0.828]
+    >>> [round(part, 3) for part in two_group_deviations(0.62, 0.6, 0.435)]
+    [0.919, 0.814]
     """
     _check_shares(c1, c2, c3)
     seen = Agreement(math.inf, c1, c2, c3)
@@ -197,8 +197,7 @@ def vary_together(c1: float, c2: float, c3: float, effective: float) -> bool:
     Var(w) = [E((x1 - c1)²(x2 - c2)²) - w²]/n. Answers that are (nearly) always the same do not.
     """
     together = c3 - c1 * c2
-    squares = c1 * c1 * c2 * (1.0 - c2) + c2 * c2 * c1 * (1.0 - c1) + c1 * c1 * c2 * c2
-    squares += (1.0 - 2.0 * c1) * (1.0 - 2.0 * c2) * c3 - 0.0
+    squares = c1 * c1 * c2 * (1.0 - c2) + c2 * c2 * c1 * (1.0 - 2.0 * c1) + (1.0 - 2.0 * c1) * (1.0 - 2.0 * c2) * c3
     deviation = math.sqrt(max(squares - together * together, 0.0) / effective)
     return together > LEAST_Z * deviation + _ROUNDING
 

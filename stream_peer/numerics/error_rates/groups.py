@@ -154,21 +154,21 @@ class TwoGroupSums(_AnswerPairSums):
         >>> [round(part, 3) for part in (rates.first.zero, rates.second.zero, rates.share_of_zeros or 0.0)]
         [0.1, 0.2, 0.3]
         >>> [round(end, 3) for end in rates.first[2:4]], rates.status
-        ([0.081, 0.119], 'ok')
+        ([0.079, 0.12], 'ok')
         >>> TwoGroupSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
-        seen = _seen(self)
-        fallback = _fallback(seen)
-        if fallback is not None:
-            return TwoGroupRates(fallback, fallback, None, fallback.status)
-        side = _side(seen)
+        seen = _believable(self)
+        if isinstance(seen, ErrorRate):
+            return TwoGroupRates(seen, seen, None, seen.status)
+        side = lean(seen)
         if side > 0:
             return _told_apart(seen, confidence)
+        common = _equal_rate(seen, confidence)
         if side < 0:
-            rate = _as_status(_equal_rate(seen, confidence), "contradicted")
+            rate = unbelieved(common, "contradicted")
             return TwoGroupRates(rate, rate, None, rate.status)
-        rate = _balanced_rate(seen, confidence)
+        rate = _balanced(common, seen, confidence)
         zeros = 0.5 - 0.5 * (seen.u + seen.v) / math.sqrt(seen.signal)
         return TwoGroupRates(rate, rate, min(max(zeros, 0.0), 1.0), rate.status)
 
@@ -215,10 +215,76 @@ class EqualGroupSums(_AnswerPairSums):
         --------
         >>> rate = EqualGroupSums(weight=10_000, weight2=10_000, c1=5_000, c2=5_000, c3=3_400).estimate()
         >>> [round(part, 3) for part in rate[:4]], rate.status
-        ([0.2, 0.2, 0.188, 0.212], 'ok')
+        ([0.2, 0.2, 0.187, 0.213], 'ok')
         """
-        seen = _seen(self)
-        return _fallback(seen) or _equal_rate(seen, confidence)
+        seen = _believable(self)
+        return seen if isinstance(seen, ErrorRate) else _equal_rate(seen, confidence)
 
 
+def check_answer(answer: int) -> None:
+    """Raise if an answer is neither 0 nor 1."""
+    if answer not in {0, 1}:
+        msg = f"answer is {answer!r}, neither 0 nor 1"
+        raise FormulaInputError(msg)
 
+
+def doubted_rate(effective: float) -> ErrorRate:
+    """The estimate where answers do not vary together beyond doubt: as before there is anything to go by."""
+    status: EstimateStatus = "uninformative" if status_of(effective, 0.0, 0.0) == "ok" else "insufficient"
+    return ErrorRate(PRIOR_RATE, PRIOR_RATE, 0.0, HIGHEST_RATE, effective, status, UNKNOWN_VARIANCE)
+
+
+def unbelieved(rate: ErrorRate, status: EstimateStatus) -> ErrorRate:
+    """The same rate with that status, unless there is too little to tell, and with anything possible."""
+    known = status if rate.status != "insufficient" else rate.status
+    return rate._replace(low=0.0, high=HIGHEST_RATE, status=known, variance=UNKNOWN_VARIANCE)
+
+
+def symmetric_rate(alignment: float, log_variance: float, effective: float, confidence: float) -> ErrorRate:
+    """Of η = (1 - a)/2, a > 0, cut at [0, .475]; ``contradicted`` if a is above 1 beyond doubt."""
+    raw = 0.5 * (1.0 - alignment)
+    rate = min(max(raw, 0.0), HIGHEST_RATE)
+    deviation = math.sqrt(log_variance)
+    low, high = interval_of_distance(rate, alignment, deviation, confidence)
+    variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
+    found = ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
+    impossible = -raw > _MODEL_ALLOWANCE + LEAST_Z * 0.5 * alignment * deviation
+    return unbelieved(found, "contradicted") if impossible else found
+
+
+def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
+    """What was seen, or the estimate where nothing is to be read from it."""
+    effective = effective_size(sums.weight, sums.weight2)
+    if not effective > 0.0:
+        return doubted_rate(0.0)
+    seen = agreement(*_COLUMNS(sums))
+    if not seen.signal > 0.0:
+        return unknown_rate(effective)
+    return seen if vary_together(seen.c1, seen.c2, seen.c3, effective) else doubted_rate(effective)
+
+
+def _equal_rate(seen: Agreement, confidence: float) -> ErrorRate:
+    """The rate if both groups have the same."""
+    signal = seen.signal
+    log_variance = 0.25 * seen.signal_variance / (signal * signal)
+    return symmetric_rate(math.sqrt(signal), log_variance, seen.effective, confidence)
+
+
+def _balanced(common: ErrorRate, seen: Agreement, confidence: float) -> ErrorRate:
+    """Both groups' rate where only a·b is known: either rate may be as low as 0 or as high as ½(1 - G)."""
+    deviation = math.sqrt(seen.signal_variance) / seen.signal
+    _, high = interval_of_distance(common.zero, seen.signal, deviation, confidence)
+    width = max(0.5 * (1.0 - seen.signal), 0.0)
+    variance = min(common.variance + width * width / 12.0, UNKNOWN_VARIANCE)
+    status: EstimateStatus = "balanced" if common.status == "ok" else common.status
+    return common._replace(low=0.0, high=high, status=status, variance=variance)
+
+
+def _told_apart(seen: Agreement, confidence: float) -> TwoGroupRates:
+    a, b = math.sqrt(seen.signal * seen.u / seen.v), math.sqrt(seen.signal * seen.v / seen.u)
+    variances = log_variances(seen)
+    first = symmetric_rate(a, variances[0], seen.effective, confidence)
+    second = symmetric_rate(b, variances[1], seen.effective, confidence)
+    status = next(status for status in _GRAVEST_FIRST if status in {first.status, second.status})
+    zeros = None if status == "contradicted" else min(max(0.5 - seen.u / a, 0.0), 1.0)
+    return TwoGroupRates(first, second, zeros, status)

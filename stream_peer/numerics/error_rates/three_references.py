@@ -1,0 +1,270 @@
+"""Error rates of three reference answers from one another, whatever the share of zeros: symmetric, and one a class.
+
+Right if the three err independently given the outcome. Both kinds of estimate read the same sums.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from operator import add, attrgetter
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from stream_peer.numerics.error_rates.group_agreement import LEAST_Z, vary_together
+from stream_peer.numerics.error_rates.groups import check_answer, doubted_rate, symmetric_rate, unbelieved
+from stream_peer.numerics.error_rates.rate import (
+    HIGHEST_RATE,
+    PRIOR_RATE,
+    UNKNOWN_VARIANCE,
+    ErrorRate,
+    effective_size,
+    interval_of_distance,
+    status_of,
+    unknown_rate,
+)
+from stream_peer.numerics.error_rates.three_answers import (
+    SIGNS,
+    SUBSETS,
+    agreement_covariance,
+    agreement_of_pairs,
+    central_moments,
+    central_slopes,
+    class_rates,
+    share_covariance,
+    share_of_zeros,
+)
+from stream_peer.numerics.losses import FloatArray
+
+_PSEUDO_QUESTIONS = 20.0
+_PSEUDO_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
+_PSEUDO_CENTRAL = np.array([0.0, 0.0, 0.0, *[0.25 * _PSEUDO_SIGNAL] * 3, 0.0])
+_PSEUDO_COVARIANCE = np.diag([0.0, 0.0, 0.0, *[1.0 / 16.0] * 3, 1.0 / 64.0])
+_MODEL_ALLOWANCE = 0.02
+
+
+class ThreeReferenceRates(NamedTuple):
+    """Estimated error rates of three reference answers.
+
+    Attributes
+    ----------
+    rates : (ErrorRate, ErrorRate, ErrorRate)
+        Of each. They have the same share of data and doubt, but maybe not the same status.
+    share_of_zeros : float or None
+        P0, in (0, 1); None where it cannot be told, and for symmetric rates, which do not need it.
+    """
+
+    rates: tuple[ErrorRate, ErrorRate, ErrorRate]
+    share_of_zeros: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerTripleSums:
+    """Sums over questions, with weights w, of three reference answers."""
+
+    weight: float = 0.0
+    weight2: float = 0.0
+    c1: float = 0.0
+    c2: float = 0.0
+    c3: float = 0.0
+    c12: float = 0.0
+    c13: float = 0.0
+    c23: float = 0.0
+    c123: float = 0.0
+
+    @classmethod
+    def contribution(cls, first: int | None, second: int | None, third: int | None, weight: float = 1.0) -> Self:
+        """The sums of a single question; nothing if a reference has no answer (None).
+
+        Raises
+        ------
+        FormulaInputError
+            If an answer is neither 0 nor 1.
+        """
+        if first is None or second is None or third is None:
+            return cls()
+        answers = (first, second, third)
+        for answer in answers:
+            check_answer(answer)
+        products = [float(all(answers[k] for k in subset)) for subset in SUBSETS]
+        return cls(weight, weight * weight, *[weight * product for product in products])
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
+
+
+_COLUMNS = attrgetter(*(field.name for field in fields(_AnswerTripleSums)))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeReferenceSums(_AnswerTripleSums):
+    """Sums over questions, with weights w, for the symmetric error rates of three reference answers.
+
+    The question counts, not the round; as in `TwoGroupSums`.
+
+    Attributes
+    ----------
+    weight, weight2 : float
+        Σw and Σw².
+    c1, c2, c3, c12, c13, c23, c123 : float
+        Σw over the questions that each, each two and all three answer with yes.
+
+    Examples
+    --------
+    >>> one = ThreeReferenceSums.contribution(1, 0, 1)
+    >>> one.c1, one.c12, one.c13, one.c123
+    (1.0, 0.0, 1.0, 0.0)
+    """
+
+    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+        """Error rate of the first reference's answer, see `estimate_references`."""
+        return self.estimate_references(confidence).rates[0]
+
+    def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
+        """Error rates of all three references' answers, with no outcome known, the same for both classes.
+
+        `three_reference_solution` of the agreement seen and 20 pseudo-questions of η = .25 (every G = ¼). Statuses, the
+        first that applies, with fallbacks and the interval of ``ln a`` as in `TwoGroupSums.estimate_groups`:
+        ``insufficient`` below 50 effective questions; ``uninformative`` if some G ≤ 0 (.475), if some two answers do
+        not vary together beyond doubt (.25), or above .4; ``contradicted`` if a rate is below -.02 by three standard
+        deviations; else ``ok``.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ThreeReferenceRates
+
+        Examples
+        --------
+        >>> many = ThreeReferenceSums(1e6, 1e6, 5e5, 5e5, 5e5, 3.7e5, 3.3e5, 3.1e5, 2.57e5).estimate_references()
+        >>> [round(rate.zero, 3) for rate in many.rates], many.rates[0].status
+        ([0.1, 0.2, 0.3], 'ok')
+        >>> ThreeReferenceSums().estimate()[:6]
+        (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
+        """
+        seen = _Seen.of(self)
+        if seen is None:
+            return _alike(doubted_rate(0.0))
+        agreement = agreement_of_pairs(seen.shares)
+        signals = seen.share * agreement + (1.0 - seen.share) * _PSEUDO_SIGNAL
+        if not float(signals.min()) > 0.0:
+            return _alike(unknown_rate(seen.effective))
+        if not _all_vary_together(seen):
+            return _alike(doubted_rate(seen.effective))
+        noise = seen.share * seen.share / seen.effective * agreement_covariance(agreement)
+        relative = (noise + seen.pseudo * np.eye(3)) / np.outer(signals, signals)
+        variances = 0.25 * np.einsum("ki,ij,kj->k", SIGNS, relative, SIGNS)
+        alignments = np.sqrt(np.multiply.reduce(signals) / signals[::-1] ** 2)
+        first, second, third = (
+            symmetric_rate(alignment, max(variance, 0.0), seen.effective, confidence)
+            for alignment, variance in zip(alignments.tolist(), variances.tolist(), strict=True)
+        )
+        return ThreeReferenceRates((first, second, third), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeReferenceClassSums(_AnswerTripleSums):
+    """Sums over questions, with weights w, for the class-dependent error rates of three reference answers.
+
+    Attributes
+    ----------
+    weight, weight2, c1, c2, c3, c12, c13, c23, c123 : float
+        As in `ThreeReferenceSums`.
+
+    Examples
+    --------
+    >>> ThreeReferenceClassSums.contribution(1, None, 1) == ThreeReferenceClassSums()
+    True
+    """
+
+    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+        """Error rates of the first reference's answer, see `estimate_references`."""
+        return self.estimate_references(confidence).rates[0]
+
+    def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
+        """Error rates of all three references' answers for either class, with no outcome known.
+
+        `three_reference_class_solution` of the shares seen, where the covariances and the third moment include 20
+        pseudo-questions of η = .25 and equally frequent outcomes. Statuses, the first that applies: ``insufficient``
+        below 50 effective questions; ``uninformative`` if some two answers do not vary together beyond doubt (.25,
+        anything possible), or if η0 + η1 > .8; ``contradicted`` if a rate leaves [0, 1] by .02 and three standard
+        deviations (cut, anything possible); else ``ok``. Interval of (η0+η1)/2: ``ln d ± z·sd``, d = 1 - η0 - η1, by
+        the delta method, then ±.005, cut at [0, .475].
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ThreeReferenceRates
+
+        Examples
+        --------
+        >>> shares = [0.375, 0.3875, 0.4625, 0.2175, 0.25875, 0.24625, 0.18225]
+        >>> found = ThreeReferenceClassSums(1e6, 1e6, *[1e6 * share for share in shares]).estimate_references()
+        >>> [(round(rate.zero, 3), round(rate.one, 3)) for rate in found.rates], round(found.share_of_zeros or 0.0, 3)
+        ([(0.2, 0.1), (0.25, 0.2), (0.3, 0.05)], 0.75)
+        """
+        seen = _Seen.of(self)
+        if seen is None:
+            return _alike(doubted_rate(0.0))
+        if not _all_vary_together(seen):
+            return _alike(doubted_rate(seen.effective))
+        scale = np.array([1.0, 1.0, 1.0, *[seen.share] * 4])
+        central = scale * central_moments(seen.shares) + (1.0 - scale) * _PSEUDO_CENTRAL
+        slopes = scale[:, None] * central_slopes(seen.shares)
+        noise = np.einsum("ij,jk,lk->il", slopes, share_covariance(seen.shares) / seen.effective, slopes)
+        rates, gradient = class_rates(central)
+        joint = np.einsum("ij,jk,lk->il", gradient, noise + seen.pseudo * _PSEUDO_COVARIANCE, gradient)
+        first, second, third = (
+            _class_rate(rates[k::3], joint[k::3, k::3], seen.effective, confidence) for k in range(3)
+        )
+        return ThreeReferenceRates((first, second, third), share_of_zeros(central))
+
+
+class _Seen(NamedTuple):
+    """Shares of yes, as seen, the questions behind them, and what pseudo-questions add."""
+
+    shares: FloatArray
+    effective: float
+    share: float
+    pseudo: float
+
+    @classmethod
+    def of(cls, sums: _AnswerTripleSums) -> Self | None:
+        effective = effective_size(sums.weight, sums.weight2)
+        if not effective > 0.0:
+            return None
+        total = sums.weight + _PSEUDO_QUESTIONS
+        shares = np.array(_COLUMNS(sums)[2:]) / sums.weight
+        return cls(shares, effective, sums.weight / total, _PSEUDO_QUESTIONS / (total * total))
+
+
+def _alike(rate: ErrorRate) -> ThreeReferenceRates:
+    return ThreeReferenceRates((rate, rate, rate), None)
+
+
+def _all_vary_together(seen: _Seen) -> bool:
+    c1, c2, c3, c12, c13, c23, _ = seen.shares.tolist()
+    pairs = ((c1, c2, c12), (c1, c3, c13), (c2, c3, c23))
+    return all(vary_together(one, two, both, seen.effective) for one, two, both in pairs)
+
+
+def _class_rate(raw: FloatArray, covariance: FloatArray, effective: float, confidence: float) -> ErrorRate:
+    """Of η0 and η1, not cut, and their covariance."""
+    zero, one = (min(max(rate, 0.0), HIGHEST_RATE) for rate in raw.tolist())
+    variances = np.maximum(covariance.diagonal(), 0.0)
+    distance = 1.0 - float(np.add.reduce(raw))
+    relative = math.sqrt(max(float(np.add.reduce(covariance, axis=None)), 0.0)) / distance
+    low, high = interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
+    variance = min(float(variances.max()), UNKNOWN_VARIANCE)
+    found = ErrorRate(zero, one, low, high, effective, status_of(effective, zero, one), variance)
+    room = _MODEL_ALLOWANCE + LEAST_Z * np.sqrt(variances)
+    impossible = bool(np.any((raw < -room) | (raw > 1.0 + room)))
+    return unbelieved(found, "contradicted") if impossible else found
