@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stream_peer.numerics.error_rates import ErrorRate, ErrorRateSums, TruthSums
+from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
 from tests.unit.numerics.error_rates.streams import (
     Ints,
     class_rows,
@@ -77,6 +78,21 @@ def test_rates_move_little_while_the_status_changes(summed: Callable[[Ints, Ints
 
     assert {rate.status for rate in rates} >= {"insufficient", "ok"}
     assert np.abs(np.diff([rate[:2] for rate in rates], axis=0)).max() < 0.03
+
+
+@pytest.mark.case("C18")
+@pytest.mark.parametrize("ones", [0.5, 0.03, 0.97])
+@pytest.mark.parametrize("questions", [3, 49, 400])
+def test_identical_groups_give_a_status_and_an_interval(questions: int, ones: float) -> None:
+    """Both groups answer alike on every question, right or wrong."""
+    rng = np.random.default_rng([questions, int(100 * ones)])
+    weight = float(questions)
+    yes = float(rng.binomial(questions, 0.8 * ones + 0.2 * (1 - ones)))
+
+    rates = [sums(weight, weight, yes, yes, yes).estimate() for sums in (TwoGroupSums, EqualGroupSums)]
+
+    assert all(sound(rate) for rate in rates)
+    assert questions >= 50 or all(rate.status == "insufficient" for rate in rates)
 
 
 @pytest.mark.case("C18")
