@@ -1,7 +1,7 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -267,7 +267,7 @@ def test_many_rounds_at_once_are_each_round_alone(rooms_at_once: list[list[Exper
     forecasts, thresholds, weights = stacked
     together = ballots(forecasts, rule, thresholds=thresholds, weights=None if rule == "majority" else weights)
 
-    batch = (
+    batch: tuple[tuple[np.ndarray[Any, Any], ...], ...] = (
         answers_of_all(together, tosses),
         answers_of_others(together, tosses, teams),
         answers_of_other_group(answers_of_groups(together, in_a, (tosses, 1 - tosses)), in_a),
@@ -277,7 +277,7 @@ def test_many_rounds_at_once_are_each_round_alone(rooms_at_once: list[list[Exper
 
     for k, room in enumerate(rooms_at_once):
         alone, coin = ballots_of(room, rule, own=True), int(tosses[k])
-        expected = (
+        expected: tuple[tuple[np.ndarray[Any, Any], ...], ...] = (
             answers_of_all(alone, coin),
             answers_of_others(alone, coin, teams),
             answers_of_other_group(answers_of_groups(alone, in_a[k], (coin, 1 - coin)), in_a[k]),

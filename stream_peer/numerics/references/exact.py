@@ -37,12 +37,21 @@ def without_own(values: IntArray, teams: IntArray | None) -> IntArray:
     if teams is None:
         return others
     in_team = teams >= 0
-    names, place = np.unique(teams[in_team], return_inverse=True)
+    place, n_teams = _numbered(teams[in_team])
     members = np.moveaxis(values[..., in_team], -1, 0)
-    of_team = np.zeros((names.size, *values.shape[:-1]), dtype=np.int64)
+    of_team = np.zeros((n_teams, *values.shape[:-1]), dtype=np.int64)
     np.add.at(of_team, place, members)
     others[..., in_team] += np.moveaxis(members - of_team[place], 0, -1)
     return others
+
+
+def _numbered(names: IntArray) -> tuple[IntArray, int]:
+    """Team numbers from 0 and how many there may be. Small ones are taken as they are, which spares sorting."""
+    largest = int(np.maximum.reduce(names, initial=-1))
+    if largest < 8 * names.size:
+        return names, largest + 1
+    known, place = np.unique(names, return_inverse=True)
+    return place, known.size
 
 
 def check_thresholds(thresholds: FloatArray) -> None:

@@ -44,3 +44,13 @@ def test_sums_of_ten_thousand_ballots_are_exact_in_any_order() -> None:
 
     assert found[::-1].tolist() == [total - value for value in values.tolist()]
     assert abs(total / UNIT - 5000) < 200
+
+
+@pytest.mark.parametrize("names", [(0, 1), (1, 0), (7, 40), (10**15, 3)])
+def test_team_numbers_may_be_any(names: tuple[int, int]) -> None:
+    first, second = names
+    values = np.array([[1, 10, 100, 1000, 10_000], [2, 20, 200, 2000, 20_000]])
+
+    found = without_own(values, np.array([first, second, -5, first, second]))
+
+    assert found.tolist() == [[10_110, 1101, 11_011, 10_110, 1101], [20_220, 2202, 22_022, 20_220, 2202]]
