@@ -15,6 +15,7 @@ import msgspec
 
 from stream_peer.events import feed_log, incoming, outputs
 from stream_peer.events.feed_settings import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.events.method_settings import MethodSettings
 from stream_peer.events.rejections import Reason
 from stream_peer.settings import leaves
 
@@ -43,13 +44,29 @@ FEED_SETTINGS = {
     "horizon": "events dated further ahead are refused",
     "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",
     "history": "the feed's events lie in the past: sets backdate_limit and idle_after to null",
-    "preset": "how a feed learns; robust is the only one of this release",
-    "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999)",
+    "preset": "robust, or paper: two fixed groups, their error rate of the time for good, any-time exponential weights",
+    "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999); in replay spherical",
     "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
     " half, and own-median while next to all votes at 1/2 are alike",
     "min_experts": "a round with fewer votes is published as low-evidence, and adds nothing while there is no outcome",
     "memory": "null: every question counts for ever; the only one of this release",
     "seed": "another seed gives other draws and other coins for ties",
+    "method.reference": "majority; in replay weighted (by selection weights), mean, or product of odds too",
+    "method.against": "others: each expert against the answer of all others; in replay everybody, group-a, other-group",
+    "method.groups": "whether the groups are fixed, or redrawn for each round",
+    "method.flip_probability": "share of reference answers turned round, as the paper proposes; it only adds noise",
+    "method.error_rate": "moments (agreement with the others); in replay class-moments, two-groups, equal-groups,"
+    " three-references, three-class-references, outcomes, known",
+    "method.known_zero": "share of reference answers of 1 among outcomes of 0, for error_rate known",
+    "method.known_one": "share of reference answers of 0 among outcomes of 1, for error_rate known",
+    "method.learner": "ada-normal-hedge; in replay hedge, any-time-hedge, ada-hedge, fixed-share, follow-the-leader,"
+    " top-committee",
+    "method.learning_rate": "of hedge, and of fixed-share, whose any-time rate it replaces",
+    "method.share": "what fixed-share shares out at each round",
+    "method.committee": "size of top-committee",
+    "method.pricing": "newest: regrets are priced at today's error rates; in replay frozen: at those of the time",
+    "method.mixer": "auto; in replay select (the selection weights), gradient-hedge, gradient-normal-hedge, outcomes,"
+    " hybrid",
     "stretch": "whether mixed forecasts are also given moved away from 1/2, as far as outcomes justify",
     "guard": "whether copies of an expert are held down; only off in this release",
     "confidence": "of intervals and of the certificate",
@@ -134,16 +151,23 @@ def _feed_settings() -> str:
     rows = []
     for path, (default, name) in _feed_defaults().items():
         shown = _duration(default) if name in DURATIONS else json.dumps(default)
-        rows.append((f"`{path}`", f"`{shown}`", "meaning" if name in MEANING else "", FEED_SETTINGS[path]))
+        rows.append(
+            (f"`{path}`", f"`{shown}`", "meaning" if path.split(".")[0] in MEANING else "", FEED_SETTINGS[path])
+        )
     return _table(("setting", "default", "", "what it says"), rows)
+
+
+_SECTIONS = ((FeedSettings, ""), (MethodSettings, "method."), (MixerSettings, "mixer."), (TrustSettings, "trust."))
 
 
 def _feed_defaults() -> dict[str, tuple[Any, str]]:
     defaults: dict[str, tuple[Any, str]] = {}
-    for kind, before in ((FeedSettings, ""), (MixerSettings, "mixer."), (TrustSettings, "trust.")):
+    for kind, before in _SECTIONS:
         plain = msgspec.to_builtins(kind())
         defaults.update({before + name: (value, name) for name, value in plain.items()})
-    return {path: found for path, found in defaults.items() if path not in {"mixer", "trust"}}
+    return {
+        path: found for path, found in defaults.items() if path not in {before.rstrip(".") for _, before in _SECTIONS}
+    }
 
 
 def _duration(milliseconds: int | None) -> str:

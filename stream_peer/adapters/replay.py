@@ -98,7 +98,7 @@ def replay(
         Names every fault of the settings.
     """
     chosen = options or ReplayOptions()
-    book = load_document(historical(chosen.document), origin="--set")
+    book = load_document(historical(chosen.document), origin="--set", in_replay=True)
     horizon = max(settings.horizon for settings in (book.default, *book.feeds.values()))
     events = merged(files, horizon)
     ended = last_moment(events, horizon)

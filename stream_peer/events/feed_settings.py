@@ -17,6 +17,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
+from stream_peer.events.method_settings import MethodSettings, method_contradictions, only_in_replay
 from stream_peer.events.times import Milliseconds
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
@@ -85,7 +86,7 @@ class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of one feed, durations in milliseconds.
 
-    Question stage: ``round_every`` to ``history``. Meaning (a change needs a refold): ``preset`` to ``seed``.
+    Question stage: ``round_every`` to ``history``. Meaning (a change needs a refold): ``preset`` to ``method``.
     Reading: ``mixer`` to ``top_experts``. Ledger: the last three.
     """
 
@@ -101,11 +102,12 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     history: bool = False
 
     preset: Literal["robust", "paper"] = "robust"
-    loss: Literal["squared", "log"] = "squared"
+    loss: Literal["squared", "log", "spherical"] = "squared"
     vote_rule: Literal["half", "own-median", "auto"] = "auto"
     min_experts: Annotated[int, msgspec.Meta(ge=2, le=1_000_000_000)] = 3
     memory: Number | None = None
     seed: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    method: MethodSettings = MethodSettings()
 
     mixer: MixerSettings = MixerSettings()
     stretch: bool = True
@@ -126,11 +128,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
 DURATIONS = frozenset((*_QUESTION_SPANS, "publish_every", "ledger_for", "retract_for"))
-MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed")
-_NOT_YET: tuple[tuple[str, object, str], ...] = (
-    ("preset", "paper", "only the preset robust can be served by this release"),
-    ("guard", "on", "this release has no clone guard"),
-)
+MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
+_NOT_YET: tuple[tuple[str, object, str], ...] = (("guard", "on", "this release has no clone guard"),)
 
 
 _CLASSES_NEED = 3
@@ -148,8 +147,12 @@ class FeedSettingsBook(NamedTuple):
         return self.feeds.get(feed, self.default)
 
 
-def load_document(document: Mapping[str, Any], origin: str = "settings document") -> FeedSettingsBook:
+def load_document(
+    document: Mapping[str, Any], origin: str = "settings document", *, in_replay: bool = False
+) -> FeedSettingsBook:
     """Check a feed settings document and resolve it for every feed that it names.
+
+    ``in_replay``: whether variants of the mathematics are welcome that a worker does not serve.
 
     Raises
     ------
@@ -163,7 +166,7 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
     feeds = _section(document.get("feeds"))
     if not isinstance(feeds, Mapping):
         raise SettingsError([*faults, SettingFault("feeds", origin, "must be a mapping of feed names")])
-    default = _resolve("defaults", [defaults], origin, faults)
+    default = _resolve("defaults", [defaults], origin, faults, in_replay=in_replay)
     resolved = {}
     for name, own in feeds.items():
         path = f"feeds.{name}"
@@ -175,7 +178,7 @@ def load_document(document: Mapping[str, Any], origin: str = "settings document"
                     f"{path}.skew", origin, "is of all feeds alike: a partition has one clock; set it under defaults"
                 )
             )
-        resolved[str(name)] = _resolve(path, [defaults, _section(own)], origin, faults)
+        resolved[str(name)] = _resolve(path, [defaults, _section(own)], origin, faults, in_replay=in_replay)
     if faults:
         raise SettingsError(_once(faults))
     return FeedSettingsBook(default, resolved, document_hash(document))
@@ -192,7 +195,7 @@ def _section(value: Any) -> Any:
     return {} if value is None else value
 
 
-def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFault]) -> FeedSettings:
+def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFault], *, in_replay: bool) -> FeedSettings:
     merged: dict[str, Any] = {}
     for layer in layers:
         if not isinstance(layer, Mapping):
@@ -204,7 +207,10 @@ def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFaul
             nested = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
             merged[str(name)] = {**merged[name], **value} if nested else value
     settings = _convert(path, merged, origin, faults)
-    faults.extend(SettingFault(f"{path}.{name}", origin, message) for name, message in _contradictions(settings))
+    faults.extend(
+        SettingFault(f"{path}.{name}", origin, message)
+        for name, message in _contradictions(settings, in_replay=in_replay)
+    )
     return settings
 
 
@@ -227,8 +233,10 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
     return FeedSettings(**good)
 
 
-def _contradictions(settings: FeedSettings) -> list[tuple[str, str]]:
+def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str, str]]:
     faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
+    not_served = [] if in_replay else only_in_replay(settings)
+    faults += not_served or method_contradictions(settings)
     if settings.vote_rule == "own-median" and settings.min_experts < _CLASSES_NEED:
         message = (
             f"own-median reads an error rate for each outcome off three voters a round at least; "

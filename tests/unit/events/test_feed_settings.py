@@ -124,7 +124,6 @@ def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> N
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("preset", "paper"),
         ("guard", "on"),
         ("memory", 100),
         ("ledger_for", "1y"),

@@ -1,0 +1,140 @@
+"""Feed settings that choose among the variants of the mathematics.
+
+The service runs them as built in; ``stream-peer replay --set method.NAME=VALUE`` runs all of them, to compare.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from stream_peer.events.feed_settings import FeedSettings
+
+Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)]
+
+
+class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which reference answers, error rates, learner and mixer a feed uses.
+
+    With anything but the built-in reference and error rate, the vote rule ``auto`` is ``half``.
+    """
+
+    reference: Literal["majority", "weighted", "mean", "product"] = "majority"
+    against: Literal["others", "everybody", "group-a", "other-group"] = "others"
+    groups: Literal["fixed", "redrawn"] = "fixed"
+    flip_probability: Annotated[float, msgspec.Meta(ge=0.0, lt=0.5)] = 0.0
+    error_rate: Literal[
+        "moments",
+        "class-moments",
+        "two-groups",
+        "equal-groups",
+        "three-references",
+        "three-class-references",
+        "outcomes",
+        "known",
+    ] = "moments"
+    known_zero: Rate | None = None
+    known_one: Rate | None = None
+    learner: Literal[
+        "ada-normal-hedge",
+        "hedge",
+        "any-time-hedge",
+        "ada-hedge",
+        "fixed-share",
+        "follow-the-leader",
+        "top-committee",
+    ] = "ada-normal-hedge"
+    learning_rate: Positive | None = None
+    share: Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)] = 0.002
+    committee: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
+    pricing: Literal["newest", "frozen"] = "newest"
+    mixer: Literal["auto", "select", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid"] = "auto"
+
+
+BUILT_IN = MethodSettings()
+PAPER = MethodSettings(
+    against="group-a", error_rate="two-groups", learner="any-time-hedge", pricing="frozen", mixer="select"
+)
+"""The preset ``paper``: everybody against the answer of group A, at the error rate of the time, for good."""
+
+_OF_GROUPS = ("two-groups", "equal-groups", "three-references", "three-class-references")
+_OF_OTHERS = ("moments", "class-moments")
+_OF_THREE = ("class-moments", "three-references", "three-class-references")
+
+
+def only_in_replay(settings: "FeedSettings") -> list[tuple[str, str]]:
+    """Settings that a worker does not serve: name and reason."""
+    names = [name for name in BUILT_IN.__struct_fields__ if getattr(settings.method, name) != getattr(BUILT_IN, name)]
+    faults = [
+        (f"method.{name}", "the service runs it as built in; other values are for stream-peer replay") for name in names
+    ]
+    if settings.loss == "spherical":
+        faults.append(("loss", "spherical is for stream-peer replay; a worker serves squared and log"))
+    return faults
+
+
+def method_contradictions(settings: "FeedSettings") -> list[tuple[str, str]]:
+    """Combinations that cannot be computed: name and reason."""
+    return [*_references(settings), *_rates(settings), *_learners(settings), *_presets(settings)]
+
+
+def _references(settings: "FeedSettings") -> list[tuple[str, str]]:
+    method = settings.method
+    faults = []
+    if method.against == "other-group" and method.groups == "fixed":
+        why = "two fixed groups err differently, and one price is for all; set method.groups to redrawn"
+        faults.append(("method.against", why))
+    if settings.vote_rule == "own-median" and method.reference in ("mean", "product"):
+        faults.append(("method.reference", f"{method.reference} takes no votes; set vote_rule to half"))
+    return faults
+
+
+def _rates(settings: "FeedSettings") -> list[tuple[str, str]]:
+    method, faults = settings.method, []
+    by_groups = method.against in ("group-a", "other-group")
+    if method.error_rate in _OF_GROUPS and not by_groups:
+        why = f"{method.error_rate} estimates how often groups err; set method.against to group-a or other-group"
+        faults.append(("method.error_rate", why))
+    if method.error_rate in _OF_OTHERS and method.against != "others" and method != BUILT_IN:
+        why = (
+            f"{method.error_rate} estimates how often the answers of all others err; method.against is {method.against}"
+        )
+        faults.append(("method.error_rate", why))
+    if method.error_rate in _OF_THREE and settings.min_experts < 3:
+        faults.append(("min_experts", f"{method.error_rate} needs at least three experts a round"))
+    if method.error_rate != "moments" and settings.vote_rule == "own-median":
+        faults.append(("method.error_rate", "the vote rule own-median brings its own; set vote_rule to half"))
+    return faults + _known(method)
+
+
+def _known(method: MethodSettings) -> list[tuple[str, str]]:
+    zero, one = method.known_zero, method.known_one
+    if method.error_rate != "known":
+        return [("method.known_zero", "needs method.error_rate known")] if (zero, one) != (None, None) else []
+    if zero is None or one is None:
+        return [("method.error_rate", "known needs method.known_zero and method.known_one")]
+    if zero + one > 0.8:
+        return [("method.known_zero", f"{zero:g} and {one:g} sum to more than 0.8: such answers say next to nothing")]
+    return []
+
+
+def _learners(settings: "FeedSettings") -> list[tuple[str, str]]:
+    method = settings.method
+    if method.learner == "hedge" and method.learning_rate is None:
+        return [("method.learner", "hedge needs method.learning_rate, any-time-hedge finds its own")]
+    if method.learning_rate is not None and method.learner not in ("hedge", "fixed-share"):
+        return [("method.learning_rate", f"{method.learner} has none to set; hedge and fixed-share have")]
+    return []
+
+
+def _presets(settings: "FeedSettings") -> list[tuple[str, str]]:
+    if settings.preset != "paper":
+        return []
+    why = "the preset paper is what the paper says; leave {} out, or set preset to robust"
+    faults = [("method", why.format("method"))] if settings.method != BUILT_IN else []
+    if settings.loss != "squared":
+        faults.append(("loss", why.format("loss")))
+    if settings.vote_rule == "own-median":
+        faults.append(("vote_rule", "the preset paper takes votes at one half; set vote_rule to half"))
+    return faults
