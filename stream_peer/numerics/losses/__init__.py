@@ -28,10 +28,9 @@ from stream_peer.numerics.losses.proper import (
     SphericalLoss,
     SquaredLoss,
     TwoSidedLoss,
-    read_linearly,
     squared_loss,
 )
-from stream_peer.numerics.losses.savage import Curve, SavageLoss, boosting_loss, tsallis_loss, values_and_slopes
+from stream_peer.numerics.losses.savage import Curve, SavageLoss, boosting_loss, tsallis_loss
 
 __all__ = [
     "LOG",
@@ -56,8 +55,6 @@ __all__ = [
     "check_answers",
     "check_probabilities",
     "portable_log",
-    "read_linearly",
     "squared_loss",
     "tsallis_loss",
-    "values_and_slopes",
 ]

@@ -68,10 +68,30 @@ class ProperLoss(Protocol):
 
 
 class TwoSidedLoss(ABC):
-    """A proper loss of which only the losses for either answer have to be written.
+    """A proper loss of which only the losses for either answer have to be written: base of those that are here.
 
-    Forecasts have the shape (..., n); outcomes are one number or broadcast to that shape. A soft outcome
-    y in [0, 1] is read linearly, ``ℓ(p, y) = y·ℓ(p, 1) + (1 - y)·ℓ(p, 0)``.
+    ``ℓ(p, y) = y·ℓ(p, 1) + (1 - y)·ℓ(p, 0)``: a soft outcome y in [0, 1] is read linearly, which keeps the identities
+    in the section "Asymmetric error rate" of Liu & Helmbold. Calls and ``scaled`` take forecasts of shape (..., n)
+    and an outcome that is one number or broadcasts to that shape.
+
+    Raises
+    ------
+    ForecastRangeError
+        When called: if a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        When called: if an outcome is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Brier(TwoSidedLoss):
+    ...     name, upper = "both sides", 2.0
+    ...
+    ...     def sides(self, forecasts):
+    ...         return Sides(2.0 * (1.0 - forecasts) ** 2, 2.0 * forecasts**2)
+    >>> loss = Brier()
+    >>> loss(np.array([0.5, 1.0]), 0).tolist(), loss.scaled(np.array([0.5, 1.0]), 0).tolist()
+    ([0.5, 2.0], [0.25, 1.0])
     """
 
     name: str

@@ -27,7 +27,6 @@ from stream_peer.numerics.peer_losses.gaps import calibration_gap, noisy_label_g
 from stream_peer.numerics.peer_losses.scales import (
     LossParts,
     Rate,
-    check_rate,
     loss_parts,
     peer_loss_range,
     unbiased_peer_loss,
@@ -39,7 +38,6 @@ __all__ = [
     "LossParts",
     "Rate",
     "calibration_gap",
-    "check_rate",
     "flip_answer",
     "flip_question",
     "flipped_error_rate",

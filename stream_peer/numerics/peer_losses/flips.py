@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import Answers, FloatArray, Sides, check_answers, check_probabilities, read_linearly
+from stream_peer.numerics.losses import Answers, FloatArray, Sides, check_answers, check_probabilities
+from stream_peer.numerics.losses.proper import read_linearly
 from stream_peer.numerics.peer_losses.scales import Rate, check_rate
 
 

@@ -9,9 +9,9 @@ from stream_peer.numerics.losses import (
     Sides,
     check_answers,
     check_probabilities,
-    read_linearly,
-    values_and_slopes,
 )
+from stream_peer.numerics.losses.proper import read_linearly
+from stream_peer.numerics.losses.savage import values_and_slopes
 from stream_peer.numerics.peer_losses.scales import Rate, check_rate
 
 

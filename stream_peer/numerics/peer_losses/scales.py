@@ -15,8 +15,8 @@ from stream_peer.numerics.losses import (
     ProperLoss,
     check_answers,
     check_probabilities,
-    read_linearly,
 )
+from stream_peer.numerics.losses.proper import read_linearly
 
 Rate: TypeAlias = float | FloatArray
 """An error rate, or one for each row of a batch."""
