@@ -171,11 +171,11 @@ class Known:
         return found
 
     def _mixers(self, e: str) -> dict[str, float]:
-        found = {"SU": self.mean(lambda r: 2.0 * r.b * (r.b - r.p[e]), e, counting=True)}
-        for rule in RULES:
-            found[f"SV {rule}"] = self.mean(lambda r: 2.0 * (r.b - r.p[e]), e, counting=True, rule=rule)
-            found[f"SVY {rule}"] = self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.answer[e], e, counting=True, rule=rule)
-        return found
+        return {
+            "SU": self.mean(lambda r: 2.0 * r.b * (r.b - r.p[e]), e, counting=True),
+            "SV": self.mean(lambda r: 2.0 * (r.b - r.p[e]), e, counting=True),
+            "SVY": self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.answer[e], e, counting=True),
+        }
 
     def _peer(self, e: str) -> dict[str, float]:
         def priced(r: Said) -> float:
@@ -446,15 +446,9 @@ class SlowFeed:
         answered = math.fsum(self.sum("n", e) for e in experts) + resolved
         quick = 0.42 * math.sqrt(8.0 * math.log(seen) / (answered / n + 1.0))
         slow = 0.25 * math.sqrt(8.0 * math.log(seen) / (resolved / n + 1.0))
-        zero, one = self.priced("own-median")
-
-        def gain(e: str) -> float:
-            """At 1/2 with the nominal rate; with own medians by class, and as strong."""
-            half = 0.3 * self.sum("SU", e) + 0.35 * self.sum("SV half", e) - self.sum("SVY half", e)
-            own = self.sum("SVY own-median", e) - zero * self.sum("SV own-median", e)
-            return half - 0.3 * own / (1.0 - zero - one)
-
-        peer = softmax([quick * gain(e) for e in experts])
+        peer = softmax(
+            [quick * (0.3 * self.sum("SU", e) + 0.35 * self.sum("SV", e) - self.sum("SVY", e)) for e in experts]
+        )
         return [
             [1.0 / n] * n,
             [0.5 / n + 0.5 * w for w in peer],

@@ -64,16 +64,12 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     columns = np.zeros((block.stop - block.start, len(experts)))
     common = columns[COMMON_ROWS.start - block.start :]
     if outcome is None:
-        common[_SCORED], common[_LEVEL] = means[_ONES], means[_PEER_LEVEL]
+        common[_SCORED], common[_MIX] = means[_PEER_ONES], means[_PEER_MIX]
+        for rule in rules:
+            of_rule = means if len(rules) == 1 else _averaged(stack, rows * (terms.rule == rule))[1]
+            _fill_rule(columns[RULE_ROWS[rule].start - block.start :], of_rule, weight)
     else:
         _fill_truth(common, means)
-    for rule in rules:
-        of_rule = means if len(rules) == 1 else _averaged(stack, rows * (terms.rule == rule))[1]
-        place = columns[RULE_ROWS[rule].start - block.start :]
-        if outcome is None:
-            _fill_peer_rule(place, of_rule, weight)
-        else:
-            place[_SLOPE : _ANSWER + 1] = of_rule[_TRUTH_SLOPE : _TRUTH_SLOPE + 2]
     feed = _feed_columns(stack, rules, outcome, weight)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight), block, histograms)
@@ -122,17 +118,17 @@ def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
 
 
 _PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
-_SLOPE, _ANSWER = EXPERT_RULE.index("mix_slope"), EXPERT_RULE.index("mix_answer")
-_PEER_LEVEL, _ONES = len(EXPERT_RULE), len(EXPERT_RULE) + 1
-_SCORED, _LEVEL = EXPERT_COMMON.index("scored"), EXPERT_COMMON.index("mix_level")
+_SCORED = EXPERT_COMMON.index("scored")
+_MIX = slice(EXPERT_COMMON.index("mix_level"), EXPERT_COMMON.index("mix_answer") + 1)
+_PEER_MIX, _PEER_ONES = slice(len(EXPERT_RULE), len(EXPERT_RULE) + 3), len(EXPERT_RULE) + 3
 
 
 def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
-    """Without outcome, for each forecast: as the columns of a vote rule, then ``mix_level`` and ones.
+    """Without outcome, for each forecast: as the columns of a vote rule, then those of the mixer and ones.
 
     Of the regret and the spread, of which the columns hold absolute values and squares, the values themselves.
     """
-    rows = np.empty((len(EXPERT_RULE) + 2, len(stack.forecasts)))
+    rows = np.empty((len(EXPERT_RULE) + 4, len(stack.forecasts)))
     against, if_one, if_zero = rows[:3]
     if_one[:], if_zero[:] = method.losses(stack.forecasts)
     against[:] = np.where(stack.answers, if_one, if_zero)
@@ -140,38 +136,36 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     np.subtract(terms.published, rows[:3].T, out=rows[6:9].T)
     rows[_PRICED] = rows[3] - terms.rate_zero * rows[4] - terms.rate_one * rows[5]
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(if_one - if_zero)
-    _fill_mix(stack, terms.mean, rows[_PEER_LEVEL], rows[_SLOPE], rows[_ANSWER])
-    rows[_ONES] = 1.0
+    _fill_mix(stack, terms.mean, rows[_PEER_MIX])
+    rows[_PEER_ONES] = 1.0
     rows *= terms.counts
     return rows
 
 
-def _fill_mix(stack: Stack, mean: float | FloatArray, level: FloatArray, slope: FloatArray, answer: FloatArray) -> None:
+def _fill_mix(stack: Stack, mean: float | FloatArray, rows: FloatArray) -> None:
     """2b(b - p), 2(b - p) and 2(b - p)·ŷ, b the plain mean."""
+    level, slope, answer = rows
     np.multiply(2.0, mean - stack.forecasts, out=slope)
     np.multiply(mean, slope, out=level)
     np.multiply(slope, stack.answers, out=answer)
 
 
-def _fill_peer_rule(place: FloatArray, means: FloatArray, weight: float) -> None:
-    """Columns of a vote rule: loss parts, regrets, certificate, mixers."""
+def _fill_rule(place: FloatArray, means: FloatArray, weight: float) -> None:
+    """Columns of a vote rule: loss parts, regrets, certificate."""
     place[: len(EXPERT_RULE)] = means[: len(EXPERT_RULE)]
     place[_PRICED] = np.abs(means[_PRICED])
     place[_SPREAD] = np.square(means[_SPREAD]) * (0.25 * weight)
 
 
-_TRUTH_SLOPE = 6
-
-
 def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> FloatArray:
-    """With the outcome, for each forecast; ordered as ``_fill_truth`` reads them, the last two of the vote rule."""
+    """With the outcome, for each forecast; ordered as ``_fill_truth`` reads them."""
     rows = np.empty((8, len(stack.forecasts)))
     rows[0] = method.losses(stack.forecasts)[1 - outcome]
     rows[1] = 1.0
     against = 1 if outcome else 2
     rows[2] = np.asarray(terms.own)[..., against] - rows[0]
     rows[4] = np.asarray(terms.published)[..., against] - rows[0]
-    _fill_mix(stack, terms.mean, rows[5], rows[6], rows[7])
+    _fill_mix(stack, terms.mean, rows[5:8])
     rows[3] = rows[5] - outcome * rows[6] - 0.125 * np.square(rows[6])
     rows[5:8] *= terms.counts
     return rows
@@ -179,9 +173,9 @@ def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> Fl
 
 def _fill_truth(common: FloatArray, means: FloatArray) -> None:
     """Common columns of a question with its outcome: loss and count, regrets, mixers."""
-    loss, ones, regret, mix_regret, published, level = means[:6]
+    loss, ones, regret, mix_regret, published, *mix = means
     nothing = np.zeros(len(loss))
-    filled = (loss, ones, nothing, regret, np.abs(regret), level, mix_regret, np.abs(mix_regret), published)
+    filled = (loss, ones, nothing, regret, np.abs(regret), *mix, mix_regret, np.abs(mix_regret), published)
     common[: len(EXPERT_COMMON)] = filled
 
 

@@ -66,7 +66,7 @@ class StoredFeed(msgspec.Struct, array_like=True):
     """What of a feed is stored beside its ledger and its standing."""
 
     experts: list[str]
-    meaning: dict[str, str | int | None]
+    meaning: dict[str, object]
     teams: dict[str, str]
     excluded: list[str]
     settled: bytes
@@ -257,7 +257,8 @@ class Feed:
     def restore(self, data: bytes, standing: Standing, entries: Mapping[str, Entry]) -> None:
         """Take up what was stored; the sums are computed anew from the ledger."""
         stored = _decode_feed(data)
-        self.adopt(with_meaning(self.settings, stored.meaning), self.settings_hash)
+        plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
+        self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
         self.experts = stored.experts
         self._places = {expert: place for place, expert in enumerate(stored.experts)}
         self.teams, self.excluded = stored.teams, set(stored.excluded)

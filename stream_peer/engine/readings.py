@@ -49,14 +49,13 @@ _MIXERS = slice(feed_column("peer_peer"), feed_column("stretch_square") + 1)
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
-_LEVEL = expert_column("mix_level")
+_LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
 _MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_absolute")
 
 _LOSSES = slice(expert_column("loss"), expert_column("loss_if_zero") + 1)
 _REGRETS = slice(expert_column("regret"), expert_column("regret_if_zero") + 1)
 _PUBLISHED_REGRETS = slice(expert_column("published_regret"), expert_column("published_regret_if_zero") + 1)
 _ABSOLUTE, _VARIANCE = expert_column("absolute_regret"), expert_column("variance")
-_SLOPE, _ANSWER = expert_column("mix_slope"), expert_column("mix_answer")
 
 
 class Rates(NamedTuple):
@@ -200,7 +199,16 @@ def read_weights(
     questions that count, present or not.
     """
     select = selection_weights(columns, rates, method).round(DECIMALS)
-    peer = _peer_weights(columns, rates, n_experts, mixer).round(DECIMALS)
+    peer = peer_mixer(
+        columns[_LEVEL],
+        columns[_SLOPE],
+        columns[_ANSWER],
+        counted_questions(columns),
+        n_experts,
+        nominal=mixer.nominal_error_rate,
+        rate=mixer.peer_rate,
+        uniform_share=mixer.uniform_share,
+    ).round(DECIMALS)
     resolved = columns[_RESOLVED]
     if not resolved.any():
         uniform = np.full(len(select), 1.0 / len(select))
@@ -208,33 +216,6 @@ def read_weights(
     slow = truth_slow(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
     fast = truth_fast(columns[_MIX_REGRET], columns[_MIX_ABSOLUTE])
     return ExpertWeights(select, peer, slow.round(DECIMALS), fast.round(DECIMALS))
-
-
-def _peer_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings) -> FloatArray:
-    """Weights of the mixer that learns from reference answers.
-
-    Votes at 1/2 are taken to have the nominal error rate, which mixes better than an estimate. Under own medians that
-    would be to say that half of all outcomes are 1, since half of the answers are: those are corrected by their class'
-    rates, ``(ŷ - η0)/(1 - η0 - η1)``, and then have the same strength.
-    """
-    strength = 1.0 - 2.0 * mixer.nominal_error_rate
-    slopes, answers = np.zeros((2, columns.shape[1]))
-    for of_rule in rates:
-        own = columns[RULE_ROWS[of_rule.rule]]
-        if of_rule.rule == _HALF:
-            slopes, answers = slopes + own[_SLOPE], answers + own[_ANSWER]
-        else:
-            answers = answers + strength / of_rule.distance * (own[_ANSWER] - of_rule.zero * own[_SLOPE])
-    return peer_mixer(
-        columns[_LEVEL],
-        slopes,
-        answers,
-        counted_questions(columns),
-        n_experts,
-        nominal=mixer.nominal_error_rate,
-        rate=mixer.peer_rate,
-        uniform_share=mixer.uniform_share,
-    )
 
 
 def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> FloatArray:

@@ -1,8 +1,8 @@
 """Sums over questions: whole numbers in units of 2^-40, so that adding and taking out is exact in any order.
 
 A question's share is a ``Contribution``: a column vector for the feed, one for each expert that it concerns, and the
-bins of their forecasts. The columns have names; those that depend on reference answers or votes exist once per vote
-rule. An expert's common columns lie between those of the two rules, so that a question of one rule is one block.
+bins of their forecasts. The columns have names; those that are priced with the error rates of a vote rule exist
+once for each. An expert's common columns lie between those of the two rules: so a question of one rule is one block.
 """
 
 from dataclasses import fields
@@ -36,6 +36,8 @@ EXPERT_COMMON = (
     "outcome_regret",  # regret of the learner's weights against this expert, by the outcome
     "outcome_absolute",  # its absolute values
     "mix_level",  # 2b(b - p), b the plain mean
+    "mix_slope",  # 2(b - p)
+    "mix_answer",  # 2(b - p) times the reference answer, which is taken to err at a nominal rate under every vote rule
     "mix_regret",  # regret of the plain mean by the outcome, less its known curvature
     "mix_absolute",
     "true_regret",  # regret of the published weights by the outcome
@@ -52,8 +54,6 @@ EXPERT_RULE = (
     "published_regret_if_zero",
     "absolute_regret",  # absolute values of the regret, priced at the rates of the time
     "variance",  # (weight × mean spread)² / 4, of the certificate
-    "mix_slope",  # 2(b - p)
-    "mix_answer",  # 2(b - p) times the reference answer
 )
 FEED_COMMON = (
     "questions",
