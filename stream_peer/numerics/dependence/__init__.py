@@ -1,0 +1,36 @@
+"""Do experts err independently given the outcome? Every error rate estimated without outcomes takes that for granted.
+
+- ``fourth_moment``: a gap in the moments of the votes; sees herding, clusters and questions of different difficulty.
+  Live.
+- ``pairs``: how far each pair's agreement is from what their skills explain; sees clusters, and who is in them. O(n²),
+  for replays and reports.
+- ``condorcet``: is the majority worse than its members' error rates allow, and do outcomes agree with the estimate made
+  without them? Nothing but the latter sees shocks that everybody shares: they take the place of the outcome.
+"""
+
+from stream_peer.numerics.dependence.condorcet import condorcet_gap, majority_error_rate, truth_z
+from stream_peer.numerics.dependence.fourth_moment import (
+    ALARMING_Z,
+    FEWEST_QUESTIONS,
+    N_BLOCKS,
+    Dependence,
+    DependenceSums,
+    VoteMoments,
+    vote_moments,
+)
+from stream_peer.numerics.dependence.pairs import PairResiduals, pair_residuals
+
+__all__ = [
+    "ALARMING_Z",
+    "FEWEST_QUESTIONS",
+    "N_BLOCKS",
+    "Dependence",
+    "DependenceSums",
+    "PairResiduals",
+    "VoteMoments",
+    "condorcet_gap",
+    "majority_error_rate",
+    "pair_residuals",
+    "truth_z",
+    "vote_moments",
+]

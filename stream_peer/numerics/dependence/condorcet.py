@@ -1,0 +1,109 @@
+"""Error rates that independent experts would have, beside those they have."""
+
+import math
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, ErrorRate
+from stream_peer.numerics.losses import FloatArray
+
+
+def majority_error_rate(error_rates: FloatArray) -> float:
+    """How often the majority of independent voters is wrong, a tie counting one half.
+
+    ``P(W > n/2) + ½·P(W = n/2)`` for the number W of wrong votes, whose distribution (Poisson's binomial) is built up
+    voter by voter, O(n²).
+
+    Parameters
+    ----------
+    error_rates : (n_experts,) float64
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        In [0, 1]; ½ without voters.
+
+    Raises
+    ------
+    FormulaInputError
+        If an error rate is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> round(majority_error_rate(np.array([0.2, 0.2, 0.2])), 6)
+    0.104
+    """
+    if not bool(np.all((error_rates >= 0.0) & (error_rates <= 1.0))):
+        msg = f"error rates are {error_rates!r}: must be within 0..1"
+        raise FormulaInputError(msg)
+    n = error_rates.size
+    wrong = np.zeros(n + 1)
+    wrong[0] = 1.0
+    for k, error in enumerate(error_rates.tolist(), start=1):
+        wrong[1 : k + 1] = wrong[1 : k + 1] * (1.0 - error) + wrong[:k] * error
+        wrong[0] *= 1.0 - error
+    more = float(np.add.reduce(wrong[n // 2 + 1 :]))
+    return more if n % 2 else more + 0.5 * float(wrong[n // 2])
+
+
+def condorcet_gap(error_rate: float, individual_error_rates: FloatArray) -> float:
+    """By how much the majority errs more often than independent voters of these error rates would.
+
+    ``η - majority_error_rate(…)``. Far above 0: voters share errors (clusters) or questions differ in difficulty.
+
+    Parameters
+    ----------
+    error_rate : float
+        Of the majority, measured or estimated, in [0, 1].
+    individual_error_rates : (n_experts,) float64
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        In [-1, 1].
+
+    Raises
+    ------
+    FormulaInputError
+        If an error rate is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> round(condorcet_gap(0.154, np.array([0.2, 0.2, 0.2])), 6)
+    0.05
+    """
+    if not 0.0 <= error_rate <= 1.0:
+        msg = f"error rate is {error_rate!r}, not within 0..1"
+        raise FormulaInputError(msg)
+    return error_rate - majority_error_rate(individual_error_rates)
+
+
+def truth_z(measured: ErrorRate, free: ErrorRate) -> float | None:
+    """By how many standard deviations the error rate measured on outcomes exceeds the one estimated without them.
+
+    ``(η̂_truth - η̂_free)/√(V1 + V2)``, η̂ the means of both classes' rates. The only test that sees shared shocks.
+
+    Parameters
+    ----------
+    measured, free : ErrorRate
+
+    Returns
+    -------
+    float or None
+        None unless both are known with some certainty: enough questions, and a variance below ¼.
+
+    Examples
+    --------
+    >>> measured = ErrorRate(0.3, 0.3, 0.24, 0.36, 200.0, "ok", 0.0009)
+    >>> free = ErrorRate(0.1, 0.1, 0.04, 0.16, 2000.0, "ok", 0.0007)
+    >>> round(truth_z(measured, free) or 0.0, 9)
+    5.0
+    """
+    unknown = any(rate.status == "insufficient" or rate.variance >= UNKNOWN_VARIANCE for rate in (measured, free))
+    variance = measured.variance + free.variance
+    if unknown or not variance > 0.0:
+        return None
+    return 0.5 * (measured.zero + measured.one - free.zero - free.one) / math.sqrt(variance)

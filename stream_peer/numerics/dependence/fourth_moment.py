@@ -1,0 +1,199 @@
+"""The fourth-moment gap: do votes look like independent ones on two kinds of questions? Sums of constant size."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates.rate import EstimateStatus, effective_size
+from stream_peer.numerics.losses import FloatArray, SmallIntArray
+
+N_BLOCKS = 25
+"""Sums are kept in so many parts, each left out once to learn how uncertain the gap is."""
+
+FEWEST_QUESTIONS = 200.0
+"""Below this many effective questions the gap is not judged."""
+
+ALARMING_Z = 3.0
+"""A gap of more standard deviations is no chance."""
+
+_FEWEST_BLOCKS = 10
+_SMALLEST_DEVIATION = 1e-9
+
+
+class VoteMoments(NamedTuple):
+    """Factorial moments of a round's yes votes, in [0, 1].
+
+    Attributes
+    ----------
+    first, second, third, fourth : float
+        m_k = S(S-1)…(S-k+1) / (n(n-1)…(n-k+1)): the share of k-tuples of different voters who all say yes.
+    """
+
+    first: float
+    second: float
+    third: float
+    fourth: float
+
+
+class Dependence(NamedTuple):
+    """What votes say about experts' independence given the outcome.
+
+    Attributes
+    ----------
+    gap : float or None
+        m4 - (b·m3 - c·m2), 0 in expectation if votes are independent given one of two kinds of questions.
+    deviation : float or None
+        Its standard deviation.
+    z : float or None
+        Their ratio.
+    flagged : bool
+        Whether z is above 3 or below -3.
+    effective_questions : float
+        (Σw)²/Σw².
+    status : str
+        ``insufficient`` below 200 effective questions or 10 blocks, ``uninformative`` if votes vary no more from
+        question to question than coins do; both with None for gap, deviation and z. Else ``ok``.
+    """
+
+    gap: float | None
+    deviation: float | None
+    z: float | None
+    flagged: bool
+    effective_questions: float
+    status: EstimateStatus
+
+
+def vote_moments(votes: SmallIntArray) -> VoteMoments | None:
+    """Factorial moments of a round's yes votes, up to the fourth.
+
+    Parameters
+    ----------
+    votes : (n_experts,) int8
+        +1, -1, or 0 for no vote.
+
+    Returns
+    -------
+    VoteMoments or None
+        None with fewer than four voters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vote_moments(np.array([1, 1, -1, 1, 0, 1], np.int8))
+    VoteMoments(first=0.8, second=0.6, third=0.4, fourth=0.2)
+    """
+    n = int(np.count_nonzero(votes))
+    if n < 4:
+        return None
+    yes = int(np.count_nonzero(votes > 0))
+    first, second = yes / n, yes * (yes - 1) / (n * (n - 1))
+    third = yes * (yes - 1) * (yes - 2) / (n * (n - 1) * (n - 2))
+    fourth = yes * (yes - 1) * (yes - 2) * (yes - 3) / (n * (n - 1) * (n - 2) * (n - 3))
+    return VoteMoments(first, second, third, fourth)
+
+
+def _no_blocks() -> FloatArray:
+    return np.zeros((N_BLOCKS, 6))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DependenceSums:
+    """Sums over questions, with weights w, in 25 blocks, for the fourth-moment gap.
+
+    Attributes
+    ----------
+    blocks : (25, 6) float64
+        Of each block Σw, Σw², Σw·m1, Σw·m2, Σw·m3, Σw·m4, the moments being means over a question's rounds.
+
+    Examples
+    --------
+    >>> one = DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), block=3, weight=0.5)
+    >>> one.merge(one).blocks[3].round(3).tolist()
+    [1.0, 0.5, 0.8, 0.6, 0.4, 0.2]
+    """
+
+    blocks: FloatArray = field(default_factory=_no_blocks)
+
+    @classmethod
+    def contribution(cls, moments: VoteMoments, block: int, weight: float = 1.0) -> Self:
+        """The sums of a single question, whose moments are the means over its rounds.
+
+        Parameters
+        ----------
+        moments : VoteMoments
+        block : int
+            In 0 … 24: from the question's ordinal or its hash, never from its votes.
+        weight : float
+            In [0, 1].
+
+        Raises
+        ------
+        FormulaInputError
+            If there is no such block.
+        """
+        if not 0 <= block < N_BLOCKS:
+            msg = f"block is {block!r}, not within 0..{N_BLOCKS - 1}"
+            raise FormulaInputError(msg)
+        sums = _no_blocks()
+        sums[block] = weight, weight * weight, *[weight * moment for moment in moments]
+        return cls(sums)
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both, block by block."""
+        return type(self)(self.blocks + other.blocks)
+
+    def reading(self) -> Dependence:
+        """The fourth-moment gap of the votes, and whether it is too large for independent errors.
+
+        If votes are independent given the outcome, the share of yes votes is a mixture of two points, and with
+        ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2`` follows ``m4 = b·m3 - c·m2``. The gap is the difference; its
+        standard deviation is ``√((B-1)/B·Σ(gap_j - mean gap)²)`` over the B blocks with data, gap_j without block j.
+
+        Returns
+        -------
+        Dependence
+
+        Notes
+        -----
+        Not in the paper, which assumes independence without a test. Blind to shocks that everybody shares: these are
+        one more "outcome". Experts of different skill shift the gap by about the variance of their skills over n.
+
+        Examples
+        --------
+        >>> sums = DependenceSums()
+        >>> for question in range(400):
+        ...     yes = (2, 10, 5, 9)[question // 25 % 4]
+        ...     votes = np.where(np.arange(12) < yes, 1, -1).astype(np.int8)
+        ...     sums = sums.merge(DependenceSums.contribution(vote_moments(votes), question % 25))
+        >>> sums.reading().status, sums.reading().flagged
+        ('ok', True)
+        >>> DependenceSums().reading()[:3]
+        (None, None, None)
+        """
+        total = np.add.reduce(self.blocks, axis=0)
+        effective = effective_size(float(total[0]), float(total[1]))
+        filled = self.blocks[self.blocks[:, 0] > 0.0]
+        if effective < FEWEST_QUESTIONS or len(filled) < _FEWEST_BLOCKS:
+            return Dependence(None, None, None, flagged=False, effective_questions=effective, status="insufficient")
+        gaps = _gaps(np.concatenate([total[None, :], total - filled]))
+        if gaps is None:
+            return Dependence(None, None, None, flagged=False, effective_questions=effective, status="uninformative")
+        spread = gaps[1:] - np.add.reduce(gaps[1:]) / len(filled)
+        deviation = math.sqrt((len(filled) - 1) / len(filled) * float(np.add.reduce(spread * spread)))
+        gap = float(gaps[0])
+        z = gap / max(deviation, _SMALLEST_DEVIATION)
+        return Dependence(gap, deviation, z, abs(z) > ALARMING_Z, effective, "ok")
+
+
+def _gaps(sums: FloatArray) -> FloatArray | None:
+    """m4 - (b·m3 - c·m2) of each row of sums; None if some row's votes vary no more than coins."""
+    first, second, third, fourth = sums[:, 2:].T / sums[:, 0]
+    spread = second - first * first
+    if not float(spread.min()) > _SMALLEST_DEVIATION:
+        return None
+    b = (third - first * second) / spread
+    gaps: FloatArray = fourth - (b * third - (b * first - second) * second)
+    return gaps
