@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds.online import check_counts
+from stream_peer.numerics.bounds.online import check_counts, check_delta
 
 
 class RegretBound(NamedTuple):
@@ -64,8 +64,9 @@ def martingale_gap(delta: float, sigma: float, questions: float) -> float:
     >>> round(martingale_gap(0.05, 1.0, 500), 3)
     60.736
     """
-    if not 0.0 < delta < 1.0 or not sigma >= 0.0 or not questions >= 0.0:
-        msg = f"delta {delta!r}, sigma {sigma!r}, questions {questions!r}: must be within (0, 1), >= 0, >= 0"
+    check_delta(delta)
+    if not sigma >= 0.0 or not questions >= 0.0:
+        msg = f"sigma {sigma!r}, questions {questions!r}: must be >= 0"
         raise FormulaInputError(msg)
     return sigma * math.sqrt(2.0 * questions * math.log(2.0 / delta))
 
@@ -153,6 +154,7 @@ def printed_bound(
     (inf, 1030)
     """
     check_counts(n_experts, questions)
+    check_delta(delta)
     shared = martingale_gap(delta / 4.0, printed_sigma(max(rates)), questions)
     tail = martingale_gap(delta / 4.0, 2.0, questions)
     return regret_bound(_over(rates, 2.0 * shared + online + estimation) + 2.0 * tail, questions)
@@ -194,6 +196,7 @@ def repaired_bound(
     385
     """
     check_counts(n_experts, questions)
+    check_delta(delta)
     gap = 2.0 * martingale_gap(delta / (4.0 * n_experts), 1.0, questions)
     return regret_bound(_over(rates, gap + online + estimation) + gap, questions)
 
@@ -238,9 +241,7 @@ def direct_bound(
 
 def one_sided_gap(n_experts: int, questions: float, delta: float) -> float:
     """How far any of N sums can fall below its mean, at one time, increments at most 2 apart: ``√(2T ln(N/δ))``."""
-    if not 0.0 < delta < 1.0:
-        msg = f"delta is {delta!r}, not within (0, 1)"
-        raise FormulaInputError(msg)
+    check_delta(delta)
     return math.sqrt(2.0 * questions * math.log(n_experts / delta))
 
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.bounds.online import check_counts, check_delta
 from stream_peer.numerics.losses import FloatArray
 
 
@@ -242,6 +243,5 @@ def no_truth_regret(questions: float, deviation: float, delta: float) -> float:
 
 
 def _check(questions: float, delta: float) -> None:
-    if not questions >= 0.0 or not 0.0 < delta < 1.0:
-        msg = f"questions {questions!r}, delta {delta!r}: must be >= 0, within (0, 1)"
-        raise FormulaInputError(msg)
+    check_counts(1, questions)
+    check_delta(delta)

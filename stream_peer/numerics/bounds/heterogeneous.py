@@ -6,7 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.bounds.apriori import RegretBound, martingale_gap, one_sided_gap, regret_bound
-from stream_peer.numerics.bounds.online import check_counts
+from stream_peer.numerics.bounds.online import check_counts, check_delta
 from stream_peer.numerics.losses import FloatArray
 
 
@@ -151,6 +151,7 @@ def heterogeneous_bound_printed(
     (inf, 17939)
     """
     check_counts(n_experts, questions)
+    check_delta(delta)
     if not alpha >= 2.0:
         msg = f"alpha is {alpha!r}, must be >= 2"
         raise FormulaInputError(msg)

@@ -20,6 +20,13 @@ def check_counts(n_experts: int, questions: float) -> None:
         raise FormulaInputError(msg)
 
 
+def check_delta(delta: float) -> None:
+    """Refuse a probability of failing that is none, or certain."""
+    if not 0.0 < delta < 1.0:
+        msg = f"delta is {delta!r}, not within (0, 1)"
+        raise FormulaInputError(msg)
+
+
 def hedge_regret(n_experts: int, questions: float) -> float:
     """Largest regret of exponential weights whose fixed rate was chosen for the horizon: ``√(T ln N/2)``.
 

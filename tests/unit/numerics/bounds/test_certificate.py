@@ -1,10 +1,18 @@
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds import live_certificate, noise_boundary
+from stream_peer.numerics.bounds import (
+    certificate_terms,
+    live_bounds,
+    live_certificate,
+    noise_boundary,
+    own_answer_spread,
+    shared_answer_spread,
+)
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import FloatArray, squared_loss
 from stream_peer.numerics.peer_losses import unit_peer_loss
@@ -140,16 +148,58 @@ def test_forty_rounds_a_question_do_not_break_the_certificate() -> None:
         assert run.certificate() >= run.true.max()
 
 
-def test_leave_one_out_answers_are_certified_with_their_worst_spread() -> None:
-    """However the answers fall out, c_i = K + (1 - 2w_i)·|ℓ(p_i, 1) - ℓ(p_i, 0)| bounds what they change."""
+def test_own_answers_are_certified_with_their_worst_spread() -> None:
+    """However leave-one-out answers fall out, they change no regret by more; and some fall changes it by as much."""
     rng = np.random.default_rng(5)
-    for _ in range(200):
-        forecasts, weights = rng.random(6), rng.dirichlet(np.ones(6))
-        slope = np.abs(squared_loss(forecasts, 1) - squared_loss(forecasts, 0))
-        bound = float(slope @ weights) + (1 - 2 * weights) * slope
-        one, other = rng.integers(0, 2, (2, 6))
+    for _ in range(50):
+        forecasts, weights = rng.random(4), rng.dirichlet(np.ones(4))
+        if_one, if_zero = squared_loss(forecasts, 1), squared_loss(forecasts, 0)
+        falls = np.array(list(itertools.product([0, 1], repeat=4)))
+        losses = np.where(falls == 1, if_one, if_zero)
+        regrets = losses @ weights[:, None] - losses
 
-        change = squared_loss(forecasts, one) - squared_loss(forecasts, other)
-        regret_change = float(change @ weights) - change
+        widest = regrets.max(axis=0) - regrets.min(axis=0)
 
-        assert (np.abs(regret_change) <= bound + 1e-12).all()
+        np.testing.assert_allclose(widest, own_answer_spread(weights, if_one, if_zero), atol=1e-12)
+
+
+def test_a_shared_answer_spreads_by_twice_the_distance_from_the_mixture() -> None:
+    rng = np.random.default_rng(6)
+    forecasts, weights = rng.random((3, 5)), rng.dirichlet(np.ones(5), 3)
+
+    found = shared_answer_spread(weights, squared_loss(forecasts, 1), squared_loss(forecasts, 0))
+
+    mixed = (weights * forecasts).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, 2 * np.abs(forecasts - mixed), atol=1e-15)
+
+
+def test_the_terms_are_those_of_the_end_that_decides() -> None:
+    parts = np.array([5.0, -3.0]), np.array([8.0, 0.0]), np.array([-2.0, 1.0])
+    variance, true = np.array([75.0, 10.0]), np.array([1.0, 0.0])
+    ends = ((0.05, 0.1), (0.15, 0.2))
+
+    terms = certificate_terms(*parts, variance, true, ends, 2, 0.04)
+
+    assert terms.rates == (0.15, 0.2)
+    assert terms.informative == pytest.approx(0.65)
+    assert terms.priced == pytest.approx([5 - 1.2 + 0.4, -3 - 0.2])
+    assert terms.boundary == pytest.approx(noise_boundary(variance, 2, 0.04))
+    assert terms.bounds.max() == live_certificate(*parts, variance, true, ends, 2, 0.04)
+
+
+def test_terms_of_answers_that_say_little_bound_nothing() -> None:
+    terms = certificate_terms(ZERO, ZERO, ZERO, ZERO, ZERO, ((0.1, 0.1), (0.45, 0.4)), 1, 0.05)
+
+    assert terms.rates == (0.45, 0.4)
+    assert terms.bounds.tolist() == [math.inf]
+
+
+def test_runs_are_bounded_each_on_its_own() -> None:
+    rng = np.random.default_rng(7)
+    parts, variance = rng.normal(size=(3, 2, 3)), rng.random((2, 3))
+    ends = ((0.1, 0.1), (0.2, 0.2))
+
+    together = live_bounds(*parts, variance, ends, 3, 0.05)
+
+    for run in range(2):
+        assert together[run] == pytest.approx(live_bounds(*parts[:, run], variance[run], ends, 3, 0.05))

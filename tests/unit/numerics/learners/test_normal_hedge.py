@@ -1,22 +1,8 @@
-import math
-
 import numpy as np
 import pytest
 
-from stream_peer.numerics.learners import ada_normal_hedge, softmax
-from stream_peer.numerics.losses import FloatArray
-
-
-def regret_against_an_adversary(n_experts: int, questions: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Regrets and their absolute sums when losses are drawn to hurt whoever has most weight."""
-    rng = np.random.default_rng(seed)
-    regrets, absolute = np.zeros(n_experts), np.zeros(n_experts)
-    for _ in range(questions):
-        weights = ada_normal_hedge(regrets, absolute)
-        losses = np.where(weights >= np.quantile(weights, 0.7), rng.uniform(0.3, 1.0, n_experts), rng.random(n_experts))
-        regret = float(weights @ losses) - losses
-        regrets, absolute = regrets + regret, absolute + np.abs(regret)
-    return regrets, absolute
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs
 
 
 def test_without_regrets_all_weigh_the_same() -> None:
@@ -66,16 +52,29 @@ def test_nobody_awake_gets_no_weights() -> None:
     assert ada_normal_hedge(np.zeros(0), np.zeros(0)).size == 0
 
 
-def test_softmax_never_overflows() -> None:
-    assert softmax(np.array([-1e308, 0.0, 1e300])).tolist() == [0.0, 0.0, 1.0]
+def test_who_all_lag_get_their_shares_of_the_prior() -> None:
+    weights = ada_normal_hedge(np.array([-1.0, -3.0, -2.0]), np.array([2.0, 5.0, 2.0]), np.array([1.0, 3.0, 0.0]))
+
+    assert weights.tolist() == [0.25, 0.75, 0.0]
 
 
-@pytest.mark.parametrize(("n_experts", "seed"), [(2, 1), (5, 2), (30, 3)])
-def test_the_regret_stays_below_the_bound_of_its_authors(n_experts: int, seed: int) -> None:
-    """R_i ≤ √(3A_i·(ln N + ln B + ln(1 + ln N))), B = 1 + 1.5·mean(1 + ln(1+A))."""
-    regrets, absolute = regret_against_an_adversary(n_experts, 500, seed)
+def test_who_all_lag_among_the_awake_share_alike() -> None:
+    awake = np.array([True, False, True])
 
-    spread = 1 + 1.5 * float(np.mean(1 + np.log1p(absolute)))
-    bound = np.sqrt(3 * absolute * (math.log(n_experts) + math.log(spread) + math.log1p(math.log(n_experts))))
+    assert ada_normal_hedge(np.array([-1.0, 9.0, -2.0]), np.ones(3), awake=awake).tolist() == [0.5, 0.0, 0.5]
 
-    assert (regrets <= bound).all()
+
+@pytest.mark.parametrize("where", [0, 2])
+def test_a_regret_that_is_no_number_is_refused(where: int) -> None:
+    regrets = np.array([2.0, 1.0, 0.5])
+    regrets[where] = np.nan
+
+    with pytest.raises(FormulaInputError, match=f"expert {where} is nan"):
+        ada_normal_hedge(regrets, np.ones(3))
+
+
+def test_logs_are_ratios_of_weights_that_no_float_can_hold() -> None:
+    logs = ada_normal_hedge_logs(np.array([500.0, 0.0]), np.array([500.0, 500.0]))
+
+    leader = 501**2 / 1503 + np.log(-np.expm1(-2000 / 1503))
+    assert logs[0] - logs[1] == pytest.approx(leader - np.log(np.expm1(1 / 1503)))
