@@ -199,7 +199,8 @@ def test_runs_are_bounded_each_on_its_own() -> None:
     parts, variance = rng.normal(size=(3, 2, 3)), rng.random((2, 3))
     ends = ((0.1, 0.1), (0.2, 0.2))
 
-    together = live_bounds(*parts, variance, ends, 3, 0.05)
+    together = live_bounds(parts[0], parts[1], parts[2], variance, ends, 3, 0.05)
 
     for run in range(2):
-        assert together[run] == pytest.approx(live_bounds(*parts[:, run], variance[run], ends, 3, 0.05))
+        alone = live_bounds(parts[0, run], parts[1, run], parts[2, run], variance[run], ends, 3, 0.05)
+        assert together[run] == pytest.approx(alone)

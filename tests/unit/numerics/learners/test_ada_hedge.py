@@ -13,9 +13,9 @@ def exact_gap(losses: list[float], weights: list[float], rate: float) -> float:
     with localcontext() as context:
         context.prec = 60
         exact, shares, eta = [Decimal(x) for x in losses], [Decimal(w) for w in weights], Decimal(rate)
-        total = sum(shares)
-        mean = sum(w * x for w, x in zip(shares, exact, strict=True)) / total
-        mixed = -(sum(w * (-eta * x).exp() for w, x in zip(shares, exact, strict=True)) / total).ln() / eta
+        nought = Decimal(0)
+        mean = sum((w * x for w, x in zip(shares, exact, strict=True)), nought)
+        mixed = -sum((w * (-eta * x).exp() for w, x in zip(shares, exact, strict=True)), nought).ln() / eta
         return float(mean - mixed)
 
 
