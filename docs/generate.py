@@ -1,4 +1,4 @@
-"""Files that follow from the code: JSON Schemas of all events, and the tables of the reference.
+"""Files that follow from the code: JSON Schemas of all events, the tables of the reference, the list of all formulas.
 
 ``python docs/generate.py`` writes them, ``--check`` says whether any differs. They are committed, so that a reader
 finds them without installing anything, and a change of a contract shows in its review.
@@ -7,6 +7,7 @@ finds them without installing anything, and a change of a contract shows in its 
 import ast
 import inspect
 import json
+import runpy
 import sys
 from pathlib import Path
 from typing import Any, get_args
@@ -22,6 +23,7 @@ from stream_peer.settings import leaves
 ROOT = Path(__file__).parent.parent
 SCHEMAS = "stream_peer/events/schemas"
 GENERATED = "docs/generated"
+NUMERICS = "docs/numerics_page.py"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 INCOMING = get_args(incoming.Event)
@@ -92,6 +94,7 @@ def files() -> dict[str, str]:
     made = {f"{SCHEMAS}/{name}.v1.json": _json(schema) for name, schema in _schemas().items()}
     tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
     made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
+    made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
     return made
 
 

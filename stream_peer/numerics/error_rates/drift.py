@@ -100,6 +100,21 @@ def discounted(sums: SomeSums, factor: float) -> SomeSums:
 def block_size(memory: int) -> int:
     """Questions in a block: ``⌈M/8⌉``.
 
+    Parameters
+    ----------
+    memory : int
+        M ≥ 1, in questions.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    FormulaInputError
+        If M < 1.
+
     Examples
     --------
     >>> block_size(1000), block_size(3)

@@ -73,7 +73,15 @@ class ErrorRateSums(Protocol):
 
 
 class PricedRates(NamedTuple):
-    """Error rates to price losses with: their sum is at most .8, and ``capped`` says whether it was above."""
+    """Error rates to price losses with.
+
+    Attributes
+    ----------
+    zero, one : float
+        η0 and η1, whose sum is at most .8.
+    capped : bool
+        Whether it was above, and they were scaled down.
+    """
 
     zero: float
     one: float

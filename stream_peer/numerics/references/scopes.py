@@ -29,7 +29,13 @@ class ReferenceAnswers(NamedTuple):
 
 
 class GroupAnswers(NamedTuple):
-    """The reference answers ŷ_A and ŷ_B of two groups, one each per round."""
+    """The reference answers of two groups, one each per round.
+
+    Attributes
+    ----------
+    a, b : ReferenceAnswers
+        ŷ_A and ŷ_B.
+    """
 
     a: ReferenceAnswers
     b: ReferenceAnswers
