@@ -23,8 +23,8 @@ class PairResiduals(NamedTuple):
         (agreement - a_i·a_j) in standard deviations; 0 on the diagonal and for pairs with fewer than 20 common
         questions. Large: they know of each other.
     mean_square : float or None
-        Σz² over pairs, by the number of pairs less that of experts; about 1 if experts are independent, above 1.3
-        they are not. None with fewer than four experts, or with no more such pairs than experts.
+        Mean of z² over pairs. Below 1 if experts are independent, since the fit takes its share; above 1.3 they are
+        not. None with no more such pairs than experts.
     """
 
     alignments: FloatArray
@@ -77,8 +77,8 @@ def pair_residuals(votes: SmallIntArray) -> PairResiduals:
     expected = np.outer(alignments, alignments)
     certain = np.maximum(common, 1.0)
     z = (agreement - expected) * np.sqrt(common / np.maximum(1.0 - expected * expected, 1.0 / certain))
-    free = 0.5 * float(np.count_nonzero(common)) - votes.shape[1]
-    mean_square = 0.5 * float(np.add.reduce(z * z, axis=None)) / free if free > 0.0 else None
+    pairs = float(np.count_nonzero(common)) / 2.0
+    mean_square = float(np.add.reduce(z * z, axis=None)) / (2.0 * pairs) if pairs > votes.shape[1] else None
     return PairResiduals(alignments, z, mean_square)
 
 
