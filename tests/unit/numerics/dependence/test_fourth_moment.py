@@ -1,0 +1,167 @@
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.dependence import Dependence, DependenceSums, VoteMoments, vote_moments
+from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from tests.unit.numerics.dependence.worlds import world
+
+N_RUNS = 20
+
+
+def sums_of(votes: SmallIntArray) -> DependenceSums:
+    """Of many questions at once, 25 blocks of consecutive ones."""
+    n = votes.shape[1]
+    yes = (votes > 0).sum(axis=1)
+    moments = np.cumprod([(yes - k) / (n - k) for k in range(4)], axis=0).T
+    ones = np.ones((len(votes), 2))
+    return DependenceSums(np.hstack([ones, moments]).reshape(25, -1, 6).sum(axis=1))
+
+
+def flagged_share(kind: str, n_experts: int) -> float:
+    flags = [
+        sums_of(world(kind, np.random.default_rng([run, n_experts]), n_experts)).reading().flagged
+        for run in range(N_RUNS)
+    ]
+    return float(np.mean(flags))
+
+
+def mixture_sums(points: list[tuple[Fraction, Fraction]], questions: int = 1000) -> DependenceSums:
+    """Moments of votes that are yes with one of these probabilities, with these weights, the same in each block."""
+    moments = [float(sum(weight * yes**k for yes, weight in points)) for k in range(1, 5)]
+    each = questions / 25
+    return DependenceSums(np.tile([each, each, *(each * moment for moment in moments)], (25, 1)))
+
+
+def test_moments_are_shares_of_tuples_of_different_voters() -> None:
+    found = vote_moments(np.array([1, -1, 0, 1, 1, 1, -1], dtype=np.int8))
+
+    voters = [1, 0, 1, 1, 1, 0]
+    expected = [np.mean([all(chosen) for chosen in combinations(voters, k)]) for k in range(1, 5)]
+    assert found == pytest.approx(tuple(expected))
+
+
+@pytest.mark.parametrize("given", [[], [1, 1, 1], [0, 0, 0, 0], [1, -1, 0, 1]])
+def test_fewer_than_four_voters_say_nothing(given: list[int]) -> None:
+    assert vote_moments(np.array(given, dtype=np.int8)) is None
+
+
+def test_many_voters_are_no_problem() -> None:
+    everybody: npt.NDArray[np.int8] = np.ones(10_000, dtype=np.int8)
+
+    assert vote_moments(everybody) == (1.0, 1.0, 1.0, 1.0)
+    assert vote_moments(-everybody) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_two_kinds_of_questions_leave_no_gap() -> None:
+    """In exact fractions too: m4 = b·m3 - c·m2 for b the sum and c the product of two probabilities of yes."""
+    points = [(Fraction(4, 5), Fraction(3, 10)), (Fraction(1, 4), Fraction(7, 10))]
+    m1, m2, m3, m4 = (sum(weight * yes**k for yes, weight in points) for k in range(1, 5))
+    b = (m3 - m1 * m2) / (m2 - m1**2)
+
+    reading = mixture_sums(points).reading()
+
+    assert b == Fraction(4, 5) + Fraction(1, 4)
+    assert m4 == b * m3 - (b * m1 - m2) * m2
+    assert reading.gap == pytest.approx(0.0, abs=1e-12)
+    assert (reading.status, reading.flagged) == ("ok", False)
+
+
+def test_a_third_kind_of_question_leaves_a_gap() -> None:
+    points = [(Fraction(4, 5), Fraction(1, 3)), (Fraction(1, 2), Fraction(1, 3)), (Fraction(1, 5), Fraction(1, 3))]
+    m1, m2, m3, m4 = (sum(weight * yes**k for yes, weight in points) for k in range(1, 5))
+    b = (m3 - m1 * m2) / (m2 - m1**2)
+
+    reading = mixture_sums(points).reading()
+
+    assert m4 - (b * m3 - (b * m1 - m2) * m2) == Fraction(9, 5000)
+    assert reading.gap == pytest.approx(9 / 5000)
+    assert reading.flagged
+
+
+def test_the_jackknife_leaves_out_each_block_once() -> None:
+    sums = sums_of(world("clusters", np.random.default_rng(3), 12))
+
+    def gap(blocks: FloatArray) -> float:
+        m1, m2, m3, m4 = blocks.sum(axis=0)[2:] / blocks.sum(axis=0)[0]
+        b = (m3 - m1 * m2) / (m2 - m1**2)
+        return float(m4 - b * m3 + (b * m1 - m2) * m2)
+
+    without = [gap(np.delete(sums.blocks, block, axis=0)) for block in range(25)]
+    reading = sums.reading()
+
+    assert reading.gap == pytest.approx(gap(sums.blocks))
+    assert reading.deviation == pytest.approx(math.sqrt(24 / 25 * sum((g - np.mean(without)) ** 2 for g in without)))
+    assert reading.z == pytest.approx(gap(sums.blocks) / (reading.deviation or math.nan))
+
+
+def test_the_deviation_is_that_of_a_simulation() -> None:
+    found = [sums_of(world("none", np.random.default_rng([run, 7]), 12)).reading() for run in range(60)]
+
+    simulated = np.std([reading.gap for reading in found if reading.gap is not None])
+
+    assert np.mean([reading.deviation for reading in found if reading.deviation]) == pytest.approx(simulated, rel=0.3)
+
+
+@pytest.mark.parametrize("n_experts", [12, 40])
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        ("none", 0.0, 0.15),
+        ("clusters", 0.95, 1.0),
+        ("difficulty", 0.95, 1.0),
+        ("outcome noise", 0.95, 1.0),
+        ("shock", 0.0, 0.15),
+    ],
+)
+def test_dependence_is_flagged_and_independence_and_shared_shocks_are_not(
+    kind: str, least: float, most: float, n_experts: int
+) -> None:
+    """2,000 questions: 0/.05 without, 1/1 with clusters, difficulty or outcome noise, 0/0 with shocks."""
+    assert least <= flagged_share(kind, n_experts) <= most
+
+
+def test_herding_is_flagged_where_many_herd_and_less_where_few_do() -> None:
+    """.15 of 12 experts and 1 of 40, where everyone leans on the crowd at a quarter of the votes."""
+    few, many = flagged_share("herding", 12), flagged_share("herding", 40)
+
+    assert 0.05 <= few <= 0.4
+    assert many >= 0.95
+
+
+def test_too_little_is_not_judged() -> None:
+    none = Dependence(None, None, None, flagged=False, effective_questions=0.0, status="insufficient")
+
+    assert DependenceSums().reading() == none
+    one_block = DependenceSums()
+    one_block.blocks[4] = 1000.0, 1000.0, 500.0, 300.0, 200.0, 150.0
+    assert one_block.reading().status == "insufficient"
+    assert mixture_sums([(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(1, 2))], 199).reading().z is None
+
+
+@pytest.mark.parametrize("votes", [np.ones((1000, 6)), -np.ones((1000, 6)), np.tile([1, -1], (1000, 3))])
+def test_votes_that_never_change_are_not_judged(votes: FloatArray) -> None:
+    reading = sums_of(votes.astype(np.int8)).reading()
+
+    assert reading[:4] == (None, None, None, False)
+    assert reading.status == "uninformative"
+
+
+def test_unanimous_votes_leave_no_gap() -> None:
+    votes = np.where(np.random.default_rng(1).random((1000, 1)) < 0.5, -1, 1) * np.ones((1, 8))
+
+    reading = sums_of(votes.astype(np.int8)).reading()
+
+    assert (reading.status, reading.flagged) == ("ok", False)
+    assert reading.gap == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("block", [-1, 25])
+def test_a_block_that_is_none_is_refused(block: int) -> None:
+    with pytest.raises(FormulaInputError, match=str(block)):
+        DependenceSums.contribution(VoteMoments(0.5, 0.25, 0.125, 0.0625), block)
