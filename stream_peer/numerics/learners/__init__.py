@@ -4,10 +4,10 @@ Weights are for following one expert drawn from them; `mixers` combine forecasts
 where following the weights lost more than the expert did, along the last axis; leading axes are independent runs.
 
 ========================  ==========================================  ======================================
-learner                   reads                                       recovers an expert that fell behind by D
+learner                   reads                                       an expert behind by D leads again after
 ========================  ==========================================  ======================================
-`ada_normal_hedge`        R, A = Σ|r|; no rate, no horizon (default)  D/g questions
-`hedge`, `hedge_rate`     R, rate √(8 ln N/T) or √(8 ln N/t)          D/g, then ln N/(rate·g) to lead N others
+`ada_normal_hedge`        R, A = Σ|r|; no rate, no horizon (default)  (D + 2·`bounds.normal_hedge_regret`)/g
+`hedge`, `hedge_rate`     R, rate √(8 ln N/T) or √(8 ln N/t)          (D + ln N/rate)/g
 `ada_hedge`               R, Σ of `mixability_gap`                    as Hedge, at its rate
 `fixed_share`             yesterday's weights, r of one question      ⌈ln(N²/share)/(rate·g)⌉ + 1, whatever D
 `follow_the_leader`       R, or `shrunk_regrets`                      D/g
@@ -15,7 +15,8 @@ learner                   reads                                       recovers a
 `paper_weights`           frozen losses F, rate √(8 ln N/n)           as Hedge
 ========================  ==========================================  ======================================
 
-g is what the expert now gains on the others per question. Where sums fade (`error_rates.block_factors`, memory M), D is
+It counts questions until the expert has more than half of all weight; g is what it now gains on each of the others per
+question (for `fixed_share`, much more than share/rate). Where sums fade (`error_rates.block_factors`, memory M), D is
 at most g'·M, however long it lost g' per question, and it is level after M·ln(1 + g'/g) questions and two blocks more.
 
 Regrets are kept as `RegretSums`, in three parts that today's error rates price. An expert that is asleep gets no weight
