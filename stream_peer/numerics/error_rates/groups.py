@@ -119,7 +119,7 @@ class TwoGroupSums(_AnswerPairSums):
         `two_group_solution` of the shares seen, but G includes 20 pseudo-questions of η = .25 (G = ¼), and three
         questions are asked first. Statuses, the first that applies:
 
-        - ``insufficient`` below 50 effective questions; the rates are those of what follows.
+        - ``insufficient`` below 50 effective questions; .25 in the two cases that follow, else the rates as below.
         - No agreement, G ≤ 0: ``uninformative``, .475, anything possible.
         - The answers hardly vary together, w = c3 - c1·c2 not above three standard deviations: ``uninformative``, .25,
           anything possible. Answers that are always the same would otherwise pass for perfect ones.
@@ -131,7 +131,8 @@ class TwoGroupSums(_AnswerPairSums):
         - Else ``ok`` (or ``uninformative`` above .4), cut at [0, .475], interval ``ln a ± z·sd`` by the delta method
           of `two_group_deviations`, where pseudo-questions have the largest variance possible, then ±.005.
 
-        Where anything is possible, the interval is [0, .475] and the variance ¼.
+        Where anything is possible, the interval is [0, .475] and the variance ¼. Where one case follows another the
+        rate jumps, mostly by less than .25; the loss of a forecast p, by 2·p(1-p) ≤ ½ times as much.
 
         Parameters
         ----------
@@ -234,6 +235,12 @@ def doubted_rate(effective: float) -> ErrorRate:
     return ErrorRate(PRIOR_RATE, PRIOR_RATE, 0.0, HIGHEST_RATE, effective, status, UNKNOWN_VARIANCE)
 
 
+def no_signal(effective: float) -> ErrorRate:
+    """The estimate where answers do not agree beyond chance: the highest rate, if there is enough to say so."""
+    unknown = unknown_rate(effective)
+    return doubted_rate(effective) if unknown.status == "insufficient" else unknown
+
+
 def unbelieved(rate: ErrorRate, status: EstimateStatus) -> ErrorRate:
     """The same rate with that status, unless there is too little to tell, and with anything possible."""
     known = status if rate.status != "insufficient" else rate.status
@@ -259,7 +266,7 @@ def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
         return doubted_rate(0.0)
     seen = agreement(*_COLUMNS(sums))
     if not seen.signal > 0.0:
-        return unknown_rate(effective)
+        return no_signal(effective)
     return seen if vary_together(seen.c1, seen.c2, seen.c3, effective) else doubted_rate(effective)
 
 

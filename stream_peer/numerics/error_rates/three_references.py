@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from stream_peer.numerics.error_rates.group_agreement import LEAST_Z, vary_together
-from stream_peer.numerics.error_rates.groups import check_answer, doubted_rate, symmetric_rate, unbelieved
+from stream_peer.numerics.error_rates.groups import check_answer, doubted_rate, no_signal, symmetric_rate, unbelieved
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
@@ -20,7 +20,6 @@ from stream_peer.numerics.error_rates.rate import (
     effective_size,
     interval_of_distance,
     status_of,
-    unknown_rate,
 )
 from stream_peer.numerics.error_rates.three_answers import (
     SIGNS,
@@ -152,7 +151,7 @@ class ThreeReferenceSums(_AnswerTripleSums):
         agreement = agreement_of_pairs(seen.shares)
         signals = seen.share * agreement + (1.0 - seen.share) * _PSEUDO_SIGNAL
         if not float(signals.min()) > 0.0:
-            return _alike(unknown_rate(seen.effective))
+            return _alike(no_signal(seen.effective))
         if not _all_vary_together(seen):
             return _alike(doubted_rate(seen.effective))
         noise = seen.share * seen.share / seen.effective * agreement_covariance(agreement)

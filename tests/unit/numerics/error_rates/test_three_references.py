@@ -217,6 +217,7 @@ def test_disagreement_is_no_signal() -> None:
 
     assert three_reference_solution(-0.8, 0.2, 0.2) is None
     assert three_reference_class_solution(shares) is None
+    assert symmetric_sums(shares, 40).estimate()[:4] == (0.25, 0.25, 0.0, 0.475)
     assert symmetric_sums(shares, 1_000).estimate()[:4] == (0.475, 0.475, 0.0, 0.475)
     assert class_sums(shares, 1_000).estimate()[:4] == (0.25, 0.25, 0.0, 0.475)
 
