@@ -1,6 +1,6 @@
 """How far a feed's weights can be trusted, with hysteresis, so that a state does not flicker at its limit.
 
-The states ``dependent`` and ``contradicted``, and what follows from a state for the weights, belong here too.
+The state ``dependent``, and what follows from a state for the weights, belong here too.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,8 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
     """The state after a record, given the one before it.
 
     ``low-evidence``: fewer than ``min_experts`` voters a question; left at a quarter voter more.
-    ``uninformative``: the error rates sum to more than .8; left at .75.
+    ``uninformative``: the error rates sum to more than .8 (left at .75), or votes by own medians do not tell them.
+    ``contradicted``: votes by own medians come out as no two kinds of questions would make them.
     ``warming-up``: fewer effective questions than ``trust.warm_up_questions``; back again below nine tenths of it.
 
     Parameters
@@ -48,14 +49,26 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
         limit = settings.min_experts + (_VOTERS_MARGIN if before == "low-evidence" else 0.0)
         if mean_voters < limit:
             return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {settings.min_experts} are needed",))
-    total = rates.estimate.zero + rates.estimate.one
-    known = rates.estimate.status != "insufficient"
-    if known and total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
-        return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
+    if rates.estimate.status != "insufficient":
+        alarm = _alarm(before, rates)
+        if alarm:
+            return alarm
     questions, enough = rates.estimate.effective_questions, settings.trust.warm_up_questions
     if questions < enough * (_WARM_AGAIN if before == "ok" else 1.0):
         return Trust("warming-up", (f"{questions:.0f} of {enough:g} effective questions",))
     return Trust("ok", ())
+
+
+def _alarm(before: TrustState, rates: Rates) -> Trust | None:
+    """What error rates of enough questions give away."""
+    total = rates.estimate.zero + rates.estimate.one
+    if total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
+        return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
+    if rates.status == "uninformative":
+        return Trust("uninformative", ("votes vary no more from question to question than coins would",))
+    if rates.status == "contradicted":
+        return Trust("contradicted", ("votes are not those of independent experts on two kinds of questions",))
+    return None
 
 
 def certifies(state: TrustState) -> bool:

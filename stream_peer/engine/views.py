@@ -166,9 +166,15 @@ def _known(values: FloatArray) -> list[float | None]:
 def _error_rates(feed: Feed) -> ErrorRates:
     rates = feed.rates
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
+    stands_in = "; the rates are symmetric ones of the same votes"
     reasons = {
         "insufficient": ["fewer than 50 effective questions"],
-        "uninformative": ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"],
+        "uninformative": [
+            "error rates sum to more than 0.8; losses are priced as if they summed to 0.8"
+            if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one
+            else f"votes vary no more from question to question than coins would{stands_in}"
+        ],
+        "contradicted": [f"votes are not those of independent experts on two kinds of questions{stands_in}"],
     }
     return ErrorRates(
         **heading(feed),

@@ -6,8 +6,22 @@ import pytest
 from stream_peer.engine import contributions
 from stream_peer.engine.facts import Facts
 from stream_peer.engine.ledger import Entry
-from stream_peer.engine.sums import NOTHING, UNIT, VOTES, Contribution, expert_column, feed_column
+from stream_peer.engine.method import Method
+from stream_peer.engine.sums import (
+    BINS,
+    COMMON_ROWS,
+    N_EXPERT,
+    NOTHING,
+    RULE_ROWS,
+    UNIT,
+    VOTES,
+    Contribution,
+    expert_column,
+    feed_column,
+)
 from stream_peer.events.feed_log import Verdict
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
+from stream_peer.numerics.losses import LOG, FloatArray
 from tests.unit.engine.sample_facts import METHOD, circumstances, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]
@@ -193,3 +207,84 @@ def test_a_million_questions_of_two_thousand_experts_fit_into_the_sums() -> None
 def test_annulled_and_empty_questions_add_nothing() -> None:
     assert contribution(entry_of([facts_of(FORECASTS)], "annulled")) is NOTHING
     assert contribution(Entry(evidence=1)) is NOTHING
+
+
+OWN = [0.5, 0.7, 0.1]
+
+
+def columns_of(part: Contribution) -> FloatArray:
+    """All columns, those that it has no part in 0."""
+    found = np.zeros((N_EXPERT, len(part.experts)))
+    found[part.rows] = part.columns * UNIT
+    return found
+
+
+@pytest.mark.parametrize("evidence", ["open", 1])
+def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evidence: Verdict) -> None:
+    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT, thresholds=OWN))
+    as_if_half = facts._replace(head=facts.head._replace(rule=0))
+
+    own, half = (columns_of(contribution(entry_of([f], evidence))) for f in (facts, as_if_half))
+
+    np.testing.assert_array_equal(own[RULE_ROWS[1]], half[RULE_ROWS[0]])
+    np.testing.assert_array_equal(own[COMMON_ROWS], half[COMMON_ROWS])
+    assert not own[RULE_ROWS[0]].any()
+    assert own[RULE_ROWS[1]].any() == (evidence == "open")
+
+
+def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half() -> None:
+    facts = facts_of(FORECASTS, under=circumstances(3, thresholds=OWN))
+    part = contribution(entry_of([facts], 1, 0.5))
+
+    def of_rule(name: str) -> float:
+        return float(part.feed[feed_column(name, "own-median")]) * UNIT
+
+    assert (feed(part, "yes"), feed(part, "votes")) == (1.0 / VOTES, 1.5 / VOTES)
+    assert feed(part, "moment_weight") == feed(part, "right_one") == 0.0
+    assert of_rule("moment_weight") == of_rule("right_one") == 0.5
+    head = facts.head
+    sums = ClassMomentSums.contribution(ClassMomentTerms(*head[head._fields.index("class_first") :][:5]), 0.5)
+    for name in ClassMomentSums.__dataclass_fields__:
+        assert feed(part, f"class_{name}") == pytest.approx(getattr(sums, name), abs=1e-11)
+
+
+def test_rounds_of_both_rules_go_to_their_own_columns_each_with_its_share() -> None:
+    half = facts_of(FORECASTS, boundary=1, under=circumstances(3, select=SELECT))
+    own = facts_of([0.3, 0.2, 0.4], boundary=2, under=circumstances(3, select=SELECT, thresholds=OWN))
+
+    both = columns_of(contribution(entry_of([half, own])))
+    alone = [columns_of(contribution(entry_of([facts]))) for facts in (half, own)]
+
+    squares = expert_column("variance") - RULE_ROWS[0].start
+    for rule, rows in enumerate(RULE_ROWS):
+        share = np.full((len(both[rows]), 1), 0.5)
+        share[squares] = 0.25
+        np.testing.assert_allclose(both[rows], share * alone[rule][rows], atol=1e-11)
+    np.testing.assert_allclose(both[COMMON_ROWS], (alone[0] + alone[1])[COMMON_ROWS] / 2, atol=1e-11)
+
+
+def test_only_rounds_that_count_and_methods_that_need_them_enter_histograms() -> None:
+    counts, too_few = facts_of(FORECASTS), facts_of([0.5, 0.5, 0.9], boundary=2)
+    entry = entry_of([counts, too_few], weight=0.5)
+
+    found = contributions.contribution(entry, Method(vote_rule="auto")).binned
+
+    assert found is not None
+    assert found.cells.tolist() == [0 * BINS + 57, 1 * BINS + 38, 2 * BINS + 12]
+    assert found.amount * UNIT == 0.25
+    assert contribution(entry).binned is None
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_losses_are_those_of_the_method_scaled_to_one(evidence: Verdict) -> None:
+    method = Method(loss=LOG)
+    facts = facts_of([0.0, 1.0, 0.6], method=method)
+    part = contributions.contribution(entry_of([facts], evidence), method)
+
+    if_one, if_zero = LOG.scaled_sides(facts.forecasts)
+    assert max(if_one.max(), if_zero.max()) == 1.0
+    if evidence == "open":
+        assert column(part, "loss_if_one") == pytest.approx(if_one.tolist(), abs=1e-11)
+        assert column(part, "loss_if_zero") == pytest.approx(if_zero.tolist(), abs=1e-11)
+    else:
+        assert column(part, "outcome_loss") == pytest.approx((if_one if evidence else if_zero).tolist(), abs=1e-11)

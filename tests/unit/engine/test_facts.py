@@ -57,3 +57,26 @@ def test_too_few_voters_make_low_evidence() -> None:
     assert not facts_of([0.9, 0.8, 0.5, 0.5]).head.counts
     assert not facts_of([0.5]).head.counts
     assert facts_of([0.9, 0.8, 0.3]).head.counts
+
+
+def test_under_own_medians_a_vote_is_a_forecast_above_the_experts_threshold() -> None:
+    thresholds = [0.2, 0.3, 0.1, 0.4]
+    under = circumstances(4, thresholds=thresholds)
+
+    facts = facts_of([0.3, 0.2, 0.3, 0.4], under=under)
+
+    assert facts.head.rule == 1
+    assert facts.head[3:8] == (0, 0, 4, 0, 3)  # published at one half: all say no; by the rule the fourth does not vote
+    assert facts.answers.tolist() == [
+        1,
+        1,
+        1,
+        1,
+    ]  # the others' leads are 0, 2, 0, 1; of the ties one leans by .1, one not
+    assert facts.ties.tolist() == [1, 0, 1, 0]
+    assert facts.head[facts.head._fields.index("class_first") :][:5] == pytest.approx((2 / 3, 1 / 3, 0.0, 1.0, 2 / 3))
+
+
+def test_at_one_half_there_are_no_moments_of_classes() -> None:
+    assert facts_of([0.9, 0.6, 0.2]).head.class_first == -1.0
+    assert facts_of([0.9, 0.6], under=circumstances(2, thresholds=[0.5, 0.5])).head.class_first == -1.0

@@ -270,8 +270,10 @@ def test_state_of_another_layout_is_refused() -> None:
     feed_stage, _ = folded(log_of([round_of("q", FORECASTS)]))
     head = msgspec.msgpack.decode(feed_stage.snapshot().head)
 
-    with pytest.raises(StateError, match="schema 99"):
-        stage().load(msgspec.msgpack.encode([99, *head[1:]]), {})
+    for schema in (1, 99):
+        with pytest.raises(StateError, match=f"schema {schema}, this release reads 2"):
+            stage().load(msgspec.msgpack.encode([schema, "of another layout"]), {})
+    stage().load(msgspec.msgpack.encode(head), {})
     empty = stage()
     empty.load(None, {})
     assert empty.clock == 0

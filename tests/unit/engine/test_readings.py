@@ -12,11 +12,15 @@ from stream_peer.engine.readings import (
     read_rates,
     read_records,
     read_weights,
+    rows_of,
+    selection_weights,
+    used_rules,
 )
 from stream_peer.engine.sums import N_EXPERT, N_FEED, SCALE, UNIT, expert_column, feed_column
 from stream_peer.events.feed_settings import MixerSettings
-from stream_peer.numerics.error_rates import MomentSums
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
+from stream_peer.numerics.learners import ada_normal_hedge
+from stream_peer.numerics.losses import LOG, FloatArray, IntArray
 
 MIXER = MixerSettings()
 METHOD = Method()
@@ -152,3 +156,90 @@ def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates(
 
 def test_sums_are_read_in_their_unit() -> None:
     assert feed_sums(pair=0.5)[feed_column("pair")] * UNIT == 0.5
+
+
+def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_force() -> None:
+    half = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    own = half._replace(rule=1, zero=0.3, one=0.1)
+    columns = expert_sums(2)
+    for name, values in (("regret", [3.0, 0.5]), ("regret_if_one", [1.0, 2.0]), ("absolute_regret", [5.0, 5.0])):
+        columns[expert_column(name, "own-median")] = values
+    unbiased = (np.array([3.0, 0.5]) - 0.3 * np.array([1.0, 2.0])) / own.distance
+
+    for rates in ([half, own], [own, half]):
+        scale = rates[0].distance
+        expected = ada_normal_hedge(scale * unbiased, np.full(2, scale / own.distance * 5.0))
+        np.testing.assert_allclose(selection_weights(columns, rates, METHOD), expected)
+
+
+def test_mean_losses_of_two_vote_rules_add_up_on_the_unbiased_scale() -> None:
+    half = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    own = half._replace(rule=1, zero=0.3, one=0.1)
+    columns = expert_sums(1, scored=[5.0], loss=[2 * (0.2 * half.distance)])
+    columns[expert_column("loss", "own-median")] = 3 * (0.4 * own.distance)
+
+    assert read_records(columns, [own, half], METHOD).peer_loss == pytest.approx([(2 * 0.2 + 3 * 0.4) / 5])
+
+
+def test_losses_are_read_in_the_unit_of_the_method() -> None:
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    columns = expert_sums(1, resolved=[2.0], outcome_loss=[0.5], published_regret=[2.0], variance=[90.0])
+    log = Method(loss=LOG)
+
+    assert read_records(columns, [rates], log).outcome_loss == pytest.approx([0.25 * LOG.upper])
+    bounds = [read_certificate(agreeing(1000), columns, [0], 3, 1, 0.95, method) for method in (log, METHOD)]
+    assert bounds[0] == pytest.approx(LOG.upper * (bounds[1] or 0.0))
+
+
+def test_a_rule_is_used_once_something_was_scored_under_it() -> None:
+    own = np.zeros(N_FEED, np.int64)
+    own[feed_column("wrong_one", "own-median")] = 1
+
+    assert used_rules(agreeing(3), 0) == (0,)
+    assert used_rules(agreeing(3), 1) == (1, 0)
+    assert used_rules(agreeing(3) + own, 0) == (0, 1)
+    assert rows_of((0,)).stop < rows_of((0, 1)).stop == N_EXPERT
+
+
+def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+    own = np.zeros(N_FEED, np.int64)
+    own[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
+        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    ]
+
+    one, both = (read_certificate(agreeing(1000) + own, columns, rules, 3, 1, 0.95, METHOD) for rules in ([0], [0, 1]))
+
+    assert one is not None
+    assert both is not None
+    assert both > one + 10.0  # the noise of a rule under which next to nothing was scored
+
+
+def class_sums(*, skill: float, share: float, weight: float) -> IntArray:
+    """Moments of many votes for yes with chances ``skill`` and 1 - ``skill``, of answers that are as good."""
+    yes = {1: skill, 0: 1.0 - skill}
+    chance = {1: share, 0: 1.0 - share}
+    means = [
+        *(sum(chance[y] * yes[y] ** k for y in (0, 1)) for k in (1, 2, 3)),
+        sum(chance[y] * yes[y] for y in (0, 1)),
+        sum(chance[y] * yes[y] ** 2 for y in (0, 1)),
+    ]
+    sums = ClassMomentSums.contribution(ClassMomentTerms(*means))
+    return feed_sums(**{f"class_{name}": weight * getattr(sums, name) for name in ClassMomentSums.__dataclass_fields__})
+
+
+def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
+    found = read_rates(class_sums(skill=0.8, share=0.25, weight=1e6), 1, 0.95, METHOD)
+    nothing = read_rates(class_sums(skill=0.5, share=0.25, weight=1e6), 1, 0.95, METHOD)
+
+    assert found[2:4] == pytest.approx((0.2, 0.2), abs=1e-3)
+    assert found.status == "ok"
+    assert nothing.status == "insufficient"  # of the symmetric ones that stand in: no question is behind them
+    assert nothing.zero == nothing.one
+    both = class_sums(skill=0.5, share=0.25, weight=1e6)
+    both[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
+        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    ]
+    stands_in = read_rates(both, 1, 0.95, METHOD)
+    assert stands_in.status == "uninformative"
+    assert stands_in.zero == read_rates(agreeing(1000), 0, 0.95, METHOD).zero

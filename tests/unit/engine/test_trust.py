@@ -3,15 +3,15 @@ import pytest
 from stream_peer.engine.readings import Rates
 from stream_peer.engine.trust import certifies, next_trust
 from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.events.outputs import TrustState
+from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.numerics.error_rates import ErrorRate
 
 SETTINGS = FeedSettings()
 
 
-def rates(questions: float, rate: float = 0.2) -> Rates:
+def rates(questions: float, rate: float = 0.2, status: ErrorRateStatus = "ok") -> Rates:
     estimate = ErrorRate(rate, rate, 0.1, 0.3, questions, "ok" if questions >= 50 else "insufficient", 0.01)
-    return Rates(0, estimate, rate, rate, estimate.status, 0.0, 0.0, 0.0, 0.0)
+    return Rates(0, estimate, rate, rate, estimate.status if status == "ok" else status, 0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,15 @@ def test_warming_up_ends_at_its_limit_and_returns_well_below(
 )
 def test_uninformative_is_left_below_its_limit(before: TrustState, rate: float, expected: TrustState) -> None:
     assert next_trust(before, rates(500.0, rate), 10.0, SETTINGS).state == expected
+
+
+@pytest.mark.parametrize("status", ["uninformative", "contradicted"])
+def test_class_rates_that_votes_do_not_give_alarm(status: ErrorRateStatus) -> None:
+    trust = next_trust("ok", rates(500.0, status=status), 10.0, SETTINGS)
+
+    assert trust.state == status
+    assert trust.reasons
+    assert next_trust(trust.state, rates(500.0), 10.0, SETTINGS).state == "ok"
 
 
 def test_error_rates_of_few_questions_do_not_condemn_a_feed() -> None:
