@@ -25,6 +25,7 @@ from stream_peer.engine.sums import (
     FEED_CLASS,
     FEED_COMMON,
     FEED_RULE,
+    FEED_VARIANT,
     N_EXPERT,
     NOTHING,
     RULE_ROWS,
@@ -35,12 +36,13 @@ from stream_peer.engine.sums import (
     IndexArray,
     fixed,
 )
+from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray
 
 _OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
 _PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
-_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean")]
+_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean", "mix")]
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -58,7 +60,7 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = sorted({head.rule for head in stack.heads})
     block = BLOCKS[rules[0]] if len(rules) == 1 else slice(0, N_EXPERT)
-    terms = _terms(stack)
+    terms = _terms(stack, method)
     rows = _peer_rows(stack, terms, method) if outcome is None else _truth_rows(stack, terms, outcome, method)
     experts, means = _averaged(stack, rows)
     columns = np.zeros((block.stop - block.start, len(experts)))
@@ -70,7 +72,9 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
             _fill_rule(columns[RULE_ROWS[rule].start - block.start :], of_rule, weight)
     else:
         _fill_truth(common, means)
-    feed = _feed_columns(stack, rules, outcome, weight)
+        if method.is_frozen:
+            _fill_frozen(columns[RULE_ROWS[rules[0]].start - block.start :], means[_FROZEN])
+    feed = _feed_columns(stack, rules, outcome, weight, method)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight), block, histograms)
 
@@ -83,21 +87,23 @@ class _Terms(NamedTuple):
     rate_zero: float | FloatArray
     rate_one: float | FloatArray
     spread: float | FloatArray
-    mean: float | FloatArray
+    centre: float | FloatArray
     own: Sequence[float] | FloatArray
     published: Sequence[float] | FloatArray
 
 
-def _terms(stack: Stack) -> _Terms:
+def _terms(stack: Stack, method: Method) -> _Terms:
     if len(stack.heads) == 1:
         (h,) = stack.heads
         own = h.own_answer, h.own_one, h.own_zero
         published = h.published_answer, h.published_one, h.published_zero
-        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, own, published)
+        centre = h.mean if method.mixes else h.mix
+        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, centre, own, published)
     sizes = [head.n_experts for head in stack.heads]
     numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
-    rule, counts, rate_zero, rate_one, spread, mean = numbers[:, _SINGLE].T
-    return _Terms(rule, counts, rate_zero, rate_one, spread, mean, numbers[:, _OWN], numbers[:, _PUBLISHED])
+    rule, counts, rate_zero, rate_one, spread, mean, mix = numbers[:, _SINGLE].T
+    centre = mean if method.mixes else mix
+    return _Terms(rule, counts, rate_zero, rate_one, spread, centre, numbers[:, _OWN], numbers[:, _PUBLISHED])
 
 
 def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -136,17 +142,19 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     np.subtract(terms.published, rows[:3].T, out=rows[6:9].T)
     rows[_PRICED] = rows[3] - terms.rate_zero * rows[4] - terms.rate_one * rows[5]
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(if_one - if_zero)
-    _fill_mix(stack, terms.mean, rows[_PEER_MIX])
+    _fill_mix(stack, terms.centre, rows[_PEER_MIX])
     rows[_PEER_ONES] = 1.0
+    if method.is_frozen:
+        rows[3], rows[4:6] = rows[_PRICED], 0.0
     rows *= terms.counts
     return rows
 
 
-def _fill_mix(stack: Stack, mean: float | FloatArray, rows: FloatArray) -> None:
-    """2b(b - p), 2(b - p) and 2(b - p)·ŷ, b the plain mean."""
+def _fill_mix(stack: Stack, centre: float | FloatArray, rows: FloatArray) -> None:
+    """2b(b - p), 2(b - p) and 2(b - p)·ŷ, b the plain mean (for gradients: the mixed forecast)."""
     level, slope, answer = rows
-    np.multiply(2.0, mean - stack.forecasts, out=slope)
-    np.multiply(mean, slope, out=level)
+    np.multiply(2.0, centre - stack.forecasts, out=slope)
+    np.multiply(centre, slope, out=level)
     np.multiply(slope, stack.answers, out=answer)
 
 
@@ -157,23 +165,45 @@ def _fill_rule(place: FloatArray, means: FloatArray, weight: float) -> None:
     place[_SPREAD] = np.square(means[_SPREAD]) * (0.25 * weight)
 
 
+_FROZEN = 8
+
+
 def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> FloatArray:
-    """With the outcome, for each forecast; ordered as ``_fill_truth`` reads them."""
-    rows = np.empty((8, len(stack.forecasts)))
+    """With the outcome, for each forecast; ordered as ``_fill_truth`` reads them, and the frozen regret."""
+    rows = np.empty((9 if method.is_frozen else 8, len(stack.forecasts)))
     rows[0] = method.losses(stack.forecasts)[1 - outcome]
     rows[1] = 1.0
     against = 1 if outcome else 2
     rows[2] = np.asarray(terms.own)[..., against] - rows[0]
     rows[4] = np.asarray(terms.published)[..., against] - rows[0]
-    _fill_mix(stack, terms.mean, rows[5:8])
-    rows[3] = rows[5] - outcome * rows[6] - 0.125 * np.square(rows[6])
-    rows[5:8] *= terms.counts
+    _fill_mix(stack, terms.centre, rows[5:8])
+    rows[3] = rows[5] - outcome * rows[6]
+    if method.mixes:
+        rows[3] -= 0.125 * np.square(rows[6])
+    if method.is_frozen:
+        rows[2] = 0.0
+        rows[_FROZEN] = _frozen_regret(stack, terms, method)
+    rows[5:] *= terms.counts
     return rows
+
+
+def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
+    """Regret against the reference answers, at the price of the time."""
+    if_one, if_zero = method.losses(stack.forecasts)
+    losses = np.stack((np.where(stack.answers, if_one, if_zero), if_one, if_zero), axis=-1)
+    against, one, zero = (np.asarray(terms.own) - losses).T
+    regret: FloatArray = against - terms.rate_zero * one - terms.rate_one * zero
+    return regret
+
+
+def _fill_frozen(place: FloatArray, regret: FloatArray) -> None:
+    """Columns of the vote rule: the regret against reference answers stays on when the outcome comes."""
+    place[EXPERT_RULE.index("regret")], place[_PRICED] = regret, np.abs(regret)
 
 
 def _fill_truth(common: FloatArray, means: FloatArray) -> None:
     """Common columns of a question with its outcome: loss and count, regrets, mixers."""
-    loss, ones, regret, mix_regret, published, *mix = means
+    loss, ones, regret, mix_regret, published, *mix = means[:8]
     nothing = np.zeros(len(loss))
     filled = (loss, ones, nothing, regret, np.abs(regret), *mix, mix_regret, np.abs(mix_regret), published)
     common[: len(EXPERT_COMMON)] = filled
@@ -189,7 +219,7 @@ def _binned(stack: Stack, weight: float) -> Binned:
     return binned(stack.experts[counting], stack.forecasts[counting], amount)
 
 
-def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weight: float) -> FloatArray:
+def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weight: float, method: Method) -> FloatArray:
     """Columns of the feed: counts, outer layer, stretch, safety net; of each vote rule moments and truth table."""
     heads = stack.heads
     counting = [head for head in heads if head.counts]
@@ -200,8 +230,9 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     values += [0.0] * (len(FEED_COMMON) - len(values)) if outcome is None else _mixer_columns(means, outcome)
     for rule in range(len(VOTE_RULES)):
         values += _rule_columns(stack, rule, outcome, weight) if rule in rules else [0.0] * len(FEED_RULE)
-    own = [head for head in counting if head.rule and head.class_first >= 0.0]
+    own = [head for head in counting if head.class_first >= 0.0]
     values += _class_moments(own, len(heads), weight) if own else [0.0] * len(FEED_CLASS)
+    values += _variant_columns(counting, len(heads), weight, method) if method.variant else [0.0] * len(FEED_VARIANT)
     return np.array(values)
 
 
@@ -243,11 +274,20 @@ def _share_of_ones(stack: Stack, rule: int) -> tuple[float, float]:
 
 
 def _class_moments(heads: Sequence[Head], n_rounds: int, weight: float) -> list[float]:
-    """Moments of the vote count over rounds of the rule own-median, of ``n_rounds`` in all."""
+    """Moments of the vote count over rounds that have them, of ``n_rounds`` in all."""
     share, means = len(heads) / n_rounds, _means(heads)
     terms = means.class_first, means.class_second, means.class_third, means.class_answer, means.class_both
     moments = (1.0, weight * share, *terms, *(one * two for one, two in combinations_with_replacement(terms, 2)))
     return [share * number for number in moments]
+
+
+def _variant_columns(heads: Sequence[Head], n_rounds: int, weight: float, method: Method) -> list[float]:
+    """Answers of groups over the rounds that count, of ``n_rounds`` in all; and the mixability gap."""
+    asked = n_groups(method.variant) if method.variant else 0
+    answered = [moments for head in heads if (moments := group_moments(head.groups, asked)) is not None]
+    share = len(answered) / n_rounds
+    sums = [sum(column) / n_rounds for column in zip(*answered, strict=True)] or [0.0] * 7
+    return [share, weight * share, *sums, sum(head.gap for head in heads) / n_rounds]
 
 
 def _mixer_columns(means: Head, outcome: int) -> list[float]:

@@ -37,6 +37,19 @@ def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpo
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
 
+def group_of(seed: bytes, feed: str, expert_id: str, n_groups: int, of_round: str = "") -> int:
+    """The group that an expert belongs to, of so many: for good, or in one round.
+
+    Examples
+    --------
+    >>> seed = feed_seed(b"secret", "econ")
+    >>> {group_of(seed, "econ", f"expert-{number}", 3) for number in range(100)}
+    {0, 1, 2}
+    """
+    parts = _joined(seed, feed.encode(), expert_id.encode(), of_round.encode(), b"group")
+    return int.from_bytes(hashlib.blake2b(parts, digest_size=8).digest(), "big") % n_groups
+
+
 def _joined(*parts: bytes) -> bytes:
     """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
     return b"".join([b"%d:%b" % (len(part), part) for part in parts])

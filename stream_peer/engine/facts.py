@@ -10,13 +10,14 @@ import numpy.typing as npt
 from stream_peer.engine.method import Method
 from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
+from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_answers
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.error_rates import class_moment_terms, moment_terms
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import stretched
-from stream_peer.numerics.references import LeaveOneOut, leave_one_out, majority, votes
+from stream_peer.numerics.references import leave_one_out, majority, votes
 
-_HEADER = struct.Struct("<qBBBBiiiii23d")
+_HEADER = struct.Struct("<qBBBBBiiiii24d")
 
 Bits = npt.NDArray[np.uint8]
 
@@ -36,6 +37,8 @@ class Head(NamedTuple):
         1 if there were voters enough by the vote rule for the round to count while no outcome is known, else 0.
     answer, tie : int
         The published reference answer, the majority of everybody; 1 if it was a tie.
+    groups : int
+        Answers of the groups, as ``OwnAnswers.coded``.
     half_voters, half_yes : int
         Votes at ½, as published, and those for yes.
     voters : int
@@ -56,11 +59,13 @@ class Head(NamedTuple):
     pair, rest : float
         Moments of the votes by the vote rule.
     class_first, class_second, class_third, class_answer, class_both : float
-        Those of the vote count, of the rule ``own-median``; with another rule, or fewer than three voters, all -1.
+        Those of the vote count, where each class has a rate; else, or with fewer than three voters, all -1.
     mean, peer, truth_slow, truth_fast : float
         The mixers' forecasts.
     unguarded, mix, stretched : float
         The mixed forecast before the safety net, as published, and stretched.
+    gap : float
+        Mixability gap, for AdaHedge only.
     """
 
     boundary: Milliseconds
@@ -68,6 +73,7 @@ class Head(NamedTuple):
     counts: int
     answer: int
     tie: int
+    groups: int
     half_voters: int
     half_yes: int
     voters: int
@@ -96,6 +102,7 @@ class Head(NamedTuple):
     unguarded: float
     mix: float
     stretched: float
+    gap: float
 
 
 class Facts(NamedTuple):
@@ -191,6 +198,12 @@ class Circumstances(NamedTuple):
         The answer where nothing else decides.
     ticket : float
         In [0, 1): draws the selected expert.
+    chance : Chance, optional
+        What variants need to have drawn besides.
+    n_experts : int
+        Experts seen.
+    gaps : float
+        Sum of the mixability gaps.
     """
 
     weights: ExpertWeights
@@ -204,45 +217,77 @@ class Circumstances(NamedTuple):
     stretch: bool
     coin: int
     ticket: float
+    chance: Chance | None = None
+    n_experts: int = 1
+    gaps: float = 0.0
 
 
 def score(
     boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, under: Circumstances, method: Method
 ) -> Facts:
     """Facts of a round whose experts are sorted by id."""
-    others = own_answers(forecasts, under)
+    others = own_answers(forecasts, under, method)
     everybody = majority(forecasts, under.coin)
     answers = others.answers.view(np.uint8)
-    voters, moments = _votes(forecasts, others, under)
+    voters, moments = _votes(forecasts, others, under, method)
     select = under.weights.select
-    weighted, spread = _weighted(select, method.losses(forecasts), answers)
+    losses = method.losses(forecasts)
+    weighted, spread = _weighted(select, losses, answers)
+    own = _weighted(np.full(len(select), 1.0 / len(select)), losses, answers)[0] if method.is_paper else weighted
     mixers, unguarded, mix = _mixed(forecasts, under)
     numbers = (
-        *(boundary, under.rule, int(voters >= under.min_experts)),
-        *(everybody.answer, int(everybody.tie), everybody.voters, everybody.yes, voters),
+        *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
+        *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
         *(_drawn(select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
-        *weighted,
+        *own,
         *weighted,
         spread,
         *moments,
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
+        _gap(losses, answers, weighted, under, method),
     )
     head = Head._make(numbers)
     return Facts(head, experts, forecasts, select, answers, others.ties.view(np.uint8))
 
 
-def own_answers(forecasts: FloatArray, under: Circumstances) -> LeaveOneOut:
+def own_answers(forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
     """The reference answer that each expert is scored against."""
-    return leave_one_out(forecasts, under.coin, thresholds=under.thresholds)
+    if method.variant is not None and under.chance is not None:
+        select = under.weights.select
+        return variant_answers(forecasts, under.thresholds, select, under.coin, under.chance, method.variant)
+    return OwnAnswers(*leave_one_out(forecasts, under.coin, thresholds=under.thresholds))
 
 
-def _votes(forecasts: FloatArray, others: LeaveOneOut, under: Circumstances) -> tuple[int, tuple[float, ...]]:
+def _gap(
+    losses: tuple[FloatArray, FloatArray], answers: Bits, means: list[float], under: Circumstances, method: Method
+) -> float:
+    """Mixability gap of the round at the rates of the time."""
+    if method.variant is None or method.variant.learner != "ada-hedge":
+        return 0.0
+    regrets = priced_regrets(losses, answers, means, (under.rate_zero, under.rate_one))
+    return round_gap(regrets, under.weights.select, under.n_experts, under.gaps)
+
+
+def priced_regrets(
+    losses: tuple[FloatArray, FloatArray], answers: Bits, means: Sequence[float], rates: tuple[float, float]
+) -> FloatArray:
+    """Regrets of a round against each expert, priced: means of the losses against answers, 1 and 0, less its own."""
+    if_one, if_zero = losses
+    parts = np.where(answers, if_one, if_zero), if_one, if_zero
+    against, one, zero = (mean - loss for mean, loss in zip(means, parts, strict=True))
+    return against - rates[0] * one - rates[1] * zero
+
+
+def _votes(
+    forecasts: FloatArray, others: OwnAnswers, under: Circumstances, method: Method
+) -> tuple[int, tuple[float, ...]]:
     """How many vote by the rule in force, and all moments of their votes."""
     cast = votes(forecasts, under.thresholds)
     agreement = moment_terms(cast, others.answers) or (0.0, 0.0)
-    of_classes = class_moment_terms(cast, others.answers) if under.thresholds is not None else None
+    by_class = under.thresholds is not None or method.reads_classes
+    of_classes = class_moment_terms(cast, others.answers) if by_class else None
     return int(np.count_nonzero(cast)), (*agreement, *(of_classes or _NO_CLASSES))
 
 

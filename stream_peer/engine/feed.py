@@ -140,6 +140,7 @@ class FeedStage:
             feed.put_in(contribution_of(facts.alone(), entry.evidence, entry.weight, feed.method))
         else:
             feed.put_in(contribution(entry, feed.method))
+        feed.learn(facts)
         self._finish(feed, event.question_id, entry, record)
         latest = facts if alone else entry.latest()
         effects.outputs += question_outputs(feed, event.question_id, entry, latest)
@@ -174,7 +175,8 @@ class FeedStage:
         feed.put_in(contribution(entry, feed.method))
         standing = feed.standing
         standing.outcomes += 1
-        standing.net_share = safety_net_step(standing.net_share, *feed.net_sums())
+        if feed.method.mixes:
+            standing.net_share = safety_net_step(standing.net_share, *feed.net_sums())
         self._finish(feed, event.question_id, entry, record)
         if entry.rounds:
             effects.outputs += question_outputs(feed, event.question_id, entry, entry.latest())

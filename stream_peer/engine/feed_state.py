@@ -6,17 +6,21 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.contributions import contribution
-from stream_peer.engine.draws import draw, feed_seed
-from stream_peer.engine.facts import Circumstances
+from stream_peer.engine.draws import draw, feed_seed, group_of
+from stream_peer.engine.facts import Circumstances, Facts, priced_regrets
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
 from stream_peer.engine.readings import (
+    DECIMALS,
+    ExpertWeights,
     Mixing,
     Rates,
+    Seen,
     mixing_key,
     read_mixing,
     read_rates,
+    read_seen,
     read_weights,
     rows_of,
     used_rules,
@@ -33,10 +37,13 @@ from stream_peer.engine.sums import (
     feed_column,
 )
 from stream_peer.engine.trust import UNTRIED, Trust, next_trust
+from stream_peer.engine.variants import N_GROUPS, Chance, SharedWeights, n_groups
 from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
+from stream_peer.events.method_settings import BUILT_IN, MethodSettings
 from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
+from stream_peer.numerics.learners import hedge_rate
 from stream_peer.numerics.losses import FloatArray
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
@@ -94,6 +101,7 @@ class Feed:
         self._order: IndexArray = np.zeros(0, np.int32)
         self._rates: tuple[Rates, ...] = ()
         self._mixing: tuple[bytes, Mixing] | None = None
+        self._shared = SharedWeights()
         self.adopt(settings, settings_hash)
 
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
@@ -208,7 +216,7 @@ class Feed:
         """Newest shares of the mixers, and stretch."""
         key = mixing_key(self.sums.feed)
         if self._mixing is None or self._mixing[0] != key:
-            self._mixing = key, read_mixing(self.sums.feed, self.settings.mixer)
+            self._mixing = key, read_mixing(self.sums.feed, self.settings.mixer, self.method)
         return self._mixing[1]
 
     def trust(self) -> Trust:
@@ -226,9 +234,9 @@ class Feed:
 
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
-        rates, n_seen = self.rates, self.n_seen(experts)
+        rates, seen = self.rates, read_seen(self.sums.feed, self.n_seen(experts))
         return Circumstances(
-            weights=read_weights(self.columns(experts), self.all_rates, n_seen, self.settings.mixer, self.method),
+            weights=self.weights(experts, self.columns(experts), seen),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rule=self.rule,
@@ -239,7 +247,41 @@ class Feed:
             stretch=self.settings.stretch,
             coin=int(draw(self.seed, self.name, question_id, boundary, "tie") < 0.5),
             ticket=draw(self.seed, self.name, question_id, boundary, "select"),
+            chance=self._chance(experts, question_id, boundary) if self.method.variant else None,
+            n_experts=seen.experts,
+            gaps=seen.gaps,
         )
+
+    def weights(self, experts: IndexArray, columns: FloatArray, seen: Seen) -> ExpertWeights:
+        """Weights of some experts, whose columns are given."""
+        weights = read_weights(columns, self.all_rates, seen, self.settings.mixer, self.method)
+        if not self.method.shares or not len(experts):
+            return weights
+        select = self._shared.of(experts).round(DECIMALS)
+        return weights._replace(select=select, peer=weights.peer if self.method.mixes else select)
+
+    def learn(self, facts: Facts) -> None:
+        """Go on by a round, if the learner is one that remembers what it said and not only the sums."""
+        variant, head = self.method.variant, facts.head
+        if variant is None or not self.method.shares or not head.counts:
+            return
+        means = head.own_answer, head.own_one, head.own_zero
+        rates = head.rate_zero, head.rate_one
+        regrets = priced_regrets(self.method.losses(facts.forecasts), facts.answers, means, rates)
+        seen = read_seen(self.sums.feed, len(self.experts))
+        rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions))
+        self._shared.learn(facts.experts, regrets, rate, variant.share)
+
+    def _chance(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
+        """What variants need to have drawn for a round."""
+        variant = self.method.variant or BUILT_IN
+        asked = n_groups(variant)
+        of_round = f"{question_id}/{boundary}" if variant.groups == "redrawn" else ""
+        names = [self.experts[place] for place in experts.tolist()] if asked else []
+        groups = [group_of(self.seed, self.name, name, asked, of_round) for name in names]
+        coins = [int(draw(self.seed, self.name, question_id, boundary, f"tie {n}") < 0.5) for n in range(N_GROUPS)]
+        flip = draw(self.seed, self.name, question_id, boundary, "flip") < variant.flip_probability
+        return Chance(np.array(groups, dtype=np.int64), (coins[0], coins[1], coins[2]), flip)
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
@@ -250,7 +292,7 @@ class Feed:
 
     def encode(self) -> bytes:
         """Stored form, without ledger and standing."""
-        meaning = {name: getattr(self.settings, name) for name in MEANING}
+        meaning = {name: msgspec.to_builtins(getattr(self.settings, name)) for name in MEANING}
         settled = self.settled.to_bytes(len(self.experts))
         return msgspec.msgpack.encode(StoredFeed(self.experts, meaning, self.teams, sorted(self.excluded), settled))
 
@@ -274,4 +316,5 @@ _decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
 
 def with_meaning(settings: FeedSettings, meaning: Mapping[str, object]) -> FeedSettings:
     """Settings whose fields that change meaning are replaced."""
-    return msgspec.structs.replace(settings, **dict(meaning))
+    method = msgspec.convert(meaning.get("method", {}), MethodSettings)
+    return msgspec.structs.replace(settings, **{**meaning, "method": method})

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.method_settings import BUILT_IN, PAPER, MethodSettings
 from stream_peer.numerics.losses import LOSSES, SQUARED, FloatArray, ProperLoss
 
 
@@ -30,15 +31,46 @@ class Method:
         What a forecast costs.
     vote_rule : str
         The setting: when a forecast is a vote for yes.
+    variant : MethodSettings, optional
+        What is other than as built in, see ``variants``; None if nothing is.
+    is_paper : bool
+        Whether it is the preset ``paper``: regrets are taken from the mean over those present.
     """
 
     loss: ProperLoss = SQUARED
     vote_rule: Literal["half", "own-median", "auto"] = "half"
+    variant: MethodSettings | None = None
+    is_paper: bool = False
 
     @property
     def keeps_histograms(self) -> bool:
         """Whether each expert's own median may be asked for."""
         return self.vote_rule != "half"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether regrets keep the price of their time, and stay on when an outcome comes."""
+        return self.variant is not None and self.variant.pricing == "frozen"
+
+    @property
+    def reads_classes(self) -> bool:
+        """Whether votes at 1/2 give error rates of each class, too."""
+        return self.variant is not None and self.variant.error_rate == "class-moments"
+
+    @property
+    def shares(self) -> bool:
+        """Whether the learner is fixed share, which goes by what it said."""
+        return self.variant is not None and self.variant.learner == "fixed-share"
+
+    @property
+    def mixes(self) -> bool:
+        """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
+        return self.variant is None or self.variant.mixer == "auto"
+
+    @property
+    def certifies(self) -> bool:
+        """Whether reference answers are made without the experts that they score, as a certificate demands."""
+        return self.variant is None or self.variant.against in ("others", "other-group")
 
     @property
     def loss_unit(self) -> float:
@@ -52,4 +84,9 @@ class Method:
 
 def method_of(settings: FeedSettings) -> Method:
     """The method that settings choose."""
-    return Method(loss=LOSSES[settings.loss], vote_rule=settings.vote_rule)
+    chosen = PAPER if settings.preset == "paper" else settings.method
+    variant = None if chosen == BUILT_IN else chosen
+    ruling = (chosen.reference, chosen.against, chosen.error_rate, chosen.pricing)
+    votes_at_half = ruling != ("majority", "others", "moments", "newest")
+    vote_rule = "half" if votes_at_half and settings.vote_rule == "auto" else settings.vote_rule
+    return Method(LOSSES[settings.loss], vote_rule, variant, is_paper=settings.preset == "paper")

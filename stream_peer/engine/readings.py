@@ -12,6 +12,7 @@ from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
     BLOCKS,
     FEED_RULE,
+    FEED_VARIANT,
     N_EXPERT,
     RULE_ROWS,
     UNIT,
@@ -19,6 +20,7 @@ from stream_peer.engine.sums import (
     expert_column,
     feed_column,
 )
+from stream_peer.engine.variants import Situation, variant_rate, variant_selection
 from stream_peer.events.feed_settings import MixerSettings
 from stream_peer.events.outputs import ErrorRateStatus
 from stream_peer.numerics.bounds import live_bounds
@@ -44,6 +46,8 @@ _OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], r
 _MOMENTS = [slice(feed_column("moment_weight", rule), feed_column("pair_rest", rule) + 1) for rule in VOTE_RULES]
 _TRUTH_TABLE = [slice(feed_column("right_zero", rule), feed_column("wrong_one", rule) + 1) for rule in VOTE_RULES]
 _CLASS_MOMENTS = slice(feed_column("class_weight"), feed_column("class_both_both") + 1)
+_GROUPS = slice(feed_column(FEED_VARIANT[0]), feed_column("group_123") + 1)
+_GAPS, _QUESTIONS = feed_column("mixability_gap"), feed_column("questions")
 _MIXERS = slice(feed_column("peer_peer"), feed_column("stretch_square") + 1)
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
@@ -99,13 +103,13 @@ class Rates(NamedTuple):
         return wrong / resolved if resolved else None
 
 
-def free_rate(feed: IntArray, rule: int, confidence: float, _method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
+def free_rate(feed: IntArray, rule: int, confidence: float, method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
     """Error rates from agreement alone, and how far they can be trusted.
 
     Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
     symmetric ones of the same votes, with the status that says why.
     """
-    if rule == _OWN_MEDIAN:
+    if rule == _OWN_MEDIAN or method.reads_classes:
         by_class = ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()).estimate(confidence)
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
@@ -120,7 +124,12 @@ def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
 
 def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    right_zero, wrong_zero, right_one, wrong_one = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
+    right_zero, wrong_zero, right_one, wrong_one = truth = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
+    if method.variant is not None:
+        chosen = variant_rate(method.variant, (feed[_GROUPS] * UNIT).tolist(), truth, confidence)
+        if chosen is not None:
+            zero, one, capped = priced(chosen.zero, chosen.one)
+            return Rates(rule, chosen, zero, one, "uninformative" if capped else chosen.status, *truth)
     free, free_status = free_rate(feed, rule, confidence, method)
     revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
     estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
@@ -154,13 +163,16 @@ def mixing_key(feed: IntArray) -> bytes:
     return feed[_MIXERS].tobytes()
 
 
-def read_mixing(feed: IntArray, mixer: MixerSettings) -> Mixing:
+def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
     """Outer layer and stretch, from resolved questions only."""
     pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (feed[_MIXERS] * UNIT).tolist()
+    stretch = 0.0 if method.is_paper else stretch_factor(product, square)
+    if not method.mixes:
+        return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
     second = np.array([[pp, ps, pf], [ps, ss, sf], [pf, sf, ff]])
     prior = np.array([mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast])
     mean, peer, slow, fast = outer_weights(second, np.array([pe, se, fe]), prior).round(DECIMALS).tolist()
-    return Mixing((mean, peer, slow, fast), stretch_factor(product, square))
+    return Mixing((mean, peer, slow, fast), stretch)
 
 
 class ExpertWeights(NamedTuple):
@@ -172,7 +184,20 @@ class ExpertWeights(NamedTuple):
     truth_fast: FloatArray
 
 
-def selection_weights(columns: FloatArray, rates: Sequence[Rates], _method: Method) -> FloatArray:
+class Seen(NamedTuple):
+    """How much a feed has seen: experts with questions that count or present, such questions, and mixability gaps."""
+
+    experts: int
+    questions: float
+    gaps: float
+
+
+def read_seen(feed: IntArray, n_experts: int) -> Seen:
+    """How much a feed with so many experts has seen."""
+    return Seen(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
+
+
+def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, method: Method) -> FloatArray:
     """Weights for following one expert: the learner's, of regrets priced at the newest rates.
 
     The regrets of each vote rule are priced with its own rates and brought to the scale of the rule in force, the
@@ -187,18 +212,23 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], _method: Meth
         against, if_one, if_zero = own[_REGRETS]
         regrets += scale * unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
         absolute = absolute + scale * own[_ABSOLUTE]
+    if method.variant is not None:
+        return variant_selection(Situation(regrets, absolute, *seen), method.variant)
     return ada_normal_hedge(regrets, absolute)
 
 
 def read_weights(
-    columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings, method: Method
+    columns: FloatArray, rates: Sequence[Rates], seen: Seen, mixer: MixerSettings, method: Method
 ) -> ExpertWeights:
     """Weights of the experts whose columns are given, priced at the newest rates.
 
-    ``rates``: of the vote rules that are used, that in force first. ``n_experts``: how many experts of the feed have
-    questions that count, present or not.
+    ``rates``: of the vote rules that are used, that in force first.
     """
-    select = selection_weights(columns, rates, method).round(DECIMALS)
+    n_experts = seen.experts
+    select = selection_weights(columns, rates, seen, method).round(DECIMALS)
+    if not method.mixes:
+        uniform = np.full(len(select), 1.0 / len(select))
+        return ExpertWeights(select, select, uniform, uniform)
     peer = peer_mixer(
         columns[_LEVEL],
         columns[_SLOPE],

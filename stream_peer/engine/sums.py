@@ -92,9 +92,23 @@ FEED_RULE = (
 FEED_CLASS = tuple(f"class_{field.name}" for field in fields(ClassMomentSums))
 """Moments of the vote count, of the rule ``own-median`` only."""
 
+FEED_VARIANT = (
+    "group_weight",
+    "group_weight2",
+    "group_1",  # answers of groups that are 1, of two and of all three
+    "group_2",
+    "group_3",
+    "group_12",
+    "group_13",
+    "group_23",
+    "group_123",
+    "mixability_gap",
+)
+"""Of variants that only a replay can choose, and of the preset ``paper``."""
+
 _N_COMMON, _N_RULE = len(EXPERT_COMMON), len(EXPERT_RULE)
 N_EXPERT = _N_COMMON + 2 * _N_RULE
-N_FEED = len(FEED_COMMON) + 2 * len(FEED_RULE) + len(FEED_CLASS)
+N_FEED = len(FEED_COMMON) + 2 * len(FEED_RULE) + len(FEED_CLASS) + len(FEED_VARIANT)
 
 COMMON_ROWS = slice(_N_RULE, _N_RULE + _N_COMMON)
 RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
@@ -118,6 +132,8 @@ def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
     of_rules = len(FEED_COMMON) + len(FEED_RULE) * VOTE_RULES.index(vote_rule)
     if name in FEED_CLASS:
         return len(FEED_COMMON) + 2 * len(FEED_RULE) + FEED_CLASS.index(name)
+    if name in FEED_VARIANT:
+        return N_FEED - len(FEED_VARIANT) + FEED_VARIANT.index(name)
     return of_rules + FEED_RULE.index(name)
 
 

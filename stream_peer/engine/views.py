@@ -6,7 +6,14 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.readings import DECIMALS, Rates, mixing_weights, read_certificate, read_records, read_weights
+from stream_peer.engine.readings import (
+    DECIMALS,
+    Rates,
+    mixing_weights,
+    read_certificate,
+    read_records,
+    read_seen,
+)
 from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
@@ -87,7 +94,7 @@ def read_feed(feed: Feed) -> WeightsReading:
     columns = feed.columns(experts)
     if not len(experts):
         return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
-    weights = read_weights(columns, feed.all_rates, len(experts), feed.settings.mixer, feed.method)
+    weights = feed.weights(experts, columns, read_seen(feed.sums.feed, len(experts)))
     mix = mixing_weights(weights, feed.mixing, feed.standing.net_share)
     return WeightsReading(experts, columns, mix, weights.select)
 
@@ -118,7 +125,7 @@ def _count(feed: Feed, column: int) -> float:
 
 
 def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
-    if not certifies(feed.standing.trust) or not len(reading.experts):
+    if not (feed.method.certifies and certifies(feed.standing.trust) and len(reading.experts)):
         return None
     standing, confidence = feed.standing, feed.settings.confidence
     rules = [rates.rule for rates in feed.all_rates]

@@ -17,7 +17,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)]
 class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which reference answers, error rates, learner and mixer a feed uses.
 
-    With anything but the built-in reference and error rate, the vote rule ``auto`` is ``half``.
+    With another reference, error rate or pricing than the built-in one, the vote rule ``auto`` is ``half``.
     """
 
     reference: Literal["majority", "weighted", "mean", "product"] = "majority"

@@ -4,6 +4,7 @@ import pytest
 from stream_peer.engine.method import Method
 from stream_peer.engine.readings import (
     Mixing,
+    Seen,
     counted_questions,
     mixing_key,
     mixing_weights,
@@ -24,6 +25,7 @@ from stream_peer.numerics.losses import LOG, FloatArray, IntArray
 
 MIXER = MixerSettings()
 METHOD = Method()
+SEEN = Seen(experts=2, questions=9.0, gaps=0.0)
 
 
 def feed_sums(**columns: float) -> IntArray:
@@ -80,7 +82,7 @@ def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> No
 
 
 def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
-    mixing = read_mixing(agreeing(1000), MIXER)
+    mixing = read_mixing(agreeing(1000), MIXER, METHOD)
 
     assert mixing == Mixing((0.3, 0.5, 0.12, 0.08), 0.0)
     assert mixing_key(agreeing(1000)) == mixing_key(agreeing(5))
@@ -90,7 +92,7 @@ def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
 def test_weights_prefer_those_with_regret_against_them() -> None:
     columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
     columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
-    weights = read_weights(columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], 3, MIXER, METHOD)
+    weights = read_weights(columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], Seen(3, 1000.0, 0.0), MIXER, METHOD)
 
     assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
     assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 1 / 6
@@ -104,13 +106,18 @@ def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
     peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
 
     np.testing.assert_allclose(
-        read_weights(true, [rates], 2, MIXER, METHOD).select, read_weights(peer, [rates], 2, MIXER, METHOD).select
+        read_weights(true, [rates], Seen(2, 1.0, 0.0), MIXER, METHOD).select,
+        read_weights(peer, [rates], Seen(2, 1.0, 0.0), MIXER, METHOD).select,
     )
 
 
 def test_the_safety_net_shares_with_everybody() -> None:
     weights = read_weights(
-        expert_sums(2, mix_answer=[-9.0, 9.0]), [read_rates(agreeing(9), 0, 0.95, METHOD)], 2, MIXER, METHOD
+        expert_sums(2, mix_answer=[-9.0, 9.0]),
+        [read_rates(agreeing(9), 0, 0.95, METHOD)],
+        SEEN,
+        MIXER,
+        METHOD,
     )
     mixing = Mixing((0.0, 1.0, 0.0, 0.0), 0.0)
 

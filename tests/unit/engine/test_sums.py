@@ -9,6 +9,7 @@ from stream_peer.engine.sums import (
     FEED_CLASS,
     FEED_COMMON,
     FEED_RULE,
+    FEED_VARIANT,
     N_EXPERT,
     N_FEED,
     VOTE_RULES,
@@ -36,7 +37,7 @@ def random_contribution(generator: np.random.Generator, n_experts: int) -> Contr
 def test_every_column_has_a_place_of_its_own() -> None:
     experts = [expert_column(name) for name in EXPERT_COMMON]
     experts += [expert_column(name, rule) for rule in VOTE_RULES for name in EXPERT_RULE]
-    feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS]
+    feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS + FEED_VARIANT]
     feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE]
 
     assert sorted(experts) == list(range(N_EXPERT))
