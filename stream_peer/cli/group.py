@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, Entry] = {
     "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
     "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
+    "paper": Entry("stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."),
     "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
 }
 
@@ -77,7 +78,7 @@ def cli() -> None:
     environment. `stream-peer settings show` lists them all, with where each came from.
 
     \b
-    Exit codes: 0 done or stopped cleanly, 1 replay --from-log found a difference, 2 usage,
+    Exit codes: 0 done or stopped cleanly, 1 replay --from-log found a difference or paper missed a band, 2 usage,
     69 no broker, 70 internal error, 77 not authorised, 78 settings or topics are wrong.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 

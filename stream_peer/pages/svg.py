@@ -51,6 +51,21 @@ def variable(colour: str) -> str:
     return _VARIABLES.get(colour, "--ink")
 
 
+def require_matplotlib() -> None:
+    """Say so at once if pictures cannot be drawn here, before there is anything to lose.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        msg = "the report needs matplotlib: pip install 'stream-peer[report]'"
+        raise MissingExtraError(msg) from error
+
+
 def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
     """What ``paint`` puts on the axes, as an ``<svg>`` element without references to anything outside of it.
 
@@ -68,12 +83,10 @@ def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        msg = "the report needs matplotlib: pip install 'stream-peer[report]'"
-        raise MissingExtraError(msg) from error
+    require_matplotlib()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 11.0}):
         figure = Figure(figsize=(size.width / 72, size.height / 72), layout="constrained")
         figure.patch.set_visible(False)

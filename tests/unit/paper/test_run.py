@@ -1,0 +1,14 @@
+from stream_peer.paper.results import Size
+from stream_peer.paper.run import CLAIMS, rerun
+
+
+def test_a_claim_re_run_with_the_same_seed_gives_the_same_numbers_and_with_another_seed_others() -> None:
+    once, again, other = (rerun(7, Size.QUICK, seed).result for seed in (2020, 2020, 3))
+
+    assert once == again
+    assert [check.measured for check in other.checks] != [check.measured for check in once.checks]
+    assert once.number == 7
+
+
+def test_claims_are_numbered_in_the_order_of_the_report() -> None:
+    assert list(CLAIMS) == [1, 2, 3, 4, 5, 6, 7]
