@@ -67,13 +67,15 @@ def test_under_own_medians_a_vote_is_a_forecast_above_the_experts_threshold() ->
     facts = facts_of([0.3, 0.2, 0.3, 0.4], under=under)
 
     assert facts.head.rule == 1
-    assert facts.head[3:8] == (0, 0, 4, 0, 3)  # published at one half: all say no; by the rule the fourth does not vote
-    assert facts.answers.tolist() == [
-        1,
-        1,
-        1,
-        1,
-    ]  # the others' leads are 0, 2, 0, 1; of the ties one leans by .1, one not
+    assert facts.head[3:9] == (
+        0,
+        0,
+        NO_ANSWERS,
+        4,
+        0,
+        3,
+    )  # published at one half: all say no; by the rule the fourth does not vote
+    assert facts.answers.tolist() == [1, 1, 1, 1]  # the others' leads are 0, 2, 0, 1; of the ties one leans by .1
     assert facts.ties.tolist() == [1, 0, 1, 0]
     assert facts.head[facts.head._fields.index("class_first") :][:5] == pytest.approx((2 / 3, 1 / 3, 0.0, 1.0, 2 / 3))
 

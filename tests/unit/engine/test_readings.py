@@ -176,7 +176,7 @@ def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_for
     for rates in ([half, own], [own, half]):
         scale = rates[0].distance
         expected = ada_normal_hedge(scale * unbiased, np.full(2, scale / own.distance * 5.0))
-        np.testing.assert_allclose(selection_weights(columns, rates, METHOD), expected)
+        np.testing.assert_allclose(selection_weights(columns, rates, SEEN, METHOD), expected)
 
 
 def test_mean_losses_of_two_vote_rules_add_up_on_the_unbiased_scale() -> None:
