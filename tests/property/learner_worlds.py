@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.bounds import live_bounds, shared_answer_spread
-from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, moment_terms, priced
+from stream_peer.numerics.bounds import live_bounds, live_certificate, own_answer_spread, shared_answer_spread
+from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
 from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate, paper_weights
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses import FloatArray, IntArray, squared_loss
 from stream_peer.numerics.peer_losses import loss_parts, peer_loss
 from stream_peer.numerics.references import answers_of_all, answers_of_groups, ballots, leave_one_out, votes
+from stream_peer.paper.worlds import flipped, outcomes, shrunk
 
 
 class Situation(NamedTuple):
@@ -33,10 +34,9 @@ def shrunk_expert_question(rng: np.random.Generator, shape: tuple[int, int], rat
     """The paper's model: chances of arcsine law, experts who shrink them to ½ + κ(p - ½), κ from 0 to 1."""
     runs, n_experts = shape
     chances = rng.beta(0.5, 0.5, (runs, 1))
-    outcome = (rng.random((runs, 1)) < chances).astype(np.float64)
+    outcome = outcomes(rng, chances)
     wrong = rng.random((runs, 1)) < rate
-    forecasts = 0.5 + np.linspace(0.0, 1.0, n_experts) * (chances - 0.5)
-    return Question(forecasts, outcome, np.where(wrong, 1.0 - outcome, outcome))
+    return Question(shrunk(chances, np.linspace(0.0, 1.0, n_experts)), outcome, flipped(outcome, wrong))
 
 
 def true_regret(weights: FloatArray, question: Question) -> FloatArray:
@@ -175,6 +175,41 @@ class Paper:
 
 def _price(rate: float) -> float:
     return priced(rate, rate).zero
+
+
+class Estimated(NamedTuple):
+    """Runs whose regret was above their certificate at some time, and the share whose interval held the true rate."""
+
+    violated: int
+    covered: float
+    regret: float
+    certificate: float
+
+
+def certified_by_estimates(n_experts: int, questions: int, runs: int, seed: int = 9) -> Estimated:
+    """Leave-one-out answers, their worst spread and both ends of the estimated rate's interval, every 25 questions."""
+    crowd = Crowd(np.random.default_rng([seed, n_experts]), runs, n_experts)
+    robust, nothing = Robust(runs, n_experts), np.zeros(n_experts)
+    regret, variance = np.zeros((2, runs, n_experts))
+    violated, wrong, certificates = np.zeros(runs, dtype=np.bool_), np.zeros(runs), np.zeros(runs)
+    for t in range(1, questions + 1):
+        forecasts, outcome = crowd.question()
+        weights, coins = robust.weights(), crowd.coins()
+        regret += true_regret(weights, Question(forecasts, outcome, outcome))
+        wrong += (leave_one_out(forecasts, coins).answers != outcome).mean(axis=-1)
+        variance += own_answer_spread(weights, squared_loss(forecasts, 1), squared_loss(forecasts, 0)) ** 2 / 4.0
+        robust.learn(weights, forecasts, coins)
+        if t % 25 == 0:
+            sums = robust.sums
+            for run, moments in enumerate(robust.moments):
+                parts = sums.against[run], sums.if_one[run], sums.if_zero[run], variance[run], nothing
+                ends = interval_ends(moments.estimate(0.99))
+                certificates[run] = live_certificate(*parts, ends, n_experts, 0.04)
+            violated |= regret.max(axis=-1) > certificates
+    rates = [moments.estimate() for moments in robust.moments]
+    covered = np.mean([rate.low <= share <= rate.high for rate, share in zip(rates, wrong / questions, strict=True)])
+    finite = certificates[np.isfinite(certificates)]
+    return Estimated(int(violated.sum()), float(covered), float(regret.max(axis=-1).mean()), float(finite.mean()))
 
 
 class EndToEnd(NamedTuple):

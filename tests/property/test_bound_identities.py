@@ -171,3 +171,17 @@ def test_a_certificate_between_the_ends_of_an_interval_is_no_larger(
 
     ends = live_bounds(against, if_one, if_zero, np.array([10.0]), ((low, low), (high, high)), 1, 0.05)
     assert inside[0] <= ends[0] + 1e-9 * max(1.0, abs(float(ends[0])))
+
+
+@given(pool=pools, outcome=st.integers(0, 1))
+def test_e24_the_weighted_mean_forecast_is_no_worse_than_following_a_drawn_expert(
+    pool: list[tuple[float, float]], outcome: int
+) -> None:
+    """Regret is that of the expected loss under the published weights; by convexity it bounds the mixture's as well."""
+    forecasts, raw = (np.array(column) for column in zip(*pool, strict=True))
+    weights = raw / raw.sum()
+
+    followed = float(weights @ squared_loss(forecasts, outcome))
+
+    mixed = np.array([np.clip(weights @ forecasts, 0.0, 1.0)])
+    assert squared_loss(mixed, outcome)[0] <= followed + 1e-12

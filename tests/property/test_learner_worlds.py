@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.property.learner_worlds import Prices, Situation, certified, end_to_end, frozen_and_repriced
+from tests.property.learner_worlds import (
+    Prices,
+    Situation,
+    certified,
+    certified_by_estimates,
+    end_to_end,
+    frozen_and_repriced,
+)
 
 MARKS = (500, 2_000, 6_000)
 UNTIL = 3_000
@@ -85,3 +92,13 @@ def test_no_certificate_is_exceeded_at_any_moment_in_400_runs_of_3000_questions(
 
     assert found.violated == 0
     assert found.regret < found.certificate < 30 * found.regret
+
+
+@pytest.mark.slow
+def test_estimated_rates_and_own_answers_are_certified_too() -> None:
+    """The interval of 95 % covers the rate in .90 of runs or more, and no certificate is exceeded."""
+    found = certified_by_estimates(n_experts=20, questions=1_500, runs=40)
+
+    assert found.violated == 0
+    assert found.covered >= 0.9
+    assert found.regret < found.certificate < 40 * found.regret

@@ -77,7 +77,7 @@ def test_what_estimates_add_is_blown_up_like_the_rest(bound: Bound) -> None:
     assert with_errors.formula - without.formula == pytest.approx(30 / 0.6)
 
 
-def test_e07_sigma_is_the_printed_maximum() -> None:
+def test_e7_sigma_is_the_printed_maximum() -> None:
     """F of the paper on a grid, in exact fractions; its largest value is η/2 and its smallest η²."""
     for rate in (Fraction(0), Fraction(1, 10), Fraction(3, 10), Fraction(1, 2)):
         values = [
@@ -89,7 +89,7 @@ def test_e07_sigma_is_the_printed_maximum() -> None:
         assert printed_sigma(float(rate)) == pytest.approx(float(max(4 + max(values), 2 - min(values))), abs=1e-15)
 
 
-def test_e07_increments_have_a_spread_of_two_at_most_so_that_sigma_one_is_enough() -> None:
+def test_e7_increments_have_a_spread_of_two_at_most_so_that_sigma_one_is_enough() -> None:
     """ℓ(q, y) - ℓ(p, y) between y = 0 and 1: 2·|p - q|, at most 2, attained; the same for peer losses."""
     grid = np.linspace(0.0, 1.0, 101)
     p, q = np.meshgrid(grid, grid)
@@ -101,7 +101,7 @@ def test_e07_increments_have_a_spread_of_two_at_most_so_that_sigma_one_is_enough
 
 
 @pytest.mark.parametrize(("n_experts", "expected"), [(10, 0.04), (1_000, 0.975), (10_000, 1.0)])
-def test_e08_without_a_union_bound_the_best_in_hindsight_breaks_it(n_experts: int, expected: float) -> None:
+def test_e8_without_a_union_bound_the_best_in_hindsight_breaks_it(n_experts: int, expected: float) -> None:
     """Outcomes of chance ½, experts that say 0 or 1 at random: ℓ(q, y) - ℓ(p, y) - (p - q)² is ±½, so σ = ½ is tight.
 
     The deviation of one expert is a binomial, and given the outcomes experts are independent. 400 runs.

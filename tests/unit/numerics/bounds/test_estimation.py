@@ -16,7 +16,7 @@ from stream_peer.numerics.bounds import (
 from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
 
 
-def test_e09_a_wrong_rate_moves_regrets_by_half_its_error_at_most() -> None:
+def test_e9_a_wrong_rate_moves_regrets_by_half_its_error_at_most() -> None:
     """2ε·|p(1-p) - q(1-q)| ≤ ε/2, attained between a sure forecast and ½; printed is twice that."""
     forecasts = np.linspace(0.0, 1.0, 101)
     parts = loss_parts(forecasts, 1)
@@ -38,7 +38,7 @@ def test_frozen_losses_keep_every_error_and_repriced_ones_the_last() -> None:
 
 
 @pytest.mark.parametrize("reveal_probability", [0.01, 0.2, 1.0])
-def test_e03_limited_truth_costs_less_than_printed_by_two_over_root_p(reveal_probability: float) -> None:
+def test_e3_limited_truth_costs_less_than_printed_by_two_over_root_p(reveal_probability: float) -> None:
     printed = limited_truth_regret_printed(5000, reveal_probability, 0.05)
 
     assert printed / limited_truth_regret(5000, reveal_probability, 0.05) == pytest.approx(
