@@ -54,7 +54,10 @@ class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """Upper bound on the regret of following ``select`` so far, in summed loss, against the best single expert."""
+    """Upper bound on the regret of following ``select`` so far, in summed loss, against the best single expert.
+
+    In the unit of the feed's loss: in nats for the log loss.
+    """
 
     regret_at_most: float
     confidence: float
@@ -98,7 +101,7 @@ class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorRates(Published, frozen=True, kw_only=True):
-    """Topic ``error-rates``, key feed, compacted."""
+    """Topic ``error-rates``, key feed, compacted: those of the vote rule in force, which ``vote_rule`` names."""
 
     status: ErrorRateStatus
     status_reasons: list[str]
@@ -133,9 +136,10 @@ class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
 
 
 class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One expert's forecast in the round, its own (leave-one-out) reference answer and its losses, in [0, 1] scale.
+    """One expert's forecast in the round, its own (leave-one-out) reference answer and its losses.
 
-    ``peer_loss`` is on the unbiased scale: its expectation is the loss against the outcome. It may leave [0, 1].
+    Losses are in the unit of the feed's loss: in [0, 1], or in nats for the log loss. ``peer_loss`` is on the unbiased
+    scale: its expectation is the loss against the outcome. It may leave their range.
     """
 
     id: str
