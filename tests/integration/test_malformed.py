@@ -87,7 +87,7 @@ MALFORMED = [
     ),
     _control("settings with another hash", {**_settings({}), "hash": "00000000"}, Reason.SETTINGS_INVALID, "00000000"),
     _control(
-        "setting of a later release", _settings({"defaults": {"vote_rule": "auto"}}), Reason.SETTINGS_INVALID, "half"
+        "setting of a later release", _settings({"defaults": {"guard": "on"}}), Reason.SETTINGS_INVALID, "clone guard"
     ),
 ]
 
