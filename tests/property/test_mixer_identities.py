@@ -1,16 +1,24 @@
 import itertools
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.learners import RegretSums
+from stream_peer.numerics.losses import BoolArray, FloatArray
 from stream_peer.numerics.mixers import (
+    AutoSums,
+    denoised_answers,
+    gradient_hedge,
+    gradient_normal_hedge,
     logit_mean,
+    outcome_gradients,
     outer_weights,
+    peer_gradients,
     peer_mixer,
     safety_net_step,
+    shrunk_means,
     stretch_factor,
     stretched,
     truth_slow,
@@ -157,3 +165,167 @@ def test_the_logit_mean_lies_between_the_clipped_forecasts(forecasts: list[float
 
     assert clipped.min() - 1e-12 <= mean <= clipped.max() + 1e-12
     assert abs(logit_mean(1.0 - np.array(forecasts)) - (1 - mean)) < 1e-9
+
+
+class Asked(NamedTuple):
+    """One question of the gradient mixers: who was there, with which weights, forecasts and reference answers."""
+
+    awake: BoolArray
+    weights: FloatArray
+    forecasts: FloatArray
+    answers: FloatArray
+    outcome: int
+
+
+@st.composite
+def asked(draw: st.DrawFn, n_experts: int = 4) -> Asked:
+    awake = np.array(draw(st.lists(st.booleans(), min_size=n_experts, max_size=n_experts)))
+    raw = np.array(draw(st.lists(st.floats(0.01, 1.0), min_size=n_experts, max_size=n_experts))) * awake
+    forecasts = np.array(draw(st.lists(probabilities, min_size=n_experts, max_size=n_experts)))
+    answers = np.array(draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n_experts, max_size=n_experts)))
+    return Asked(awake, raw / max(raw.sum(), 1e-9), forecasts, answers, draw(st.integers(0, 1)))
+
+
+noise = st.tuples(st.floats(0.0, 0.4), st.floats(0.0, 0.4))
+questions = st.lists(asked(), min_size=1, max_size=6)
+
+
+def priced_afresh(history: list[Asked], rates: tuple[float, float]) -> FloatArray:
+    """The three sums, then their price: Σ2f(f-p) and Σ2(f-p) and Σ2ŷ(f-p), of those who were there."""
+    level, slope, answer = np.zeros(4), np.zeros(4), np.zeros(4)
+    for question in history:
+        f = float((question.weights * question.forecasts).sum())
+        for i in np.flatnonzero(question.awake):
+            ahead = f - question.forecasts[i]
+            level[i] += 2 * f * ahead
+            slope[i] += 2 * ahead
+            answer[i] += 2 * question.answers[i] * ahead
+    zero, one = rates
+    informative = 1 - zero - one
+    unbiased: FloatArray = level - (answer - zero * slope) / informative
+    return informative * unbiased
+
+
+@unhurried
+@given(history=questions, once=noise, today=noise)
+def test_repriced_gradients_are_those_computed_from_scratch(
+    history: list[Asked], once: tuple[float, float], today: tuple[float, float]
+) -> None:
+    """Whatever the rates were at first, also if the sums are merged in another order."""
+    parts = [peer_gradients(q.weights, q.forecasts, q.answers, once, awake=q.awake) for q in history]
+    forwards, backwards = RegretSums.nothing(4), RegretSums.nothing(4)
+    for one, other in zip(parts, reversed(parts), strict=True):
+        forwards, backwards = forwards.merge(one), backwards.merge(other)
+
+    np.testing.assert_allclose(forwards.priced(*today), priced_afresh(history, today), atol=1e-9)
+    np.testing.assert_allclose(backwards.priced(*today), priced_afresh(history, today), atol=1e-9)
+    np.testing.assert_allclose(forwards.frozen, priced_afresh(history, once), atol=1e-9)
+
+
+@unhurried
+@given(question=asked(), rates=noise)
+def test_expected_gradients_of_noisy_answers_are_those_of_the_outcome(
+    question: Asked, rates: tuple[float, float]
+) -> None:
+    """E[ỹ | y] = y, hence E[2(f - ỹ)(f - p) | y] = 2(f - y)(f - p): exactly, for either outcome, for each expert."""
+    wrong, informative = rates[question.outcome], 1 - rates[0] - rates[1]
+    facts = question.weights, question.forecasts
+    right_one = peer_gradients(*facts, question.outcome, rates, awake=question.awake)
+    wrong_one = peer_gradients(*facts, 1 - question.outcome, rates, awake=question.awake)
+
+    expected = ((1 - wrong) * right_one.priced(*rates) + wrong * wrong_one.priced(*rates)) / informative
+    answer = (1 - wrong) * denoised_answers(question.outcome, *rates) + wrong * denoised_answers(
+        1 - question.outcome, *rates
+    )
+
+    true = outcome_gradients(*facts, question.outcome, rates, awake=question.awake)
+    np.testing.assert_allclose(expected, true.outcome, atol=1e-12)
+    np.testing.assert_allclose(answer, question.outcome, atol=1e-12)
+
+
+@unhurried
+@given(question=asked(), raw=st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4))
+def test_gradients_bound_how_much_better_any_combination_would_have_done(question: Asked, raw: list[float]) -> None:
+    """(f - y)² - (Σ u·p - y)² ≤ Σ u·2(f - y)(f - p), by convexity."""
+    combination = np.array(raw) / sum(raw)
+    everybody = question.weights if question.awake.all() else np.full(4, 0.25)
+    mixed, other = everybody @ question.forecasts, combination @ question.forecasts
+
+    regrets = outcome_gradients(everybody, question.forecasts, question.outcome).outcome
+
+    gain = (mixed - question.outcome) ** 2 - (other - question.outcome) ** 2
+    assert gain <= combination @ regrets + 1e-12
+    assert abs(float(everybody @ regrets)) < 1e-12
+
+
+def gradient_weights(history: list[Asked], rates: tuple[float, float], awake: BoolArray) -> list[FloatArray]:
+    """What each gradient mixer says after a history in which every second outcome is known."""
+    sums, auto = RegretSums.nothing(4), AutoSums.nothing(4)
+    for number, q in enumerate(history):
+        sums = sums.merge(peer_gradients(q.weights, q.forecasts, q.answers, rates, awake=q.awake))
+        weights = auto.weights(rates, 4, q.awake)
+        outcome = q.outcome if number % 2 else None
+        auto = auto.merge(AutoSums.contribution(weights, q.forecasts, q.answers, rates, q.awake, outcome))
+    mixes = auto.weights(rates, 4, awake)
+    return [
+        gradient_hedge(sums, rates, 4, awake=awake),
+        gradient_normal_hedge(sums, rates, 0.3, awake=awake),
+        *mixes.mixers,
+        mixes.mix,
+    ]
+
+
+@unhurried
+@given(
+    history=questions,
+    rates=noise,
+    present=st.lists(st.booleans(), min_size=4, max_size=4).map(np.array),
+    order=st.permutations(range(4)),
+)
+def test_gradient_weights_are_distributions_and_follow_the_experts(
+    history: list[Asked], rates: tuple[float, float], present: BoolArray, order: list[int]
+) -> None:
+    """Over those present, whoever comes first; nobody gets less than its part of the uniform share."""
+    moved = [Asked(q.awake[order], q.weights[order], q.forecasts[order], q.answers[order], q.outcome) for q in history]
+
+    weights = gradient_weights(history, rates, present)
+
+    for mine, permuted in zip(weights, gradient_weights(moved, rates, present[order]), strict=True):
+        assert abs(float(mine.sum()) - bool(present.any())) < 1e-12
+        assert (mine >= 0.0).all()
+        assert not mine[~present].any()
+        np.testing.assert_allclose(permuted, mine[order], atol=1e-12)
+    for mine, share in zip(weights[:2], (0.5, 0.3), strict=True):
+        assert (mine[present] >= share / max(present.sum(), 1) - 1e-15).all()
+
+
+@unhurried
+@given(history=questions, rates=st.floats(0.0, 0.4))
+def test_gradient_weights_do_not_care_which_answer_is_called_one(history: list[Asked], rates: float) -> None:
+    """p, ŷ and y turned round: the same weights, if both error rates are the same."""
+    turned = [q._replace(forecasts=1 - q.forecasts, answers=1 - q.answers, outcome=1 - q.outcome) for q in history]
+    everybody = np.ones(4, dtype=np.bool_)
+
+    straight, other = (gradient_weights(h, (rates, rates), everybody) for h in (history, turned))
+
+    for mine, theirs in zip(straight, other, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-9)
+
+
+@unhurried
+@given(
+    rows=st.lists(st.tuples(st.lists(st.floats(-1.0, 1.0), max_size=6), st.floats(-1.0, 1.0)), min_size=1, max_size=5),
+    slope=probabilities,
+)
+def test_shrunk_means_lie_between_what_outcomes_and_what_peers_say(
+    rows: list[tuple[list[float], float]], slope: float
+) -> None:
+    losses, peers = [row for row, _ in rows], np.array([peer for _, peer in rows])
+    sums, squares = (np.array([np.sum(np.array(row) ** power) for row in losses]) for power in (1, 2))
+    counts = np.array([float(len(row)) for row in losses])
+
+    shrunk = shrunk_means(sums, squares, counts, peers, slope)
+
+    own = np.where(counts > 0, sums / np.maximum(counts, 1), slope * peers)
+    assert (shrunk >= np.minimum(own, slope * peers) - 1e-12).all()
+    assert (shrunk <= np.maximum(own, slope * peers) + 1e-12).all()

@@ -1,23 +1,52 @@
 """Mixers: how to combine forecasts? Sums in, mixing weights out, and what is done to the combined forecast.
 
 Combining is another task than following one expert: it competes with the best convex combination, so each mixer
-works on a loss linearised at a mean forecast. Three mixers and the plain mean run side by side as *shadows*; the outer
-layer shares weight among them by what outcomes have said.
+works on a loss linearised at a mean forecast. The paper has no such part.
 
-The paper has no such part. Everything here reads sums; nothing is carried from call to call.
+- ``shadows``: three mixers that run beside the plain mean in the live service, on sums that no order changes;
+- ``outer_layer``: how much of the mix each of the four gets, by what outcomes have said;
+- ``stretch``, ``safety_net``: what is done to the combined forecast, and to the mix where outcomes speak against it;
+- ``means``: the mean of log odds, for comparison;
+- ``gradients``, ``slopes``, ``auto``: an earlier design, for replay: mixers linearised at their own forecasts, how much
+  reference answers are worth beside outcomes, and five mixers under one that learns which to use.
+
+Everything here reads sums; nothing is carried from call to call. Flatter selection weights (`learners.tempered`)
+combine better than the weights themselves, and worse than any of these.
 """
 
+from stream_peer.numerics.mixers.auto import AUTO_PRIOR, AutoSums, AutoWeights, hybrid_sums
+from stream_peer.numerics.mixers.gradients import (
+    denoised_answers,
+    gradient_hedge,
+    gradient_normal_hedge,
+    outcome_gradients,
+    peer_gradients,
+    shared_with_all,
+)
 from stream_peer.numerics.mixers.means import logit_mean
 from stream_peer.numerics.mixers.outer_layer import outer_weights
 from stream_peer.numerics.mixers.safety_net import safety_net_step
 from stream_peer.numerics.mixers.shadows import peer_mixer, truth_fast, truth_slow
+from stream_peer.numerics.mixers.slopes import SlopeSums, shrunk_means
 from stream_peer.numerics.mixers.stretch import stretch_factor, stretched
 
 __all__ = [
+    "AUTO_PRIOR",
+    "AutoSums",
+    "AutoWeights",
+    "SlopeSums",
+    "denoised_answers",
+    "gradient_hedge",
+    "gradient_normal_hedge",
+    "hybrid_sums",
     "logit_mean",
+    "outcome_gradients",
     "outer_weights",
+    "peer_gradients",
     "peer_mixer",
     "safety_net_step",
+    "shared_with_all",
+    "shrunk_means",
     "stretch_factor",
     "stretched",
     "truth_fast",

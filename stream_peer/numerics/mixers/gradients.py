@@ -1,0 +1,307 @@
+"""Mixers that compete with the best combination at their own forecast: the gradient trick. For replay and comparison.
+
+Following weights w means forecasting f = Σ w·p. The squared loss (f - y)² has the slope 2(f - y) there, so along it an
+expert's loss is 2(f - y)·p, and its regret 2(f - y)(f - p): a learner fed with these regrets learns to combine instead
+of to choose. They are linear in y, so that a noisy reference answer can stand in without bias. Kept as `RegretSums`,
+whose parts RL = Σ 2(f-ŷ)(f-p), RC1 = Σ 2(f-1)(f-p) and RC0 = Σ 2f(f-p) are priced at today's error rates. They are the
+three sums Σ 2f(f-p) = RC0, Σ 2ŷ(f-p) = RC0 - RL and Σ 2(f-p) = RC0 - RC1 in another guise.
+
+The shadows of the live service do the same at the plain mean, which no weights have moved: order-free, and as good.
+"""
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate
+from stream_peer.numerics.losses import Answers, BoolArray, FloatArray, check_answers, check_probabilities
+from stream_peer.numerics.peer_losses import Rate, unit_peer_loss
+
+
+def denoised_answers(reference_answers: Answers, rate0: Rate, rate1: Rate) -> FloatArray:
+    """Reference answers that are right on average: ``ỹ = (ŷ - η0)/(1 - η0 - η1)``, so that ``E[ỹ | y] = y``.
+
+    May stand for y wherever y enters linearly, as in the regrets of `peer_gradients`; squared, it would not.
+
+    Parameters
+    ----------
+    reference_answers : float or (..., n) array
+        ŷ in [0, 1].
+    rate0, rate1 : float or array
+        η0 and η1, in [0, 1], their sum below 1; arrays broadcast to the answers' shape.
+
+    Returns
+    -------
+    (..., n) float64
+        Within ``[-η0, 1 - η0]/(1 - η0 - η1)``.
+
+    Raises
+    ------
+    FormulaInputError
+        If an answer is outside [0, 1], or the rates sum to 1 or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> denoised_answers(np.array([0.0, 1.0]), 0.1, 0.4)
+    array([-0.2,  1.8])
+    """
+    check_answers(reference_answers)
+    informative = np.asarray(1.0 - rate0 - rate1)
+    if not np.all(informative > 0.0):
+        msg = f"error rates {rate0!r} and {rate1!r} sum to 1 or more; price them first"
+        raise FormulaInputError(msg)
+    return np.asarray((np.asarray(reference_answers) - rate0) / informative, dtype=np.float64)
+
+
+def peer_gradients(
+    weights: FloatArray,
+    forecasts: FloatArray,
+    reference_answers: Answers,
+    rates: tuple[Rate, Rate],
+    weight: float = 1.0,
+    awake: BoolArray | None = None,
+) -> RegretSums:
+    """Linearised regrets of one question without an outcome, at the forecast that weights made.
+
+    With ``f = Σ w·p`` the parts are ``2(f - ŷ)(f - p)``, and the same for ŷ = 1 and 0, so that they are priced as
+    ``2(f - ỹ)(f - p)·(1 - η0 - η1)``, ỹ of `denoised_answers`: on average (1 - η0 - η1) times the regret with y, for
+    either outcome. Summed over questions that regret bounds how much better any combination u would have done, for
+    ``(f - y)² - (Σ u·p - y)² ≤ Σ_i u_i·2(f - y)(f - p_i)``.
+
+    Notes
+    -----
+    The paper competes with the best single expert, and follows one that is drawn from w (Erratum E24). The forecast
+    Σ w·p is never worse on average; here w is learnt for it.
+
+    Parameters
+    ----------
+    weights : (..., n) float64
+        w as followed, summing to 1; 0 for those that were absent. Equal ones linearise at the plain mean.
+    forecasts : (..., n) float64
+        p, in [0, 1]; of those that were absent any.
+    reference_answers : float or array
+        ŷ, each expert's own or one for all, in [0, 1].
+    rates : (η0, η1)
+        Of the time, for ``frozen`` and ``absolute``: floats, or arrays of shape (..., 1).
+    weight : float
+        Of the question, ≥ 0.
+    awake : (..., n) bool, optional
+        Who took part; everybody if left out.
+
+    Returns
+    -------
+    RegretSums
+        Of one question each part is in [-2, 2].
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If an answer is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = peer_gradients(np.array([0.5, 0.5]), np.array([0.9, 0.3]), 1, rates=(0.1, 0.1))
+    >>> sums.against.round(3), sums.priced(0.1, 0.1).round(3)
+    (array([ 0.24, -0.24]), array([ 0.252, -0.252]))
+    """
+    check_answers(reference_answers)
+    mixed, ahead, present = _at_the_mix(weights, forecasts, awake)
+    parts = 2.0 * (mixed - reference_answers) * ahead, 2.0 * (mixed - 1.0) * ahead, 2.0 * mixed * ahead
+    priced = unit_peer_loss(*parts, *rates)
+    columns = (*parts, np.zeros(ahead.shape), priced, np.abs(priced), present)
+    return RegretSums(*(weight * column for column in columns))
+
+
+def outcome_gradients(
+    weights: FloatArray,
+    forecasts: FloatArray,
+    outcome: Answers,
+    rates: tuple[Rate, Rate] = (0.0, 0.0),
+    weight: float = 1.0,
+    awake: BoolArray | None = None,
+) -> RegretSums:
+    """Linearised regrets of one question whose outcome is known: ``2(f - y)(f - p)``, ``f = Σ w·p``.
+
+    They take the place of `peer_gradients`, or stand beside it where a mixer learns from outcomes alone.
+
+    Parameters
+    ----------
+    weights, forecasts, weight, awake
+        As in `peer_gradients`.
+    outcome : float, or array of shape (..., 1)
+        y in [0, 1].
+    rates : (η0, η1)
+        Of the time, which bring ``frozen`` to the unit scale; 0 where no reference answers are used.
+
+    Returns
+    -------
+    RegretSums
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If the outcome is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> outcome_gradients(np.array([0.5, 0.5]), np.array([0.9, 0.3]), 1).outcome.round(3)
+    array([ 0.24, -0.24])
+    """
+    check_answers(outcome)
+    mixed, ahead, present = _at_the_mix(weights, forecasts, awake)
+    regret, nothing = 2.0 * (mixed - outcome) * ahead, np.zeros(ahead.shape)
+    informative = 1.0 - rates[0] - rates[1]
+    columns = (nothing, nothing, nothing, regret, informative * regret, np.abs(regret), present)
+    return RegretSums(*(weight * column for column in columns))
+
+
+def _at_the_mix(
+    weights: FloatArray, forecasts: FloatArray, awake: BoolArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """f, f - p (0 for those that were absent), and who was present."""
+    check_probabilities(forecasts)
+    present = _present(forecasts, awake)
+    mixed = np.add.reduce(weights * forecasts, axis=-1, keepdims=True)
+    return mixed, present * (mixed - forecasts), present
+
+
+def shared_with_all(weights: FloatArray, uniform_share: float, awake: BoolArray | None = None) -> FloatArray:
+    """Weights of which a share is spread evenly: ``(1-σ)·w + σ·uniform``, over the experts that are awake.
+
+    Parameters
+    ----------
+    weights : (..., n) float64
+        w, summing to 1; 0 for those that are asleep.
+    uniform_share : float
+        σ, in [0, 1].
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake.
+
+    Raises
+    ------
+    FormulaInputError
+        If σ is outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shared_with_all(np.array([1.0, 0.0]), 0.5)
+    array([0.75, 0.25])
+    """
+    if not 0.0 <= uniform_share <= 1.0:
+        msg = f"uniform_share is {uniform_share!r}, not within 0..1"
+        raise FormulaInputError(msg)
+    present = _present(weights, awake)
+    uniform = present / np.maximum(np.add.reduce(present, axis=-1, keepdims=True), 1.0)
+    return np.asarray((1.0 - uniform_share) * weights + uniform_share * uniform, dtype=np.float64)
+
+
+def gradient_hedge(
+    sums: RegretSums,
+    rates: tuple[Rate, Rate],
+    n_experts: int,
+    uniform_share: float = 0.5,
+    awake: BoolArray | None = None,
+) -> FloatArray:
+    """Mixing weights: exponential weights on linearised regrets, half of them shared with all.
+
+    ``σ·uniform + (1-σ)·softmax(√(8 ln N/(n̄+1))·R)``, R priced at today's rates, n̄ the mean number of questions that
+    those who are awake have answered. Of the mixers that learn without outcomes the best one: over 30 real data sets
+    its mean squared error was on average .952 of the plain mean's, in the worst set 1.37 of it.
+
+    Parameters
+    ----------
+    sums : RegretSums
+        Of `peer_gradients`, or `outcome_gradients`, at the forecasts that these weights made.
+    rates : (η0, η1)
+        Floats, or arrays of shape (..., 1); their sum below 1.
+    n_experts : int
+        N ≥ 1, all experts seen.
+    uniform_share : float
+        σ, in [0, 1].
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake.
+
+    Raises
+    ------
+    FormulaInputError
+        If N < 1, σ is outside [0, 1], or a regret is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = peer_gradients(np.array([0.5, 0.5]), np.array([0.9, 0.3]), 1, rates=(0.1, 0.1))
+    >>> gradient_hedge(sums, (0.1, 0.1), n_experts=2).round(4)
+    array([0.5991, 0.4009])
+    """
+    present = _present(sums.questions, awake)
+    voters = np.maximum(np.add.reduce(present, axis=-1, keepdims=True), 1.0)
+    answered = np.add.reduce(present * sums.questions, axis=-1, keepdims=True) / voters
+    learned = hedge(sums.priced(*rates), np.asarray(hedge_rate(n_experts, answered + 1.0)), awake=awake)
+    return shared_with_all(learned, uniform_share, awake)
+
+
+def gradient_normal_hedge(
+    sums: RegretSums,
+    rates: tuple[Rate, Rate],
+    uniform_share: float = 0.5,
+    prior: FloatArray | None = None,
+    awake: BoolArray | None = None,
+) -> FloatArray:
+    """Mixing weights: AdaNormalHedge on linearised regrets, a share of them shared with all.
+
+    ``σ·uniform + (1-σ)·ada_normal_hedge(R, A)``. With reference answers σ = ½; on outcomes alone (only
+    `outcome_gradients`, at rates of 0) it needs no share: σ = 0.
+
+    Parameters
+    ----------
+    sums : RegretSums
+        Of `peer_gradients`, or `outcome_gradients`, at the forecasts that these weights made.
+    rates : (η0, η1)
+        Floats, or arrays of shape (..., 1).
+    uniform_share : float
+        σ, in [0, 1].
+    prior : (..., n) float64, optional
+        ≥ 0, of any sum; equal for all if left out.
+    awake : (..., n) bool, optional
+        Who may get weight; everybody if left out.
+
+    Returns
+    -------
+    (..., n) float64
+        Non-negative, summing to 1; all 0 where nobody is awake.
+
+    Raises
+    ------
+    FormulaInputError
+        If σ is outside [0, 1], a regret is NaN, or a prior out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = outcome_gradients(np.array([0.5, 0.5]), np.array([0.9, 0.3]), 1)
+    >>> gradient_normal_hedge(truth, (0.0, 0.0), uniform_share=0.0).round(4)
+    array([0.7529, 0.2471])
+    """
+    learned = ada_normal_hedge(sums.priced(*rates), sums.absolute, prior, awake)
+    return shared_with_all(learned, uniform_share, awake)
+
+
+def _present(like: FloatArray, awake: BoolArray | None) -> FloatArray:
+    return np.ones(like.shape) if awake is None else np.broadcast_to(awake, like.shape).astype(np.float64)

@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+
+from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, tempered
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.mixers import (
+    denoised_answers,
+    gradient_hedge,
+    gradient_normal_hedge,
+    outcome_gradients,
+    peer_gradients,
+    peer_mixer,
+    shared_with_all,
+)
+
+EVEN = np.array([0.5, 0.5])
+FORECASTS = np.array([0.9, 0.3])
+
+
+def test_a_denoised_answer_is_beyond_the_answers_that_noise_leaves() -> None:
+    """At η0 = .1, η1 = .4: (0 - .1)/.5 and (1 - .1)/.5."""
+    assert denoised_answers(np.array([0.0, 1.0]), 0.1, 0.4).tolist() == pytest.approx([-0.2, 1.8])
+    assert float(denoised_answers(1.0, 0.0, 0.0)) == 1.0
+
+
+@pytest.mark.parametrize("rates", [(0.5, 0.5), (1.0, 0.2)])
+def test_answers_that_say_nothing_cannot_be_denoised(rates: tuple[float, float]) -> None:
+    with pytest.raises(FormulaInputError, match=str(rates[0])):
+        denoised_answers(1.0, *rates)
+
+
+def test_linearised_regrets_are_those_worked_out_by_hand() -> None:
+    """f = .6, ŷ = 1: 2(.6 - 1)(.6 - p) is .24 for .9 and -.24 for .3. At η = .1 ỹ = 1.125, and -1.05·(±.3) x .8."""
+    sums = peer_gradients(EVEN, FORECASTS, 1, (0.1, 0.1))
+
+    assert sums.against.tolist() == pytest.approx([0.24, -0.24])
+    assert sums.if_zero.tolist() == pytest.approx([2 * 0.6 * -0.3, 2 * 0.6 * 0.3])
+    assert (sums.if_zero - sums.if_one).tolist() == pytest.approx([2 * -0.3, 2 * 0.3])
+    assert sums.priced(0.1, 0.1).tolist() == pytest.approx([0.252, -0.252])
+
+
+def test_exponential_weights_have_the_textbook_rate_of_the_answers_of_those_present() -> None:
+    uniform, forecasts, rates = np.full(3, 1 / 3), np.array([0.9, 0.3, 0.6]), (0.2, 0.1)
+    awake = np.array([True, True, False])
+    sums = peer_gradients(uniform, forecasts, 1, rates, 7.0).merge(peer_gradients(uniform, forecasts, 1, rates, 2.0))
+    rate = math.sqrt(8 * math.log(5) / (9 + 1))
+    plain = np.exp(rate * sums.priced(0.2, 0.1)) * awake
+
+    weights = gradient_hedge(sums, (0.2, 0.1), n_experts=5, awake=awake)
+
+    assert weights.tolist() == pytest.approx((0.25 * awake + 0.5 * plain / plain.sum()).tolist())
+
+
+def test_at_the_plain_mean_the_shadows_learn_from_the_same_regrets() -> None:
+    """Equal weights make f = b: (1-2η)·SU + η·SV - SVY, with the rate and share of the peer mixer."""
+    forecasts, answers = np.array([0.9, 0.2, 0.6]), np.array([1, 0, 0])
+    uniform, mean = np.full(3, 1 / 3), forecasts.mean()
+    v = 2 * (mean - forecasts)
+    sums = peer_gradients(uniform, forecasts, answers, (0.35, 0.35))
+
+    of_gradients = gradient_hedge(sums, (0.35, 0.35), n_experts=3)
+    of_the_shadow = peer_mixer(mean * v, v, v * answers, np.ones(3), 3, nominal=0.35, rate=1.0, uniform_share=0.5)
+
+    np.testing.assert_allclose(of_gradients, of_the_shadow, rtol=1e-12)
+
+
+def test_normal_hedge_on_outcomes_alone_takes_no_rates() -> None:
+    truth = outcome_gradients(EVEN, FORECASTS, 0, (0.3, 0.1))
+
+    weights = gradient_normal_hedge(truth, (0.0, 0.0), uniform_share=0.0)
+
+    by_hand = ada_normal_hedge(np.array([-0.36, 0.36]), np.array([0.36, 0.36]))
+    assert weights.tolist() == pytest.approx(by_hand.tolist())
+    assert truth.frozen.tolist() == pytest.approx([-0.6 * 0.36, 0.6 * 0.36])
+
+
+def test_mixing_keeps_two_experts_whose_errors_cancel() -> None:
+    """One says .9 always, the other .1; outcomes alternate. Either loses .41, their mean .25."""
+    forecasts, sums = np.array([0.9, 0.1]), RegretSums.nothing(2)
+    for question in range(400):
+        weights = gradient_normal_hedge(sums, (0.0, 0.0), uniform_share=0.0)
+        sums = sums.merge(outcome_gradients(weights, forecasts, question % 2))
+
+    assert gradient_normal_hedge(sums, (0.0, 0.0), uniform_share=0.0).tolist() == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_a_share_goes_to_all_that_are_awake() -> None:
+    weights = shared_with_all(np.array([1.0, 0.0, 0.0]), 0.5, np.array([True, True, False]))
+
+    assert weights.tolist() == [0.75, 0.25, 0.0]
+
+
+def test_where_nobody_is_awake_nobody_gets_weight() -> None:
+    nobody, sums = np.zeros(2, dtype=np.bool_), RegretSums.nothing(2)
+
+    assert gradient_hedge(sums, (0.2, 0.2), 2, awake=nobody).tolist() == [0.0, 0.0]
+    assert gradient_normal_hedge(sums, (0.2, 0.2), awake=nobody).tolist() == [0.0, 0.0]
+    assert gradient_hedge(RegretSums.nothing(0), (0.2, 0.2), 1).size == 0
+    assert gradient_normal_hedge(RegretSums.nothing(0), (0.2, 0.2)).size == 0
+
+
+@pytest.mark.parametrize("n_experts", [1, 2, 3, 10_000])
+@pytest.mark.parametrize("value", [0.0, 1e-300, 0.5, 1.0])
+def test_equal_forecasts_leave_weights_equal(n_experts: int, value: float) -> None:
+    uniform, forecasts = np.full(n_experts, 1 / n_experts), np.full(n_experts, value)
+    sums = peer_gradients(uniform, forecasts, 1, (0.475, 0.475))
+
+    for weights in (gradient_hedge(sums, (0.4, 0.4), n_experts), gradient_normal_hedge(sums, (0.4, 0.4))):
+        np.testing.assert_allclose(weights, uniform, rtol=1e-9)
+
+
+def test_inputs_out_of_range_are_refused_with_their_value() -> None:
+    with pytest.raises(ForecastRangeError, match=r"1\.5"):
+        peer_gradients(EVEN, np.array([1.5, 0.2]), 1, (0.1, 0.1))
+    with pytest.raises(FormulaInputError, match=r"-1"):
+        peer_gradients(EVEN, FORECASTS, -1, (0.1, 0.1))
+    with pytest.raises(FormulaInputError, match=r"2\.5"):
+        outcome_gradients(EVEN, FORECASTS, 2.5)
+    with pytest.raises(FormulaInputError, match=r"1\.01"):
+        shared_with_all(EVEN, 1.01)
+
+
+def test_square_roots_of_weights_are_flatter_weights() -> None:
+    """√.8 : √.2 = 2 : 1."""
+    flat: FloatArray = tempered(np.array([0.8, 0.2]))
+
+    assert flat.tolist() == pytest.approx([2 / 3, 1 / 3])
