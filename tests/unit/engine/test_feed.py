@@ -313,3 +313,27 @@ def test_a_snapshot_holds_what_changed_and_no_more() -> None:
 
     assert first == {b"e/f/q1", b"e/f/q2", b"f/f"}
     assert set(feed_stage.snapshot().entries) == {b"e/f/q2"}
+
+
+@pytest.mark.parametrize("restart", [5, 25, 35])
+def test_the_vote_rule_in_force_and_own_medians_survive_a_restart(restart: int) -> None:
+    """Nobody goes above one half, so that after 200 votes those above their own median count."""
+    log = log_of(
+        round_of(f"q{k}", {f"e{e}": 0.05 + 0.04 * ((7 * k + 3 * e) % 9) for e in range(9)}, boundary=k)
+        for k in range(40)
+    )
+    whole, at_once = folded(log)
+    first, before = folded(log[:restart])
+    changelog = Changelog()
+    changelog.take(first)
+
+    again, after = folded(log[restart:], changelog.restored())
+
+    assert again.audit()
+    assert again.views() == whole.views()
+    assert again.views()["f"].error_rates.vote_rule == "own-median"
+    asked = newest([*before.outputs, *after.outputs], topics.PEER_LOSSES)
+    assert asked == newest(at_once.outputs, topics.PEER_LOSSES)
+    answers = {name: {e["reference_answer"] for e in record["experts"]} for name, record in asked.items()}
+    assert set().union(*(answers[f"q{k}"] for k in range(20))) == {0}
+    assert set().union(*(answers[f"q{k}"] for k in range(25, 40))) == {0, 1}
