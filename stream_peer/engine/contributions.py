@@ -42,7 +42,7 @@ from stream_peer.numerics.losses import FloatArray
 
 _OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
 _PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
-_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean", "mix")]
+_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean")]
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -60,7 +60,7 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = sorted({head.rule for head in stack.heads})
     block = BLOCKS[rules[0]] if len(rules) == 1 else slice(0, N_EXPERT)
-    terms = _terms(stack, method)
+    terms = _terms(stack)
     rows = _peer_rows(stack, terms, method) if outcome is None else _truth_rows(stack, terms, outcome, method)
     experts, means = _averaged(stack, rows)
     columns = np.zeros((block.stop - block.start, len(experts)))
@@ -87,23 +87,21 @@ class _Terms(NamedTuple):
     rate_zero: float | FloatArray
     rate_one: float | FloatArray
     spread: float | FloatArray
-    centre: float | FloatArray
+    mean: float | FloatArray
     own: Sequence[float] | FloatArray
     published: Sequence[float] | FloatArray
 
 
-def _terms(stack: Stack, method: Method) -> _Terms:
+def _terms(stack: Stack) -> _Terms:
     if len(stack.heads) == 1:
         (h,) = stack.heads
         own = h.own_answer, h.own_one, h.own_zero
         published = h.published_answer, h.published_one, h.published_zero
-        centre = h.mean if method.mixes else h.mix
-        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, centre, own, published)
+        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, own, published)
     sizes = [head.n_experts for head in stack.heads]
     numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
-    rule, counts, rate_zero, rate_one, spread, mean, mix = numbers[:, _SINGLE].T
-    centre = mean if method.mixes else mix
-    return _Terms(rule, counts, rate_zero, rate_one, spread, centre, numbers[:, _OWN], numbers[:, _PUBLISHED])
+    rule, counts, rate_zero, rate_one, spread, mean = numbers[:, _SINGLE].T
+    return _Terms(rule, counts, rate_zero, rate_one, spread, mean, numbers[:, _OWN], numbers[:, _PUBLISHED])
 
 
 def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -142,7 +140,7 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     np.subtract(terms.published, rows[:3].T, out=rows[6:9].T)
     rows[_PRICED] = rows[3] - terms.rate_zero * rows[4] - terms.rate_one * rows[5]
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(if_one - if_zero)
-    _fill_mix(stack, terms.centre, rows[_PEER_MIX])
+    _fill_mix(stack, terms.mean, rows[_PEER_MIX])
     rows[_PEER_ONES] = 1.0
     if method.is_frozen:
         rows[3], rows[4:6] = rows[_PRICED], 0.0
@@ -150,11 +148,11 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     return rows
 
 
-def _fill_mix(stack: Stack, centre: float | FloatArray, rows: FloatArray) -> None:
-    """2b(b - p), 2(b - p) and 2(b - p)·ŷ, b the plain mean (for gradients: the mixed forecast)."""
+def _fill_mix(stack: Stack, mean: float | FloatArray, rows: FloatArray) -> None:
+    """2b(b - p), 2(b - p) and 2(b - p)·ŷ, b the plain mean."""
     level, slope, answer = rows
-    np.multiply(2.0, centre - stack.forecasts, out=slope)
-    np.multiply(centre, slope, out=level)
+    np.multiply(2.0, mean - stack.forecasts, out=slope)
+    np.multiply(mean, slope, out=level)
     np.multiply(slope, stack.answers, out=answer)
 
 
@@ -176,10 +174,8 @@ def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> Fl
     against = 1 if outcome else 2
     rows[2] = np.asarray(terms.own)[..., against] - rows[0]
     rows[4] = np.asarray(terms.published)[..., against] - rows[0]
-    _fill_mix(stack, terms.centre, rows[5:8])
-    rows[3] = rows[5] - outcome * rows[6]
-    if method.mixes:
-        rows[3] -= 0.125 * np.square(rows[6])
+    _fill_mix(stack, terms.mean, rows[5:8])
+    rows[3] = rows[5] - outcome * rows[6] - 0.125 * np.square(rows[6])
     if method.is_frozen:
         rows[2] = 0.0
         rows[_FROZEN] = _frozen_regret(stack, terms, method)
