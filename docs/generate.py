@@ -68,7 +68,7 @@ FEED_SETTINGS = {
     "method.committee": "size of top-committee",
     "method.pricing": "newest: regrets are priced at today's error rates; in replay frozen: at those of the time",
     "method.mixer": "auto; in replay select (the selection weights), gradient-hedge, gradient-normal-hedge, outcomes,"
-    " hybrid",
+    " hybrid, or five: the last four and the mean, in shares that outcomes give them",
     "stretch": "whether mixed forecasts are also given moved away from 1/2, as far as outcomes justify",
     "guard": "whether copies of an expert are held down; only off in this release",
     "confidence": "of intervals and of the certificate",

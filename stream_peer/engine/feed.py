@@ -183,6 +183,7 @@ class FeedStage:
 
     def _finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> None:
         """A question of the feed has changed."""
+        feed.follow(entry)
         entry.touched = record.timestamp
         self._touched.add((feed.name, question_id))
         self._changed(feed, record)

@@ -8,6 +8,7 @@ import numpy as np
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed, group_of
 from stream_peer.engine.facts import Circumstances, Facts, priced_regrets
+from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
@@ -102,6 +103,7 @@ class Feed:
         self._rates: tuple[Rates, ...] = ()
         self._mixing: tuple[bytes, Mixing] | None = None
         self._shared = SharedWeights()
+        self._five = FiveMixers()
         self.adopt(settings, settings_hash)
 
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
@@ -164,6 +166,7 @@ class Feed:
         if entry.rounds:
             self.sums.subtract(contribution(entry, self.method))
             self._rates = ()
+            self._five.take_out(entry)
 
     def put_in(self, part: Contribution) -> None:
         """Add a question's contribution to the sums."""
@@ -255,10 +258,19 @@ class Feed:
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Seen) -> ExpertWeights:
         """Weights of some experts, whose columns are given."""
         weights = read_weights(columns, self.all_rates, seen, self.settings.mixer, self.method)
-        if not self.method.shares or not len(experts):
-            return weights
-        select = self._shared.of(experts).round(DECIMALS)
-        return weights._replace(select=select, peer=weights.peer if self.method.mixes else select)
+        if self.method.shares and len(experts):
+            select = self._shared.of(experts).round(DECIMALS)
+            weights = weights._replace(select=select, peer=weights.peer if self.method.mixes else select)
+        if self.method.side_mixer is not None:
+            rates = self.rates.zero, self.rates.one
+            mixed = self._five.weights(experts, rates, seen.experts, self.method.side_mixer)
+            weights = weights._replace(peer=mixed.round(DECIMALS))
+        return weights
+
+    def follow(self, entry: Entry) -> None:
+        """A question is in the sums again: so it is for mixers that learn at their own forecast, if one is chosen."""
+        if self.method.side_mixer is not None:
+            self._five.put_in(entry, len(self.experts))
 
     def learn(self, facts: Facts) -> None:
         """Go on by a round, if the learner is one that remembers what it said and not only the sums."""

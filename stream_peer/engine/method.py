@@ -63,6 +63,11 @@ class Method:
         return self.variant is not None and self.variant.learner == "fixed-share"
 
     @property
+    def side_mixer(self) -> str | None:
+        """Name of a mixer that learns at its own forecast, see ``five_mixers``."""
+        return None if self.variant is None or self.variant.mixer in ("auto", "select") else self.variant.mixer
+
+    @property
     def mixes(self) -> bool:
         """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
         return self.variant is None or self.variant.mixer == "auto"

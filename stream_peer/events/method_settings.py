@@ -49,7 +49,7 @@ class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     share: Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)] = 0.002
     committee: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
     pricing: Literal["newest", "frozen"] = "newest"
-    mixer: Literal["auto", "select", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid"] = "auto"
+    mixer: Literal["auto", "select", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid", "five"] = "auto"
 
 
 BUILT_IN = MethodSettings()
