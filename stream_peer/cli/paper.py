@@ -29,6 +29,11 @@ _MISSED = 1
     help="Directory for index.html and results.json; made if need be.",
 )
 @click.option(
+    "--images",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write every figure here as well, as an SVG of its own.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0),
     default=2020,
@@ -43,7 +48,9 @@ _MISSED = 1
     help="Claims that are simulated at the same time; the numbers do not depend on it.",
 )
 @click.pass_context
-def paper_command(context: click.Context, *, quick: bool, out: Path, seed: int, processes: int) -> None:
+def paper_command(
+    context: click.Context, *, quick: bool, out: Path, images: Path | None, seed: int, processes: int
+) -> None:
     """Re-run the claims of the paper behind this service, with the formulas that the service itself uses.
 
     Seven simulations: regret on peer losses is sub-linear, naive labels elect the wrong expert, noise costs a factor
@@ -61,12 +68,15 @@ def paper_command(context: click.Context, *, quick: bool, out: Path, seed: int, 
     from stream_peer.paper.results import Size
 
     require_matplotlib()
-    _make(out)
+    for directory in filter(None, (out, images)):
+        _make(directory)
     size = Size.QUICK if quick else Size.FULL
     with _progress() as progress:
         results = _results(size, seed, processes, progress)
     click.echo(summary(results))
     click.echo(f"\nreport: {_write(out, results, size, seed)}")
+    if images is not None:
+        _write_images(images, results)
     if any(result.missed for result in results):
         context.exit(_MISSED)
 
@@ -127,6 +137,14 @@ def _write(out: Path, results: "list[Result]", size: "Size", seed: int) -> Path:
     except OSError as error:
         raise click.FileError(str(error.filename or out), error.strerror) from error
     return page
+
+
+def _write_images(directory: Path, results: "list[Result]") -> None:
+    from stream_peer.paper.page import pictures
+
+    for name, picture in pictures(results).items():
+        (directory / name).write_text(picture, encoding="utf-8")
+    click.echo(f"images: {directory}")
 
 
 @contextmanager

@@ -4,6 +4,11 @@ from html import escape
 from importlib import resources
 
 
+def style_sheet() -> str:
+    """The style sheet of every page; its first block names the colours."""
+    return resources.files("stream_peer.pages").joinpath("style.css").read_text(encoding="utf-8")
+
+
 def document(title: str, body: str, script: str = "") -> str:
     """A whole page: the shared style sheet, a heading of that title, the body, and a script if there is one.
 
@@ -22,11 +27,10 @@ def document(title: str, body: str, script: str = "") -> str:
     >>> "<title>A &amp; B</title>" in page, "<script>" in page
     (True, False)
     """
-    style = resources.files("stream_peer.pages").joinpath("style.css").read_text(encoding="utf-8")
     closing = f"<script>\n{script}</script>\n" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n{closing}</body>\n</html>\n"
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_peer.errors import MissingExtraError
+from stream_peer.pages.document import style_sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,7 @@ _OWN_ID = re.compile(r' id="[A-Za-z0-9.]*_\d+"')
 _HEAD = re.compile(r"<svg[^>]*viewBox=\"([^\"]*)\"[^>]*>")
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 _PATH = re.compile(r' d="[^"]*"')
+_VARIABLE = re.compile(r"var\((--[\w-]+)\)")
 _DIGITS = re.compile(r"(\d+\.\d)\d+")
 
 
@@ -95,6 +97,29 @@ def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
         target = io.StringIO()
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
     return _themed(target.getvalue())
+
+
+def standalone(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
+    """The picture as a file of its own, in the style sheet's light colours on its card colour.
+
+    Parameters
+    ----------
+    paint, size, salt
+        As of `drawn`.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    light = style_sheet().split("@media", 1)[0]
+    colours = dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", light))
+    svg = _VARIABLE.sub(lambda found: colours[found.group(1)], drawn(paint, size, salt=salt))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size.width}" height="{size.height}" font-family="sans-serif"'
+    )
+    card = f'<rect width="100%" height="100%" fill="{colours["--card"]}"/>'
+    return svg.replace("<svg", head, 1).replace(' aria-hidden="true">', f">{card}", 1)
 
 
 def both_widths(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:

@@ -9,7 +9,7 @@ from stream_peer.numerics import FloatArray, live_certificate, loss_parts, squar
 from stream_peer.numerics.bounds import shared_answer_spread
 from stream_peer.paper.following import AdaNormal
 from stream_peer.paper.promises import DELTA, Promises, promises
-from stream_peer.paper.results import Check, Figure, Line, Result, Size, Table, between, none_of, shown
+from stream_peer.paper.results import Area, Check, Figure, Line, Result, Size, Table, between, none_of, shown
 from stream_peer.paper.worlds import flipped, outcomes, shrunk
 
 LOOKED_AT = 10
@@ -195,6 +195,11 @@ def _figure(found: Played, place: int) -> Figure:
             Line("repaired bound", marks, [bound.repaired for bound in promised]),
             Line("bound as printed", marks, [bound.printed for bound in promised]),
             Line("T: all that can be lost", marks, marks, dashed=True),
+        ],
+        areas=[
+            Area(
+                "3 to 50 times the regret (earlier: 5 to 33)", marks, [*(3.0 * found.regret)], [*(50.0 * found.regret)]
+            )
         ],
         log_x=True,
         log_y=True,

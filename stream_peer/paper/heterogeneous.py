@@ -82,7 +82,7 @@ def heterogeneous(rng: np.random.Generator, size: Size) -> Result:
             "expert's all on easy questions and its rival's all on hard ones (opposed)."
         ),
         finding=(
-            f"Flipping multiplies regret by {worst[-1] / worst[0]:.1f} at p̂ = .4 and never changes an order; only "
+            f"Flipping multiplies regret by {worst[-1] / worst[0]:.1f} at p̂ = .4 and does not repair an order; only "
             f"losses priced with each question's own rate find the right expert ({opposed.by_question.mean():.0%} of "
             "runs)."
         ),

@@ -177,6 +177,7 @@ def _panel_figure(played: list[Played]) -> Figure:
         x_label="number of experts N",
         y_label="excess regret (summed loss)",
         lines=lines,
+        areas=[Area("level ± a quarter, p* = 0.005", [*PANELS], [0.75 * first] * 3, [1.25 * first] * 3)],
         log_x=True,
     )
 

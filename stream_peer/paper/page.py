@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 
 from stream_peer import __version__
 from stream_peer.pages.document import document
-from stream_peer.pages.svg import FULL, HALF, both_widths
+from stream_peer.pages.svg import FULL, HALF, both_widths, standalone
 from stream_peer.pages.svg import Size as PictureSize
-from stream_peer.paper.plots import legend, paint
+from stream_peer.paper.plots import legend, paint, paint_alone
 from stream_peer.paper.results import STANDARD_ERRORS, Check, Figure, Result, Size, Table, band_shown, shown
 
+ALONE = PictureSize(640, 400)
 TITLE = "The paper's claims, re-run"
-_JOINED = re.compile(r" (?=[-%×/<=≤≥+±]|(?<=[-×/<=≤≥+±] ))")
+_SPACE = "\u00a0"  # does not break a line
+_JOINED = re.compile(r" (?=[%×/<=≤≥+±]|(?<=[×/<=≤≥+±] ))")
 
 
 def render(results: Sequence[Result], *, size: Size, seed: int) -> str:
@@ -32,6 +35,21 @@ def render(results: Sequence[Result], *, size: Size, seed: int) -> str:
     """
     parts = [_about(results, size, seed), _summary(results), *(_claim(result) for result in results), _footer()]
     return document(TITLE, "\n".join(parts))
+
+
+def pictures(results: Sequence[Result]) -> dict[str, str]:
+    """Every figure as an SVG of its own, by file name.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    return {
+        f"{figure.name}.svg": standalone(partial(paint_alone, figure=figure), ALONE, salt=figure.name)
+        for result in results
+        for figure in result.figures
+    }
 
 
 def _about(results: Sequence[Result], size: Size, seed: int) -> str:
@@ -59,7 +77,7 @@ def _summary(results: Sequence[Result]) -> str:
 
 def _text(text: str) -> str:
     """As HTML, with formulas and their units kept on one line."""
-    return escape(_JOINED.sub("\u00a0", text))
+    return escape(_JOINED.sub(_SPACE, text.replace(" - ", f"{_SPACE}−{_SPACE}")))
 
 
 def _link(result: Result) -> str:
@@ -107,7 +125,14 @@ def _checks(checks: Sequence[Check]) -> str:
     rows = []
     for check in checks:
         verdict = "met" if check.met else "missed"
-        texts = [check.what, verdict, shown(check.measured), check.expected, band_shown(check), check.basis]
+        texts = [
+            check.what,
+            verdict,
+            shown(check.measured),
+            check.expected,
+            band_shown(check).replace(" ", _SPACE),
+            check.basis,
+        ]
         rows.append(_row([*map(_text, texts)], missed=not check.met))
     return _grid(("number", "verdict", "measured", "expected", "band", "band from"), rows)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CELLS_COLOUR = SERIES_COLOURS[1]
+_DASHES = {"": "-", "dashed": "--"}
 
 
 def paint(axes: "Axes", figure: Figure) -> None:
@@ -27,20 +28,43 @@ def paint(axes: "Axes", figure: Figure) -> None:
     _scale(axes, figure)
 
 
+def paint_alone(axes: "Axes", figure: Figure) -> None:
+    """Draw the figure with its title and legend, as a picture that stands by itself; for `pages.svg.standalone`."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    paint(axes, figure)
+    axes.set_title(figure.title, loc="left", color=INK, pad=14)
+    handles = [
+        Patch(facecolor=colour, label=name)
+        if kind == "area"
+        else Line2D([], [], color=colour, ls=_DASHES[kind], label=name)
+        for name, colour, kind in _keys(figure)
+    ]
+    if (whole := axes.get_figure()) is not None:
+        whole.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=9.0, labelcolor=INK)
+
+
 def legend(figure: Figure) -> str:
     """What each colour of the figure means, as HTML."""
-    keys = [(area.name, variable(BAND), "area") for area in figure.areas]
-    if figure.cells is not None:
-        keys.append((figure.cells.name, variable(_CELLS_COLOUR), "area"))
-    keys += [
-        (line.name, variable(SERIES_COLOURS[number % SERIES]), "dashed" if line.dashed else "")
-        for number, line in enumerate(figure.lines)
-    ]
     items = "".join(
-        f'<li><i class="{kind}" style="--c:var({colour});background:var({colour})"></i>{escape(name)}</li>'
-        for name, colour, kind in dict.fromkeys(keys)
+        f'<li><i class="{kind}" style="--c:var({variable(colour)});background:var({variable(colour)})"></i>'
+        f"{escape(name)}</li>"
+        for name, colour, kind in _keys(figure)
     )
     return f'<ul class="legend">{items}</ul>'
+
+
+def _keys(figure: Figure) -> list[tuple[str, str, str]]:
+    """Name, colour and kind of everything that the figure shows."""
+    keys = [(area.name, BAND, "area") for area in figure.areas]
+    if figure.cells is not None:
+        keys.append((figure.cells.name, _CELLS_COLOUR, "area"))
+    keys += [
+        (line.name, SERIES_COLOURS[number % SERIES], "dashed" if line.dashed else "")
+        for number, line in enumerate(figure.lines)
+    ]
+    return list(dict.fromkeys(keys))
 
 
 def _paint_line(axes: "Axes", line: Line, colour: str) -> None:
@@ -79,7 +103,7 @@ def _scale(axes: "Axes", figure: Figure) -> None:
             of_axis.set_minor_formatter(NullFormatter())
             of_axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
         else:
-            of_axis.set_major_locator(MaxNLocator(6))
+            of_axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.tick_params(which="both", length=0)
     if not figure.log_y and figure.cells is None and all(min(line.y, default=0.0) >= 0.0 for line in figure.lines):
         axes.set_ylim(bottom=0.0)

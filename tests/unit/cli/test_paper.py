@@ -1,4 +1,6 @@
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -104,13 +106,41 @@ def test_the_summary_has_a_line_for_each_claim_with_a_number_beside_its_expectat
     assert "2  Sub-linear & more: 1 of 2 missed" in text
 
 
-@pytest.mark.slow
-def test_the_quick_run_meets_every_band_and_its_numbers_do_not_depend_on_processes(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    for processes in ("1", "2"):
-        ended = run(capsys, "paper", "--quick", "--out", str(tmp_path / processes), "--processes", processes)
-        assert ended.code == 0, ended.out
+@pytest.mark.usefixtures("claims")
+def test_images_are_pictures_that_stand_by_themselves(capsys: Capture, tmp_path: Path) -> None:
+    images = tmp_path / "images"
 
-    assert (tmp_path / "1" / "results.json").read_bytes() == (tmp_path / "2" / "results.json").read_bytes()
-    assert (tmp_path / "1" / "index.html").read_bytes() == (tmp_path / "2" / "index.html").read_bytes()
+    ended = run(capsys, "paper", "--out", str(tmp_path), "--images", str(images), "--processes", "1")
+
+    assert f"images: {images}" in ended.out
+    assert sorted(path.name for path in images.iterdir()) == ["one.svg", "two.svg"]
+    picture = (images / "one.svg").read_text(encoding="utf-8")
+    assert picture.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    for words in ("Regret", "questions T", "summed loss", "expected", "bound"):
+        assert f">{words}</text>" in picture
+    assert "var(" not in picture
+
+
+@pytest.mark.slow
+def test_commands_of_the_docs_meet_every_band_and_numbers_do_not_depend_on_processes(
+    capsys: Capture, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (repository / "docs" / "paper.md").read_text(encoding="utf-8")
+    commands = [
+        shlex.split(line)
+        for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    monkeypatch.chdir(tmp_path)
+
+    for program, *arguments in commands:
+        assert program == "stream-peer"
+        ended = run(capsys, *arguments, "--processes", "2")
+        assert ended.code == 0, ended.out
+    alone = run(capsys, "paper", "--quick", "--out", "alone", "--processes", "1")
+
+    assert alone.code == 0
+    for name in ("results.json", "index.html"):
+        assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "paper-report" / name).read_bytes()
+    made = {path.name for path in (tmp_path / "paper-images").iterdir()}
+    assert {path.name for path in (repository / "docs" / "images").iterdir()} <= made

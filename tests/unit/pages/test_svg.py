@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_peer.errors import MissingExtraError
-from stream_peer.pages.svg import BAND, HALF, NARROW, SERIES_COLOURS, both_widths, drawn, quiet, variable
+from stream_peer.pages.svg import BAND, HALF, NARROW, SERIES_COLOURS, both_widths, drawn, quiet, standalone, variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,3 +45,12 @@ def test_without_matplotlib_the_command_to_install_it_is_named(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'stream-peer\[report\]'"):
         drawn(paint, HALF, salt="s")
+
+
+def test_a_picture_of_its_own_has_the_light_colours_of_the_page_and_a_card_behind_it() -> None:
+    picture = standalone(paint, HALF, salt="s")
+
+    assert picture.startswith('<svg xmlns="http://www.w3.org/2000/svg" width="520" height="290"')
+    assert '<rect width="100%" height="100%" fill="#ffffff"/>' in picture
+    assert "stroke: #d9682b" in picture
+    assert "var(" not in picture

@@ -30,7 +30,7 @@ def test_a_claim_that_missed_a_band_is_red_in_the_summary_and_where_it_stands(ht
 
 def test_every_number_stands_beside_its_expectation_and_band(html: str) -> None:
     row = re.findall(r"<tr><td>slope&lt;of&gt;regret</td>(.*?)</tr>", html)[0]
-    assert re.findall(r"<td>(.*?)</td>", row) == ["met", "0.480", "0.5", "0.300 to 0.700", "theory"]
+    assert re.findall(r"<td>(.*?)</td>", row) == ["met", "0.480", "0.5", "0.300\u00a0to\u00a00.700", "theory"]
 
 
 def test_every_figure_has_labelled_axes_a_legend_with_its_band_and_a_caption(html: str) -> None:
