@@ -65,8 +65,9 @@ def log_of(events: Iterable[FeedLogRecord], first: int = 0) -> list[LogRecord]:
 
 
 def stage(**defaults: object) -> FeedStage:
-    """An empty stage, all feeds of which have the given settings."""
-    return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=load_document({"defaults": defaults}))
+    """An empty stage, all feeds of which have the given settings; those that only a replay takes are welcome."""
+    settings = load_document({"defaults": defaults}, in_replay=True)
+    return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=settings)
 
 
 def folded(records: Iterable[LogRecord], into: FeedStage | None = None) -> tuple[FeedStage, Effects]:

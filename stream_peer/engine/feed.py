@@ -140,7 +140,7 @@ class FeedStage:
             feed.put_in(contribution_of(facts.alone(), entry.evidence, entry.weight, feed.method))
         else:
             feed.put_in(contribution(entry, feed.method))
-        feed.learn(facts)
+        feed.learn(facts, entry)
         self._finish(feed, event.question_id, entry, record)
         latest = facts if alone else entry.latest()
         effects.outputs += question_outputs(feed, event.question_id, entry, latest)

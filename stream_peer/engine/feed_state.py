@@ -1,6 +1,6 @@
 """The state of one feed: its experts, its ledger, its sums, and what is read off them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -45,7 +45,7 @@ from stream_peer.events.method_settings import BUILT_IN, MethodSettings
 from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.learners import hedge_rate
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
@@ -103,6 +103,7 @@ class Feed:
         self._rates: tuple[Rates, ...] = ()
         self._mixing: tuple[bytes, Mixing] | None = None
         self._shared = SharedWeights()
+        self._groups: IntArray = np.zeros(0, np.int64)
         self._five = FiveMixers()
         self.adopt(settings, settings_hash)
 
@@ -112,6 +113,7 @@ class Feed:
         self.method: Method = method_of(settings)
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
+        self._groups = np.zeros(0, np.int64)
         self._rates = ()
         self._mixing = None
         if self.method.vote_rule != "auto":
@@ -272,28 +274,38 @@ class Feed:
         if self.method.side_mixer is not None:
             self._five.put_in(entry, len(self.experts))
 
-    def learn(self, facts: Facts) -> None:
-        """Go on by a round, if the learner is one that remembers what it said and not only the sums."""
+    def learn(self, facts: Facts, entry: Entry) -> None:
+        """Go on by a round of a question, if the learner is one that remembers what it said and not only the sums."""
         variant, head = self.method.variant, facts.head
-        if variant is None or not self.method.shares or not head.counts:
+        if variant is None or not self.method.shares or not head.counts or entry.evidence == "annulled":
             return
         means = head.own_answer, head.own_one, head.own_zero
         rates = head.rate_zero, head.rate_one
-        regrets = priced_regrets(self.method.losses(facts.forecasts), facts.answers, means, rates)
-        seen = read_seen(self.sums.feed, len(self.experts))
+        losses = self.method.losses(facts.forecasts)
+        regrets = entry.weight * priced_regrets(losses, facts.answers, means, rates)
+        seen = read_seen(self.sums.feed, self.n_seen(facts.experts))
         rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions))
         self._shared.learn(facts.experts, regrets, rate, variant.share)
 
     def _chance(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
         """What variants need to have drawn for a round."""
         variant = self.method.variant or BUILT_IN
-        asked = n_groups(variant)
-        of_round = f"{question_id}/{boundary}" if variant.groups == "redrawn" else ""
-        names = [self.experts[place] for place in experts.tolist()] if asked else []
-        groups = [group_of(self.seed, self.name, name, asked, of_round) for name in names]
+        if variant.groups == "redrawn":
+            groups = self._drawn_groups(experts.tolist(), f"{question_id}/{boundary}")
+        else:
+            new = range(len(self._groups), len(self.experts))
+            self._groups = np.append(self._groups, self._drawn_groups(new)) if new else self._groups
+            groups = self._groups[experts]
         coins = [int(draw(self.seed, self.name, question_id, boundary, f"tie {n}") < 0.5) for n in range(N_GROUPS)]
         flip = draw(self.seed, self.name, question_id, boundary, "flip") < variant.flip_probability
-        return Chance(np.array(groups, dtype=np.int64), (coins[0], coins[1], coins[2]), flip)
+        return Chance(groups, (coins[0], coins[1], coins[2]), flip)
+
+    def _drawn_groups(self, experts: Iterable[int], of_round: str = "") -> IntArray:
+        """The groups of some experts, 0 where none are asked."""
+        asked = n_groups(self.method.variant or BUILT_IN) or 1
+        names = [self.experts[place] for place in experts]
+        groups = [group_of(self.seed, self.name, name, asked, of_round) for name in names]
+        return np.array(groups, dtype=np.int64)
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""

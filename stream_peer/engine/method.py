@@ -2,15 +2,15 @@
 
 A variant of the mathematics is chosen here and nowhere else. It has one place each where it acts:
 
-==========================  =============================================
+==========================  ============================================================================
 what                        where
-==========================  =============================================
+==========================  ============================================================================
 losses of forecasts         ``Method.losses``
 own reference answers       ``facts.own_answers``
-columns of the estimator    filled in ``contributions``, read in ``readings.free_rate``
-selection weights           ``readings.selection_weights``
-mixing weights              ``readings.mixing_weights``
-==========================  =============================================
+columns of the estimator    filled in ``contributions``, read in ``readings.read_rates``
+selection weights           ``readings.selection_weights``; of fixed share, ``variants.SharedWeights``
+mixing weights              ``readings.read_weights``; of mixers at their own forecast, ``five_mixers``
+==========================  ============================================================================
 """
 
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ from stream_peer.numerics.error_rates import (
     interval_ends,
     priced,
 )
-from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE
+from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.mixers import outer_weights, peer_mixer, stretch_factor, truth_fast, truth_slow
@@ -126,7 +126,9 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
     right_zero, wrong_zero, right_one, wrong_one = truth = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
     if method.variant is not None:
-        chosen = variant_rate(method.variant, (feed[_GROUPS] * UNIT).tolist(), truth, confidence)
+        weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
+        groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
+        chosen = variant_rate(method.variant, groups, truth, questions, confidence)
         if chosen is not None:
             zero, one, capped = priced(chosen.zero, chosen.one)
             return Rates(rule, chosen, zero, one, "uninformative" if capped else chosen.status, *truth)

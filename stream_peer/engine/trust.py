@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from stream_peer.engine.readings import Rates
 from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import TrustState
 
 _VOTERS_MARGIN = 0.25
@@ -29,8 +30,9 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
     """The state after a record, given the one before it.
 
     ``low-evidence``: fewer than ``min_experts`` voters a question; left at a quarter voter more.
-    ``uninformative``: the error rates sum to more than .8 (left at .75), or votes by own medians do not tell them.
-    ``contradicted``: votes by own medians come out as no two kinds of questions would make them.
+    ``uninformative``: the error rates sum to more than .8 (left at .75), or the votes (under the preset ``paper`` the
+    answers of the groups) do not tell them.
+    ``contradicted``: they come out as no two kinds of questions would make them.
     ``warming-up``: fewer effective questions than ``trust.warm_up_questions``; back again below nine tenths of it.
 
     Parameters
@@ -50,7 +52,7 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
         if mean_voters < limit:
             return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {settings.min_experts} are needed",))
     if rates.estimate.status != "insufficient":
-        alarm = _alarm(before, rates)
+        alarm = _alarm(before, rates, "answers of the groups" if asks_groups(settings) else "votes")
         if alarm:
             return alarm
     questions, enough = rates.estimate.effective_questions, settings.trust.warm_up_questions
@@ -59,15 +61,15 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
     return Trust("ok", ())
 
 
-def _alarm(before: TrustState, rates: Rates) -> Trust | None:
+def _alarm(before: TrustState, rates: Rates, evidence: str) -> Trust | None:
     """What error rates of enough questions give away."""
     total = rates.estimate.zero + rates.estimate.one
     if total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
         return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
     if rates.status == "uninformative":
-        return Trust("uninformative", ("votes vary no more from question to question than coins would",))
+        return Trust("uninformative", (f"{evidence} vary no more from question to question than coins would",))
     if rates.status == "contradicted":
-        return Trust("contradicted", ("votes are not those of independent experts on two kinds of questions",))
+        return Trust("contradicted", (f"{evidence} are not those of independent experts on two kinds of questions",))
     return None
 
 

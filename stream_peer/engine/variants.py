@@ -28,7 +28,16 @@ from stream_peer.numerics.learners import (
 )
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.peer_losses import flipped_error_rate
-from stream_peer.numerics.references import Ballots, ReferenceAnswers, answers_of_all, answers_of_others, ballots
+from stream_peer.numerics.references import (
+    Ballots,
+    GroupAnswers,
+    ReferenceAnswers,
+    answers_of_all,
+    answers_of_groups,
+    answers_of_other_group,
+    answers_of_others,
+    ballots,
+)
 
 N_GROUPS = 3
 _NONE = 2
@@ -102,26 +111,21 @@ def variant_answers(
 
 
 def _alike(answer: ReferenceAnswers, n_experts: int) -> ReferenceAnswers:
-    answers, ties, given = (np.repeat(np.atleast_1d(part), n_experts) for part in answer)
-    return ReferenceAnswers(answers.astype(np.int8), ties.astype(np.bool_), given.astype(np.bool_))
+    answers, ties, given = answer
+    return ReferenceAnswers(np.repeat(answers, n_experts), np.repeat(ties, n_experts), np.repeat(given, n_experts))
 
 
 def _of_groups(cast: Ballots, chance: Chance, method: MethodSettings) -> tuple[ReferenceAnswers, int]:
     groups = chance.groups
-    asked = [_of_group(cast, groups == number, chance.coins[number]) for number in range(n_groups(method))]
+    asked = [
+        answers_of_groups(cast, groups == number, (coin, coin)).a
+        for number, coin in enumerate(chance.coins[: n_groups(method)])
+    ]
     coded = sum(3**number * (int(a.answers) if a.given else _NONE) for number, a in enumerate(asked))
     coded += sum(_NONE * 3**number for number in range(len(asked), N_GROUPS))
-    of_a = _alike(asked[0], len(groups))
     if method.against == "group-a":
-        return of_a, coded
-    of_b = _alike(asked[1], len(groups))
-    in_a = groups == 0
-    return ReferenceAnswers(*(np.where(in_a, b, a) for a, b in zip(of_a, of_b, strict=True))), coded
-
-
-def _of_group(cast: Ballots, members: BoolArray, coin: int) -> ReferenceAnswers:
-    values, leans, mass, present = (np.where(members, part, 0) for part in cast[1:])
-    return answers_of_all(Ballots(cast.rule, values, leans, mass, present.astype(np.bool_)), coin)
+        return _alike(asked[0], len(groups)), coded
+    return answers_of_other_group(GroupAnswers(asked[0], asked[1]), groups == 0), coded
 
 
 def group_moments(coded: int, asked: int) -> tuple[float, ...] | None:
@@ -138,7 +142,7 @@ def group_moments(coded: int, asked: int) -> tuple[float, ...] | None:
 
 
 def variant_rate(
-    method: MethodSettings, groups: Sequence[float], truth: Sequence[float], confidence: float
+    method: MethodSettings, groups: Sequence[float], truth: Sequence[float], questions: float, confidence: float
 ) -> ErrorRate | None:
     """Error rates by the estimator that the settings name; None for those from moments of the votes.
 
@@ -149,6 +153,8 @@ def variant_rate(
         Sums of the weight, its square, and ``group_moments``.
     truth : sequence of float
         Right and wrong answers among outcomes of 0, then of 1.
+    questions : float
+        Effective ones with votes: by these trust goes where rates are known and none is asked for them.
     confidence : float
     """
     if method.error_rate in ("moments", "class-moments"):
@@ -156,7 +162,7 @@ def variant_rate(
     if method.error_rate == "outcomes":
         return TruthSums(*truth).estimate(confidence)
     rate = (
-        known_error_rate(method.known_zero or 0.0, method.known_one or 0.0)
+        known_error_rate(method.known_zero or 0.0, method.known_one or 0.0)._replace(effective_questions=questions)
         if method.error_rate == "known"
         else _group_sums(method, groups).estimate(confidence)
     )
@@ -209,7 +215,7 @@ _LEARNERS: Mapping[str, Callable[[Situation, MethodSettings], FloatArray]] = {
     "ada-hedge": lambda seen, _: ada_hedge(seen.regrets, seen.gaps, seen.n_experts),
     "fixed-share": lambda seen, _: np.full(len(seen.regrets), 1.0 / len(seen.regrets)),
     "follow-the-leader": lambda seen, _: follow_the_leader(seen.regrets),
-    "top-committee": lambda seen, method: top_committee(seen.regrets, min(method.committee, len(seen.regrets))),
+    "top-committee": lambda seen, method: top_committee(seen.regrets, method.committee),
 }
 """Fixed share goes by what it said before (`SharedWeights`); here, the weights of its beginning."""
 

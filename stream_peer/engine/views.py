@@ -18,6 +18,7 @@ from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
 from stream_peer.events import topics
+from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import (
     Certificate,
     ErrorRates,
@@ -35,6 +36,7 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
 LARGEST = 900_000
+_STANDS_IN = "the rates are symmetric ones of the same votes"
 _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
 
 
@@ -173,20 +175,10 @@ def _known(values: FloatArray) -> list[float | None]:
 def _error_rates(feed: Feed) -> ErrorRates:
     rates = feed.rates
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
-    stands_in = "; the rates are symmetric ones of the same votes"
-    reasons = {
-        "insufficient": ["fewer than 50 effective questions"],
-        "uninformative": [
-            "error rates sum to more than 0.8; losses are priced as if they summed to 0.8"
-            if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one
-            else f"votes vary no more from question to question than coins would{stands_in}"
-        ],
-        "contradicted": [f"votes are not those of independent experts on two kinds of questions{stands_in}"],
-    }
     return ErrorRates(
         **heading(feed),
         status=rates.status,
-        status_reasons=reasons.get(rates.status, []),
+        status_reasons=_rate_reasons(rates, feed),
         zero=rates.estimate.zero,
         one=rates.estimate.one,
         low=rates.estimate.low,
@@ -199,6 +191,24 @@ def _error_rates(feed: Feed) -> ErrorRates:
         ),
         vote_rule=feed.standing.vote_rule,
     )
+
+
+def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
+    """Why the error rates are no better known than their status says."""
+    if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one:
+        return ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"]
+    evidence, coins, strange = "votes", _STANDS_IN, _STANDS_IN
+    if asks_groups(feed.settings):
+        evidence, coins, strange = "answers of the groups", "a rate of 0.25 stands in", "the nearest rates stand in"
+    reasons = {
+        "insufficient": "fewer than 50 effective questions"
+        if feed.settings.method.error_rate != "outcomes"
+        else "fewer than 50 resolved questions, or none of one outcome",
+        "balanced": "groups answer yes and no about equally often: both are taken to err alike",
+        "uninformative": f"{evidence} vary no more from question to question than coins would; {coins}",
+        "contradicted": f"{evidence} are not those of independent experts on two kinds of questions; {strange}",
+    }
+    return [reasons[rates.status]] if rates.status in reasons else []
 
 
 def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:

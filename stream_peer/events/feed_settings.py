@@ -235,8 +235,9 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
 
 def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str, str]]:
     faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
-    not_served = [] if in_replay else only_in_replay(settings)
-    faults += not_served or method_contradictions(settings)
+    faults += [] if in_replay else only_in_replay(settings)
+    named = {name for name, _ in faults}
+    faults += [fault for fault in method_contradictions(settings) if fault[0] not in named]
     if settings.vote_rule == "own-median" and settings.min_experts < _CLASSES_NEED:
         message = (
             f"own-median reads an error rate for each outcome off three voters a round at least; "

@@ -46,7 +46,7 @@ class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         "top-committee",
     ] = "ada-normal-hedge"
     learning_rate: Positive | None = None
-    share: Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)] = 0.002
+    share: Annotated[float, msgspec.Meta(ge=1e-6, lt=1.0)] = 0.002
     committee: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
     pricing: Literal["newest", "frozen"] = "newest"
     mixer: Literal["auto", "select", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid", "five"] = "auto"
@@ -66,12 +66,16 @@ _OF_THREE = ("class-moments", "three-references", "three-class-references")
 def only_in_replay(settings: "FeedSettings") -> list[tuple[str, str]]:
     """Settings that a worker does not serve: name and reason."""
     names = [name for name in BUILT_IN.__struct_fields__ if getattr(settings.method, name) != getattr(BUILT_IN, name)]
-    faults = [
-        (f"method.{name}", "the service runs it as built in; other values are for stream-peer replay") for name in names
-    ]
+    why = "the service runs it as built in; compare other values with stream-peer replay --set"
+    faults = [(f"method.{name}", why) for name in names]
     if settings.loss == "spherical":
-        faults.append(("loss", "spherical is for stream-peer replay; a worker serves squared and log"))
+        faults.append(("loss", "a worker serves squared and log; compare spherical with stream-peer replay --set"))
     return faults
+
+
+def asks_groups(settings: "FeedSettings") -> bool:
+    """Whether error rates are read off the answers of groups, and not off the votes of experts."""
+    return settings.preset == "paper" or settings.method.error_rate in _OF_GROUPS
 
 
 def method_contradictions(settings: "FeedSettings") -> list[tuple[str, str]]:
@@ -85,6 +89,8 @@ def _references(settings: "FeedSettings") -> list[tuple[str, str]]:
     if method.against == "other-group" and method.groups == "fixed":
         why = "two fixed groups err differently, and one price is for all; set method.groups to redrawn"
         faults.append(("method.against", why))
+    if method.groups != BUILT_IN.groups and not _by_groups(method):
+        faults.append(("method.groups", f"nobody asks groups while method.against is {method.against}"))
     if settings.vote_rule == "own-median" and method.reference in ("mean", "product"):
         faults.append(("method.reference", f"{method.reference} takes no votes; set vote_rule to half"))
     return faults
@@ -92,11 +98,10 @@ def _references(settings: "FeedSettings") -> list[tuple[str, str]]:
 
 def _rates(settings: "FeedSettings") -> list[tuple[str, str]]:
     method, faults = settings.method, []
-    by_groups = method.against in ("group-a", "other-group")
-    if method.error_rate in _OF_GROUPS and not by_groups:
+    if method.error_rate in _OF_GROUPS and not _by_groups(method):
         why = f"{method.error_rate} estimates how often groups err; set method.against to group-a or other-group"
         faults.append(("method.error_rate", why))
-    if method.error_rate in _OF_OTHERS and method.against != "others" and method != BUILT_IN:
+    if method.error_rate in _OF_OTHERS and method.against != "others":
         why = (
             f"{method.error_rate} estimates how often the answers of all others err; method.against is {method.against}"
         )
@@ -108,6 +113,10 @@ def _rates(settings: "FeedSettings") -> list[tuple[str, str]]:
     return faults + _known(method)
 
 
+def _by_groups(method: MethodSettings) -> bool:
+    return method.against in ("group-a", "other-group")
+
+
 def _known(method: MethodSettings) -> list[tuple[str, str]]:
     zero, one = method.known_zero, method.known_one
     if method.error_rate != "known":
@@ -116,6 +125,9 @@ def _known(method: MethodSettings) -> list[tuple[str, str]]:
         return [("method.error_rate", "known needs method.known_zero and method.known_one")]
     if zero + one > 0.8:
         return [("method.known_zero", f"{zero:g} and {one:g} sum to more than 0.8: such answers say next to nothing")]
+    if method.flip_probability and max(zero, one) > 0.5:
+        why = f"turning answers round brings {max(zero, one):g} down; it is for rates of at most 0.5"
+        return [("method.flip_probability", why)]
     return []
 
 
@@ -123,9 +135,15 @@ def _learners(settings: "FeedSettings") -> list[tuple[str, str]]:
     method = settings.method
     if method.learner == "hedge" and method.learning_rate is None:
         return [("method.learner", "hedge needs method.learning_rate, any-time-hedge finds its own")]
-    if method.learning_rate is not None and method.learner not in ("hedge", "fixed-share"):
-        return [("method.learning_rate", f"{method.learner} has none to set; hedge and fixed-share have")]
-    return []
+    return [
+        (f"method.{name}", f"{method.learner} has none to set; {' and '.join(learners)} {verb}")
+        for name, learners, verb in (
+            ("learning_rate", ("hedge", "fixed-share"), "have"),
+            ("share", ("fixed-share",), "has"),
+            ("committee", ("top-committee",), "has"),
+        )
+        if getattr(method, name) != getattr(BUILT_IN, name) and method.learner not in learners
+    ]
 
 
 def _presets(settings: "FeedSettings") -> list[tuple[str, str]]:
