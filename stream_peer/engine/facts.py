@@ -12,10 +12,13 @@ from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_answers
 from stream_peer.events.times import Milliseconds
-from stream_peer.numerics.error_rates import class_moment_terms, moment_terms
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.error_rates.class_moments import class_terms_of
+from stream_peer.numerics.error_rates.moments import agreement_of
+from stream_peer.numerics.error_rates.vote_counts import vote_counts
+from stream_peer.numerics.losses import FloatArray, SmallIntArray
 from stream_peer.numerics.mixers import stretched
-from stream_peer.numerics.references import leave_one_out, majority, votes
+from stream_peer.numerics.references import votes
+from stream_peer.numerics.references.majorities import leave_one_out_of, majority_of
 
 _HEADER = struct.Struct("<qBBBBBiiiii24d")
 
@@ -226,19 +229,20 @@ def score(
     boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, under: Circumstances, method: Method
 ) -> Facts:
     """Facts of a round whose experts are sorted by id."""
-    others = own_answers(forecasts, under, method)
-    everybody = majority(forecasts, under.coin)
+    at_half = votes(forecasts)
+    cast = at_half if under.thresholds is None else votes(forecasts, under.thresholds)
+    everybody = majority_of(at_half, forecasts, under.coin)
+    others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
-    voters, moments = _votes(forecasts, others, under, method)
-    select = under.weights.select
-    losses = method.losses(forecasts)
-    weighted, spread = _weighted(select, losses, answers)
-    own = _weighted(np.full(len(select), 1.0 / len(select)), losses, answers)[0] if method.is_paper else weighted
-    mixers, unguarded, mix = _mixed(forecasts, under)
+    voters, moments = _votes(cast, others, under, method)
+    losses, weights = method.losses(forecasts), under.weights
+    weighted, spread, mixers = _weighted(forecasts, losses, others.answers, weights)
+    own = _weighted(forecasts, losses, others.answers, _uniform(weights))[0] if method.is_paper else weighted
+    unguarded, mix = _mixed(mixers, under)
     numbers = (
         *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
         *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
-        *(_drawn(select, under.ticket), len(forecasts)),
+        *(_drawn(weights.select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
         *own,
         *weighted,
@@ -248,16 +252,15 @@ def score(
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
         _gap(losses, answers, weighted, under, method),
     )
-    head = Head._make(numbers)
-    return Facts(head, experts, forecasts, select, answers, others.ties.view(np.uint8))
+    return Facts(Head._make(numbers), experts, forecasts, weights.select, answers, others.ties.view(np.uint8))
 
 
-def own_answers(forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
-    """The reference answer that each expert is scored against."""
+def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
+    """The reference answer that each expert is scored against, given the votes by the rule in force."""
     if method.variant is not None and under.chance is not None:
         select = under.weights.select
         return variant_answers(forecasts, under.thresholds, select, under.coin, under.chance, method.variant)
-    return OwnAnswers(*leave_one_out(forecasts, under.coin, thresholds=under.thresholds))
+    return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, thresholds=under.thresholds))
 
 
 def _gap(
@@ -281,36 +284,50 @@ def priced_regrets(
 
 
 def _votes(
-    forecasts: FloatArray, others: OwnAnswers, under: Circumstances, method: Method
+    cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method
 ) -> tuple[int, tuple[float, ...]]:
     """How many vote by the rule in force, and all moments of their votes."""
-    cast = votes(forecasts, under.thresholds)
-    agreement = moment_terms(cast, others.answers) or (0.0, 0.0)
+    counts = vote_counts(cast, others.answers)
     by_class = under.thresholds is not None or method.reads_classes
-    of_classes = class_moment_terms(cast, others.answers) if by_class else None
-    return int(np.count_nonzero(cast)), (*agreement, *(of_classes or _NO_CLASSES))
+    of_classes = class_terms_of(counts) if by_class else None
+    return counts.voters, (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
 
 
-def _weighted(select: FloatArray, losses: tuple[FloatArray, FloatArray], answers: Bits) -> tuple[list[float], float]:
-    """Weighted means of the losses against the own reference answers, 1 and 0; and of the last two's distance."""
+def _weighted(
+    forecasts: FloatArray, losses: tuple[FloatArray, FloatArray], answers: SmallIntArray, weights: ExpertWeights
+) -> tuple[list[float], float, list[float]]:
+    """Weighted means, summed in one go.
+
+    By the selection weights: of the losses against the own reference answers, 1 and 0; of the distance of the last two.
+    Of the forecasts: plain, and by each mixer's weights.
+    """
     if_one, if_zero = losses
-    against = np.where(answers, if_one, if_zero)
-    means = [float(np.add.reduce(select * loss)) for loss in (against, if_one, if_zero)]
-    return means, float(np.add.reduce(select * np.abs(if_one - if_zero)))
+    parts = np.empty((8, len(forecasts)))
+    parts[0] = np.where(answers.view(np.bool_), if_one, if_zero)
+    parts[1], parts[2] = losses
+    np.abs(np.subtract(if_one, if_zero, out=parts[3]), out=parts[3])
+    parts[:4] *= weights.select
+    parts[4] = forecasts
+    for part, of_mixer in zip(parts[5:], weights[1:], strict=True):
+        np.multiply(of_mixer, forecasts, out=part)
+    sums: list[float] = np.add.reduce(parts, axis=1).tolist()
+    return sums[:3], sums[3], [sums[4] / len(forecasts), *sums[5:]]
 
 
-def _mixed(forecasts: FloatArray, under: Circumstances) -> tuple[list[float], float, float]:
-    """The mixers' forecasts, and the mixed one before and after the safety net."""
-    mean = float(np.add.reduce(forecasts)) / len(forecasts)
-    _, peer, slow, fast = under.weights
-    mixers = [mean, *(float(np.add.reduce(weights * forecasts)) for weights in (peer, slow, fast))]
+def _uniform(weights: ExpertWeights) -> ExpertWeights:
+    n_experts = len(weights.select)
+    return weights._replace(select=np.full(n_experts, 1.0 / n_experts))
+
+
+def _mixed(mixers: Sequence[float], under: Circumstances) -> tuple[float, float]:
+    """The mixed forecast before and after the safety net."""
     unguarded = 0.0
     for share, forecast in zip(under.mixing.shares, mixers, strict=True):
         unguarded += share * forecast
-    return mixers, unguarded, (1.0 - under.net_share) * unguarded + under.net_share * mean
+    return unguarded, (1.0 - under.net_share) * unguarded + under.net_share * mixers[0]
 
 
 def _drawn(select: FloatArray, ticket: float) -> int:
     """Position of the expert on which a draw from the weights falls."""
-    heights = np.cumsum(select)
-    return min(int(np.searchsorted(heights, ticket * heights[-1], side="right")), len(select) - 1)
+    heights = np.add.accumulate(select)
+    return min(int(heights.searchsorted(ticket * heights[-1], side="right")), len(select) - 1)

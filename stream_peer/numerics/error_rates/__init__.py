@@ -2,6 +2,7 @@
 
 - ``rate``: what an estimate is, and rates as prices
 - ``moments``: symmetric, from agreement with the others (the default)
+- ``vote_counts``: the numbers of a round from which moments follow
 - ``class_moments``, ``vote_mixture``: one rate for each class, from three moments of the number of yes votes
 - ``groups``, ``group_agreement``: the paper's two groups, and a shortcut for equal ones
 - ``three_references``, ``three_answers``: three references, symmetric and one rate for each class

@@ -22,6 +22,7 @@ from stream_peer.numerics.error_rates.rate import (
     status_of,
     unknown_rate,
 )
+from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
 from stream_peer.numerics.error_rates.vote_mixture import ClassReading, VoteMixture, class_reading, vote_mixture
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 
@@ -71,12 +72,14 @@ def class_moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -
     >>> found
     ClassMomentTerms(first=0.75, second=0.5, third=0.25, answer=0.75, both=0.5)
     """
-    n = int(np.count_nonzero(votes))
+    return class_terms_of(vote_counts(votes, reference_answers))
+
+
+def class_terms_of(counts: VoteCounts) -> ClassMomentTerms | None:
+    """`class_moment_terms` of votes that are counted."""
+    n, yes, answers, both = counts
     if n < 3:
         return None
-    yes = int(np.count_nonzero(votes > 0))
-    answers = int(np.count_nonzero(reference_answers * votes))
-    both = int(np.count_nonzero((votes > 0) & (reference_answers > 0)))
     pairs, triples = n * (n - 1), n * (n - 1) * (n - 2)
     return ClassMomentTerms(
         yes / n, yes * (yes - 1) / pairs, yes * (yes - 1) * (yes - 2) / triples, answers / n, both / n

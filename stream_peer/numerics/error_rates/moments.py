@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
@@ -19,6 +17,7 @@ from stream_peer.numerics.error_rates.rate import (
     interval_of_distance,
     status_of,
 )
+from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
 from stream_peer.numerics.losses import SmallIntArray
 
 _PSEUDO_QUESTIONS = 20.0
@@ -160,11 +159,16 @@ def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> Mome
     >>> moment_terms(np.array([1, 1, -1, 0], dtype=np.int8), np.array([0, 1, 1, 1], dtype=np.int8)).rest
     -0.3333333333333333
     """
-    n_voters = int(np.count_nonzero(votes))
+    return agreement_of(vote_counts(votes, reference_answers))
+
+
+def agreement_of(counts: VoteCounts) -> MomentTerms | None:
+    """`moment_terms` of votes that are counted: ``Σv = 2·yes - n``, ``Σ v·R = 2·(2·both - answers) - Σv``."""
+    n_voters = counts.voters
     if n_voters < 2:
         return None
-    total = int(np.add.reduce(votes, dtype=np.int64))
-    with_reference = 2 * int(np.add.reduce(votes * reference_answers, dtype=np.int64)) - total
+    total = 2 * counts.yes - n_voters
+    with_reference = 2 * (2 * counts.both - counts.answers) - total
     return MomentTerms(
         pair=(total * total - n_voters) / (n_voters * (n_voters - 1)),
         rest=with_reference / n_voters,

@@ -106,13 +106,38 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     MajorityAnswer(answer=1, tie=True, yes=1, voters=2)
     """
     check_probabilities(forecasts)
-    yes = int(np.count_nonzero(forecasts > 0.5))
-    no = int(np.count_nonzero(forecasts < 0.5))
-    lead = yes - no
+    return majority_of(votes(forecasts), forecasts, coin)
+
+
+def majority_of(side: SmallIntArray, forecasts: FloatArray, coin: int) -> MajorityAnswer:
+    """`majority` of votes at ½ that are at hand; nothing is checked.
+
+    Parameters
+    ----------
+    side : (n,) int8
+        `votes` of the forecasts.
+    forecasts : (n,) float64
+        Probabilities in [0, 1].
+    coin : {0, 1}
+        A fair coin, tossed by the caller.
+
+    Returns
+    -------
+    MajorityAnswer
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.4, 0.8, 0.5])
+    >>> majority_of(votes(forecasts), forecasts, coin=0).answer
+    1
+    """
+    voters, yes = int(np.count_nonzero(side)), int(np.count_nonzero(side > 0))
+    lead = yes + yes - voters
     if lead:
-        return MajorityAnswer(int(lead > 0), tie=False, yes=yes, voters=yes + no)
-    lean = int(np.add.reduce(distances(forecasts, None, votes(forecasts))))
-    return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=yes + no)
+        return MajorityAnswer(int(lead > 0), tie=False, yes=yes, voters=voters)
+    lean = int(np.add.reduce(distances(forecasts, None, side)))
+    return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=voters)
 
 
 def leave_one_out(
@@ -172,10 +197,43 @@ def leave_one_out(
     check_teams(teams, forecasts.shape[-1])
     if thresholds is not None:
         check_thresholds(thresholds)
-    side = votes(forecasts, thresholds)
-    lead = without_own(side.astype(np.int64), teams)
-    answers = lead > 0
-    ties = lead == 0
+    return leave_one_out_of(votes(forecasts, thresholds), forecasts, coin, teams, thresholds)
+
+
+def leave_one_out_of(
+    side: SmallIntArray,
+    forecasts: FloatArray,
+    coin: int | SmallIntArray | IntArray,
+    teams: IntArray | None = None,
+    thresholds: FloatArray | None = None,
+) -> LeaveOneOut:
+    """`leave_one_out` of votes that are at hand; nothing is checked.
+
+    Parameters
+    ----------
+    side : (..., n) int8
+        `votes` of the forecasts at the thresholds.
+    forecasts, coin, teams, thresholds
+        As of `leave_one_out`.
+
+    Returns
+    -------
+    LeaveOneOut
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.6, 0.3])
+    >>> leave_one_out_of(votes(forecasts), forecasts, coin=0).answers
+    array([0, 1, 1], dtype=int8)
+    """
+    if teams is None and side.ndim == 1:
+        lead = int(np.add.reduce(side, dtype=np.int64))
+        if abs(lead) > 1:  # without any one of them it is the same
+            return LeaveOneOut(np.full(side.shape, lead > 0, np.int8), np.zeros(side.shape, np.bool_))
+    leads = without_own(side.astype(np.int64), teams)
+    answers = leads > 0
+    ties = leads == 0
     if np.logical_or.reduce(ties, axis=None):
         lean = without_own(distances(forecasts, thresholds, side), teams)
         answers |= ties & (lean > (-coin if isinstance(coin, int) else -coin.astype(np.int64)[..., np.newaxis]))
