@@ -1,7 +1,13 @@
-"""Settings for tests: every variant of the mathematics that a replay can choose, each at least once."""
+"""Every variant of the mathematics that a replay can choose, each at least once; and a crowd to try them on."""
 
 from typing import Any
 
+import numpy as np
+
+from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from tests.feed_histories import outcome, round_of
+
+Event = Round | RoundWithdrawn | OutcomeRevealed
 Settings = dict[str, Any]
 
 
@@ -64,3 +70,21 @@ OTHERS: dict[str, Settings] = {
 
 OF_THE_SUMS = {**REFERENCES, **RATES, **LEARNERS, **OTHERS}
 VARIANTS = {**OF_THE_SUMS, **OF_THE_PATH}
+
+
+def crowd(questions: int, share_of_ones: float = 0.3, seed: int = 1) -> list[Event]:
+    """Ten experts who err independently and miss one question in five; some outcomes, some of them wrong at first."""
+    generator = np.random.default_rng(seed)
+    events: list[Event] = []
+    for number in range(questions):
+        y = int(generator.random() < share_of_ones)
+        right = generator.random(10) < np.linspace(0.6, 0.85, 10)
+        sharp = generator.uniform(0.05, 0.45, 10)
+        forecasts = {f"e{k}": 0.5 + sharp[k] * (1 if right[k] == (y == 1) else -1) for k in range(10)}
+        there = {e: float(p) for e, p in forecasts.items() if generator.random() < 0.8}
+        events += [round_of(f"q{number}", there, boundary=b) for b in range(1, 2 + number % 2)]
+        if number % 5 == 0:
+            events.append(outcome(f"q{number}", 1 if (y == 1) != (number % 15 == 0) else 0))
+        if number % 15 == 10:
+            events.append(outcome(f"q{number - 10}", "open" if number % 2 else "annulled"))
+    return events
