@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 def blow_up(rng: np.random.Generator, size: Size) -> Result:
     """Two experts who say 0 or 1 and err almost half the time; fixed-rate Hedge follows their peer losses."""
-    found = simulate(rng, repetitions=300 if size is Size.QUICK else 1500)
+    found = simulate(rng, repetitions=200 if size is Size.QUICK else 1500)
     bound = hedge_regret(2, HORIZON)
     checks = [_check(found, place) for place in range(RATES.size)]
     checks.append(

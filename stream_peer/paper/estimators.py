@@ -23,7 +23,7 @@ def estimators(rng: np.random.Generator, size: Size) -> Result:
     """Two groups at every share of zeros, panels of voters, and revealed outcomes."""
     quick = size is Size.QUICK
     groups = two_groups(rng, 100 if quick else 400)
-    marks, panels = ((200, 1000), 24) if quick else ((200, 1000, 5000), 60)
+    marks, panels = ((200, 1000), 16) if quick else ((200, 1000, 5000), 60)
     symmetric = {
         (name, zeros): panel(rng, even_voters(name, zeros), marks, panels) for name in SPREADS for zeros in (0.5, 0.1)
     }
