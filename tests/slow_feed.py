@@ -481,7 +481,9 @@ class SlowFeed:
         bounds = {e: self.sum("rH", e) for e in self.listed()}
         for rule in self.used():
             a, b, low, high = self.rates(1.0 - 0.01 / shares, rule)
-            ends = [(max(a + shift, 0.0), max(b + shift, 0.0)) for shift in (low - (a + b) / 2.0, high - (a + b) / 2.0)]
+            half = (a - b) / 2.0
+            means = [low, *([abs(half)] if low < abs(half) < high else []), high]
+            ends = [(m + g, m - g) for m in means for g in [min(max(half, -m), m)]]
             if min(1.0 - zero - one for zero, one in ends) < 0.2:
                 return None
             for e in bounds:

@@ -39,7 +39,7 @@ def regret_bound(formula: float, questions: float) -> RegretBound:
 def martingale_gap(delta: float, sigma: float, questions: float) -> float:
     """How far a sum with bounded increments can be from its mean, at one time: ``E_mart = σ·√(2T ln(2/δ))``.
 
-    Hoeffding and Azuma, for a sum fixed in advance: with probability 1 - δ. Eq. 3 of Liu & Helmbold and its like.
+    Hoeffding and Azuma, for a sum fixed in advance: with probability 1 - δ. Equations 2 and 5 of Liu & Helmbold.
 
     Parameters
     ----------

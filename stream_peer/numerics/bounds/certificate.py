@@ -62,22 +62,23 @@ def live_certificate(
     regret_0: FloatArray,
     variance: FloatArray,
     true_regret: FloatArray,
-    rates: tuple[tuple[float, float], tuple[float, float]],
+    rates: tuple[tuple[float, float], ...],
     n_experts: int,
     delta: float,
 ) -> float:
     """Upper bound on the regret so far of following the published selection weights, from what was observed.
 
-    ``max_i max_η [(DL_i - η0·D1_i - η1·D0_i + boundary(V_i)) / (1 - η0 - η1) + T_i]``, η over the two ends of the
-    error rates' interval, boundary of `noise_boundary`. D/(1-η0-η1) is a Möbius function of a common shift of
-    both rates, hence largest at an end.
+    ``max_i max_η [(DL_i - η0·D1_i - η1·D0_i + boundary(V_i)) / (1 - η0 - η1) + T_i]``, η over the rates of
+    `error_rates.interval_ends`, boundary of `noise_boundary`. Between two neighbours of them it is a Möbius function of
+    the rates' mean, hence largest at one of the two.
 
     Notes
     -----
     Replaces the bound of Theorem 3 of Liu & Helmbold, which lacks a union bound over experts chosen in hindsight and
     whose constant is several times too large. This one holds at all times at once with probability 1 - δ, less
     the probability that the interval misses the rates; both are conditional on errors of the reference answers
-    that are independent of the scored forecast given the outcome.
+    that are independent of the scored forecast given the outcome. The interval is that of the rates' mean: how far
+    they are apart is taken as it was estimated.
 
     Parameters
     ----------
@@ -87,8 +88,8 @@ def live_certificate(
         V of the same questions.
     true_regret : (n,) float64
         T: the same sum over resolved questions, ℓ against the outcome.
-    rates : ((η0, η1), (η0, η1))
-        At the lower and the upper end of their interval.
+    rates : tuple of (η0, η1)
+        At the lower and the upper end of their interval, and where one of them reaches 0 in between.
     n_experts : int
         N, all experts ever seen.
     delta : float
@@ -97,7 +98,7 @@ def live_certificate(
     Returns
     -------
     float
-        In summed loss. ``inf`` if at either end 1 - η0 - η1 < .2; 0 if there are no experts.
+        In summed loss. ``inf`` if at some of the rates 1 - η0 - η1 < .2; 0 if there are no experts.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def live_bounds(
     regret_1: FloatArray,
     regret_0: FloatArray,
     variance: FloatArray,
-    rates: tuple[tuple[float, float], tuple[float, float]],
+    rates: tuple[tuple[float, float], ...],
     n_experts: int,
     delta: float,
 ) -> FloatArray:
@@ -130,7 +131,7 @@ def live_bounds(
     Parameters
     ----------
     regret_l, regret_1, regret_0, variance : (n,) float64
-    rates : ((η0, η1), (η0, η1))
+    rates : tuple of (η0, η1)
     n_experts : int
     delta : float
         All as in `live_certificate`.
@@ -138,7 +139,7 @@ def live_bounds(
     Returns
     -------
     (n,) float64
-        All ``inf`` if at either end 1 - η0 - η1 < .2.
+        All ``inf`` if at some of the rates 1 - η0 - η1 < .2.
 
     Examples
     --------
@@ -164,7 +165,7 @@ class CertificateTerms(NamedTuple):
     Attributes
     ----------
     rates : (η0, η1)
-        The end of the error rates' interval that they are for.
+        Those of the error rates' interval that they are for.
     priced : (n,) float64
         Peer regret of unresolved questions at these rates, on the scale of the reference answer.
     boundary : (n,) float64
@@ -195,11 +196,11 @@ def certificate_terms(
     regret_0: FloatArray,
     variance: FloatArray,
     true_regret: FloatArray,
-    rates: tuple[tuple[float, float], tuple[float, float]],
+    rates: tuple[tuple[float, float], ...],
     n_experts: int,
     delta: float,
 ) -> CertificateTerms:
-    """The terms of `live_certificate`, at the end of the interval that decides it: what to look at when it is large.
+    """The terms of `live_certificate`, at the rates that decide it: what to look at when it is large.
 
     Parameters
     ----------

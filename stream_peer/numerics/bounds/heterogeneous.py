@@ -117,9 +117,9 @@ def heterogeneous_bound_printed(
 
     Notes
     -----
-    Erratum E20: α·L* should be (1+α)·L* (give α + 1 for that), and the probability δ_g of the statement is not defined.
-    Erratum E19: the lemma behind it is false. Erratum E21: the average rate, which it needs, is not what agreement
-    without truth estimates.
+    Erratum E20: α·L*/w_min should be (1+α)·L*/w_min, and the probability δ_g of the statement is not defined. Erratum
+    E19: the lemma behind it is false. Erratum E21: the average rate, which it needs, is not what agreement without
+    truth estimates.
 
     Parameters
     ----------

@@ -147,8 +147,11 @@ def priced(zero: float, one: float) -> PricedRates:
     return PricedRates(zero * HIGHEST_PRICED_SUM / total, one * HIGHEST_PRICED_SUM / total, capped=True)
 
 
-def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Both rates at the lower and at the upper end of their interval, shifted alike; for `bounds.live_certificate`.
+def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], ...]:
+    """Both rates along their interval, shifted alike, wherever a regret can be largest; for `bounds.live_certificate`.
+
+    A rate that would fall below 0 stays there, and the other falls twice as fast, so that the mean goes all the way
+    down to ``low``. Between the rates returned a regret rises or falls throughout: it is a Möbius function of the mean.
 
     Parameters
     ----------
@@ -156,18 +159,28 @@ def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], tuple[float, fl
 
     Returns
     -------
-    ((float, float), (float, float))
-        (η0, η1) at ``low`` and at ``high``, each cut at 0.
+    tuple of (float, float)
+        (η0, η1) at ``low`` first, at ``high`` last, and between them those where one rate reaches 0, if it does.
 
     Examples
     --------
     >>> ends = interval_ends(ErrorRate(0.1, 0.3, 0.15, 0.25, 500.0, "ok", 0.001))
     >>> [(round(zero, 3), round(one, 3)) for zero, one in ends]
     [(0.05, 0.25), (0.15, 0.35)]
+    >>> ends = interval_ends(ErrorRate(0.1, 0.3, 0.05, 0.25, 500.0, "ok", 0.001))
+    >>> [(round(zero, 3), round(one, 3)) for zero, one in ends]
+    [(0.0, 0.1), (0.0, 0.2), (0.15, 0.35)]
     """
-    mean = 0.5 * (rate.zero + rate.one)
-    down, up = rate.low - mean, rate.high - mean
-    return (max(rate.zero + down, 0.0), max(rate.one + down, 0.0)), (rate.zero + up, rate.one + up)
+    half = 0.5 * (rate.zero - rate.one)
+    kink = abs(half)
+    means = (rate.low, kink, rate.high) if rate.low < kink < rate.high else (rate.low, rate.high)
+    return tuple(_apart(mean, half) for mean in means)
+
+
+def _apart(mean: float, half: float) -> tuple[float, float]:
+    """Two rates of that mean, each half of the distance from it, or as much of it as leaves neither below 0."""
+    held = min(max(half, -mean), mean)
+    return mean + held, mean - held
 
 
 def effective_size(weight: float, weight2: float) -> float:

@@ -154,8 +154,8 @@ def leave_one_out(
 
     Notes
     -----
-    Differs from the paper, whose prediction model takes ŷ's error to be independent of the forecasts although ŷ
-    is made of them. A majority that an expert voted in agrees with that expert too often: with 11 experts of
+    Erratum E22: the paper's prediction model takes ŷ's error to be independent of the forecasts although ŷ is made
+    of them. A majority that an expert voted in agrees with that expert too often: with 11 experts of
     error .35, an error of .20 reads as .13. Leaving out the expert (or its whole team) restores the assumption
     of Theorem 4.
 

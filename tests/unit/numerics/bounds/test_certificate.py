@@ -13,6 +13,7 @@ from stream_peer.numerics.bounds import (
     own_answer_spread,
     shared_answer_spread,
 )
+from stream_peer.numerics.error_rates import ErrorRate, interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import FloatArray, squared_loss
 from stream_peer.numerics.peer_losses import unit_peer_loss
@@ -90,6 +91,22 @@ def test_the_certificate_is_the_worst_expert_at_the_worst_end() -> None:
     ]
 
     assert live_certificate(*parts, variance, true, ends, 2, 0.04) == pytest.approx(max(each), abs=1e-12)
+
+
+def test_nowhere_in_the_interval_is_a_regret_larger_than_certified() -> None:
+    """Also where one rate reaches 0 before the interval ends, and the largest regret is there."""
+    rate = ErrorRate(0.05, 0.35, 0.1, 0.3, 500.0, "ok", 0.001)
+    against = 20.0 - noise_boundary(ZERO, 1, 0.05)
+    parts = against, np.array([60.0]), ZERO, ZERO
+
+    certified = float(live_bounds(*parts, interval_ends(rate), 1, 0.05)[0])
+
+    between = [
+        interval_ends(rate._replace(low=float(mean), high=float(mean)))[0] for mean in np.linspace(0.1, 0.3, 201)
+    ]
+    regrets = [float(live_bounds(*parts, (rates,), 1, 0.05)[0]) for rates in between]
+    assert certified == pytest.approx(max(regrets), abs=1e-12)
+    assert certified > max(regrets[0], regrets[-1]) + 1.0
 
 
 def test_nothing_is_certified_where_answers_say_little() -> None:

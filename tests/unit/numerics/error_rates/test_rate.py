@@ -14,10 +14,22 @@ def test_rates_are_priced_with_a_sum_of_at_most_four_fifths() -> None:
 
 
 def test_both_rates_move_alike_between_the_ends_of_the_interval() -> None:
-    (zero_low, one_low), (zero_high, one_high) = interval_ends(ErrorRate(0.02, 0.3, 0.1, 0.2, 500.0, "ok", 0.001))
+    low, high = interval_ends(ErrorRate(0.1, 0.3, 0.15, 0.22, 500.0, "ok", 0.001))
 
-    assert (zero_low, one_low) == pytest.approx((0.0, 0.24))
-    assert (zero_high, one_high) == pytest.approx((0.06, 0.34))
+    assert low == pytest.approx((0.05, 0.25))
+    assert high == pytest.approx((0.12, 0.32))
+
+
+def test_a_rate_that_reaches_0_stays_there_while_their_mean_goes_on_to_its_end() -> None:
+    low, kink, high = interval_ends(ErrorRate(0.3, 0.02, 0.1, 0.2, 500.0, "ok", 0.001))
+
+    assert low == pytest.approx((0.2, 0.0))
+    assert kink == pytest.approx((0.28, 0.0))
+    assert high == pytest.approx((0.34, 0.06))
+
+
+def test_rates_that_are_0_throughout_have_an_interval_of_zeros() -> None:
+    assert interval_ends(known_error_rate(0.0, 0.0)) == ((0.0, 0.0), (0.0, 0.0))
 
 
 def test_known_rates_are_certain() -> None:
