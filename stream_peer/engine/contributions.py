@@ -18,31 +18,46 @@ from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
-    BLOCKS,
-    COMMON_ROWS,
-    EXPERT_COMMON,
     EXPERT_RULE,
     FEED_CLASS,
     FEED_COMMON,
     FEED_RULE,
     FEED_VARIANT,
-    N_EXPERT,
     NOTHING,
-    RULE_ROWS,
+    SCALE,
     VOTE_RULES,
     VOTES,
     Binned,
     Contribution,
     IndexArray,
+    VoteRule,
+    expert_column,
     fixed,
 )
 from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray
 
+_N_RULE = len(EXPERT_RULE)
+_PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
+_LOSSES = slice(EXPERT_RULE.index("loss"), EXPERT_RULE.index("loss_if_zero") + 1)
+_REGRETS = slice(EXPERT_RULE.index("regret"), EXPERT_RULE.index("regret_if_zero") + 1)
+_BOTH_REGRETS = slice(EXPERT_RULE.index("published_regret"), _REGRETS.stop)
+
+_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean")]
 _OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
 _PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
-_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean")]
+
+
+def _rows(*names: str, rule: VoteRule = "half") -> list[int]:
+    return [expert_column(name, rule) for name in names]
+
+
+_MIX = ("mix_level", "mix_slope", "mix_answer")
+_PEER_OF_RULE = [_rows(*EXPERT_RULE, rule=rule) for rule in VOTE_RULES]
+_PEER_COMMON = _rows(*_MIX, "scored")
+_AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
+_ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -59,24 +74,14 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     """``contribution`` of facts that are at hand, of one round at least; not for annulled questions."""
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = sorted({head.rule for head in stack.heads})
-    block = BLOCKS[rules[0]] if len(rules) == 1 else slice(0, N_EXPERT)
-    terms = _terms(stack)
-    rows = _peer_rows(stack, terms, method) if outcome is None else _truth_rows(stack, terms, outcome, method)
-    experts, means = _averaged(stack, rows)
-    columns = np.zeros((block.stop - block.start, len(experts)))
-    common = columns[COMMON_ROWS.start - block.start :]
-    if outcome is None:
-        common[_SCORED], common[_MIX] = means[_PEER_ONES], means[_PEER_MIX]
-        for rule in rules:
-            of_rule = means if len(rules) == 1 else _averaged(stack, rows * (terms.rule == rule))[1]
-            _fill_rule(columns[RULE_ROWS[rule].start - block.start :], of_rule, weight)
-    else:
-        _fill_truth(common, means)
-        if method.is_frozen:
-            _fill_frozen(columns[RULE_ROWS[rules[0]].start - block.start :], means[_FROZEN])
+    experts, columns, rows = (
+        _peer_columns(stack, rules, weight, method)
+        if outcome is None
+        else _truth_columns(stack, rules[0], outcome, method)
+    )
     feed = _feed_columns(stack, rules, outcome, weight, method)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
-    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), block, histograms)
+    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), np.array(rows), histograms)
 
 
 class _Terms(NamedTuple):
@@ -88,20 +93,19 @@ class _Terms(NamedTuple):
     rate_one: float | FloatArray
     spread: float | FloatArray
     mean: float | FloatArray
-    own: Sequence[float] | FloatArray
-    published: Sequence[float] | FloatArray
+    regretted: FloatArray
 
 
 def _terms(stack: Stack) -> _Terms:
+    """``regretted``, (2, 3, 1 or m): weighted means of the losses, by the published and by the learner's weights."""
     if len(stack.heads) == 1:
         (h,) = stack.heads
-        own = h.own_answer, h.own_one, h.own_zero
-        published = h.published_answer, h.published_one, h.published_zero
-        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, own, published)
+        regretted = np.array(h[_PUBLISHED] + h[_OWN]).reshape(2, 3, 1)
+        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, regretted)
     sizes = [head.n_experts for head in stack.heads]
     numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
-    rule, counts, rate_zero, rate_one, spread, mean = numbers[:, _SINGLE].T
-    return _Terms(rule, counts, rate_zero, rate_one, spread, mean, numbers[:, _OWN], numbers[:, _PUBLISHED])
+    regretted = np.stack((numbers[:, _PUBLISHED].T, numbers[:, _OWN].T))
+    return _Terms._make((*numbers[:, _SINGLE].T, regretted))
 
 
 def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -121,10 +125,21 @@ def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
     return experts, means
 
 
-_PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
-_SCORED = EXPERT_COMMON.index("scored")
-_MIX = slice(EXPERT_COMMON.index("mix_level"), EXPERT_COMMON.index("mix_answer") + 1)
-_PEER_MIX, _PEER_ONES = slice(len(EXPERT_RULE), len(EXPERT_RULE) + 3), len(EXPERT_RULE) + 3
+def _peer_columns(
+    stack: Stack, rules: Sequence[int], weight: float, method: Method
+) -> tuple[IndexArray, FloatArray, list[int]]:
+    """Without outcome: experts, columns, and which they are. Loss parts, regrets, certificate of each rule; mixer."""
+    terms = _terms(stack)
+    rows = _peer_rows(stack, terms, method)
+    experts, columns = _averaged(stack, rows)
+    if len(rules) > 1:
+        of_rules = [_averaged(stack, rows[:_N_RULE] * (terms.rule == rule))[1] for rule in rules]
+        columns = np.concatenate((*of_rules, columns[_N_RULE:]))
+    for place in range(len(rules)):
+        of_rule = columns[place * _N_RULE : (place + 1) * _N_RULE]
+        np.abs(of_rule[_PRICED], out=of_rule[_PRICED])
+        of_rule[_SPREAD] *= of_rule[_SPREAD] * (0.25 * weight)
+    return experts, columns, [row for rule in rules for row in _PEER_OF_RULE[rule]] + _PEER_COMMON
 
 
 def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
@@ -132,19 +147,19 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
 
     Of the regret and the spread, of which the columns hold absolute values and squares, the values themselves.
     """
-    rows = np.empty((len(EXPERT_RULE) + 4, len(stack.forecasts)))
-    against, if_one, if_zero = rows[:3]
-    if_one[:], if_zero[:] = method.losses(stack.forecasts)
-    against[:] = np.where(stack.answers, if_one, if_zero)
-    np.subtract(terms.own, rows[:3].T, out=rows[3:6].T)
-    np.subtract(terms.published, rows[:3].T, out=rows[6:9].T)
-    rows[_PRICED] = rows[3] - terms.rate_zero * rows[4] - terms.rate_one * rows[5]
-    rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(if_one - if_zero)
-    _fill_mix(stack, terms.mean, rows[_PEER_MIX])
-    rows[_PEER_ONES] = 1.0
+    rows = np.empty((_N_RULE + len(_PEER_COMMON), len(stack.forecasts)))
+    losses, (regret, if_one, if_zero) = rows[_LOSSES], rows[_REGRETS]
+    losses[1], losses[2] = method.losses(stack.forecasts)
+    losses[0] = np.where(stack.answers.view(np.bool_), losses[1], losses[2])
+    np.subtract(terms.regretted, losses, out=rows[_BOTH_REGRETS].reshape(2, 3, -1))
+    rows[_PRICED] = regret - terms.rate_zero * if_one - terms.rate_one * if_zero
+    rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(losses[1] - losses[2])
+    _fill_mix(stack, terms.mean, rows[_N_RULE : _N_RULE + len(_MIX)])
+    rows[-1] = 1.0
     if method.is_frozen:
-        rows[3], rows[4:6] = rows[_PRICED], 0.0
-    rows *= terms.counts
+        regret[:], if_one[:], if_zero[:] = rows[_PRICED], 0.0, 0.0
+    if not all(head.counts for head in stack.heads):
+        rows *= terms.counts
     return rows
 
 
@@ -156,59 +171,52 @@ def _fill_mix(stack: Stack, mean: float | FloatArray, rows: FloatArray) -> None:
     np.multiply(slope, stack.answers, out=answer)
 
 
-def _fill_rule(place: FloatArray, means: FloatArray, weight: float) -> None:
-    """Columns of a vote rule: loss parts, regrets, certificate."""
-    place[: len(EXPERT_RULE)] = means[: len(EXPERT_RULE)]
-    place[_PRICED] = np.abs(means[_PRICED])
-    place[_SPREAD] = np.square(means[_SPREAD]) * (0.25 * weight)
+def _truth_columns(stack: Stack, rule: int, outcome: int, method: Method) -> tuple[IndexArray, FloatArray, list[int]]:
+    """With the outcome: experts, columns, and which they are. Loss and count, regrets, mixer.
 
-
-_FROZEN = 8
-
-
-def _truth_rows(stack: Stack, terms: _Terms, outcome: int, method: Method) -> FloatArray:
-    """With the outcome, for each forecast; ordered as ``_fill_truth`` reads them, and the frozen regret."""
-    rows = np.empty((9 if method.is_frozen else 8, len(stack.forecasts)))
-    rows[0] = method.losses(stack.forecasts)[1 - outcome]
-    rows[1] = 1.0
-    against = 1 if outcome else 2
-    rows[2] = np.asarray(terms.own)[..., against] - rows[0]
-    rows[4] = np.asarray(terms.published)[..., against] - rows[0]
-    _fill_mix(stack, terms.mean, rows[5:8])
-    rows[3] = rows[5] - outcome * rows[6] - 0.125 * np.square(rows[6])
+    Frozen regrets against reference answers, of the vote rule, stay on when the outcome comes.
+    """
+    averaged, absolute = _AVERAGED_TRUTH, _ABSOLUTE_TRUTH
     if method.is_frozen:
-        rows[2] = 0.0
-        rows[_FROZEN] = _frozen_regret(stack, terms, method)
-    rows[5:] *= terms.counts
+        averaged = averaged + _rows("regret", rule=VOTE_RULES[rule])
+        absolute = absolute + _rows("absolute_regret", rule=VOTE_RULES[rule])
+    experts, means = _averaged(stack, _truth_rows(stack, outcome, method))
+    columns = np.concatenate((means, np.abs(means[-len(absolute) :])))
+    return experts, columns, averaged + absolute
+
+
+def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
+    """With the outcome, for each forecast: the columns of which means over the rounds are taken."""
+    terms = _terms(stack)
+    rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
+    loss, ones, true_regret, level, slope, _, regret, mix_regret = rows[: len(_AVERAGED_TRUTH)]
+    loss[:] = method.losses(stack.forecasts)[1 - outcome]
+    ones[:] = 1.0
+    published, own = terms.regretted[:, 1 if outcome else 2]
+    np.subtract(published, loss, out=true_regret)
+    np.subtract(own, loss, out=regret)
+    _fill_mix(stack, terms.mean, rows[3:6])
+    mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
+    if method.is_frozen:
+        regret[:] = 0.0
+        rows[-1] = _frozen_regret(stack, terms, method)
+    rows[3:6] *= terms.counts
     return rows
 
 
 def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """Regret against the reference answers, at the price of the time."""
     if_one, if_zero = method.losses(stack.forecasts)
-    losses = np.stack((np.where(stack.answers, if_one, if_zero), if_one, if_zero), axis=-1)
-    against, one, zero = (np.asarray(terms.own) - losses).T
+    losses = np.stack((np.where(stack.answers, if_one, if_zero), if_one, if_zero))
+    against, one, zero = terms.regretted[1] - losses
     regret: FloatArray = against - terms.rate_zero * one - terms.rate_one * zero
     return regret
-
-
-def _fill_frozen(place: FloatArray, regret: FloatArray) -> None:
-    """Columns of the vote rule: the regret against reference answers stays on when the outcome comes."""
-    place[EXPERT_RULE.index("regret")], place[_PRICED] = regret, np.abs(regret)
-
-
-def _fill_truth(common: FloatArray, means: FloatArray) -> None:
-    """Common columns of a question with its outcome: loss and count, regrets, mixers."""
-    loss, ones, regret, mix_regret, published, *mix = means[:8]
-    nothing = np.zeros(len(loss))
-    filled = (loss, ones, nothing, regret, np.abs(regret), *mix, mix_regret, np.abs(mix_regret), published)
-    common[: len(EXPERT_COMMON)] = filled
 
 
 def _binned(stack: Stack, weight: float) -> Binned:
     """The forecasts of the rounds that count."""
     heads = stack.heads
-    amount = int(fixed(np.array(1.0 / len(heads)), weight))
+    amount = round(1.0 / len(heads) * (weight * SCALE))
     if all(head.counts for head in heads):
         return binned(stack.experts, stack.forecasts, amount)
     counting = np.repeat([head.counts > 0 for head in heads], [head.n_experts for head in heads])

@@ -39,7 +39,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.mixers import safety_net_step
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the stored form. Other ones are refused: a feed-log holds all that is needed to fold it again."""
 
 

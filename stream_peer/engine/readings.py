@@ -10,7 +10,7 @@ import numpy as np
 
 from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
-    BLOCKS,
+    COMMON_ROWS,
     FEED_RULE,
     FEED_VARIANT,
     N_EXPERT,
@@ -150,7 +150,7 @@ def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
 
 def rows_of(rules: Sequence[int]) -> slice:
     """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
-    return BLOCKS[_HALF] if _OWN_MEDIAN not in rules else slice(0, N_EXPERT)
+    return slice(0, COMMON_ROWS.stop if _OWN_MEDIAN not in rules else N_EXPERT)
 
 
 class Mixing(NamedTuple):
@@ -203,7 +203,8 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, m
     """Weights for following one expert: the learner's, of regrets priced at the newest rates.
 
     The regrets of each vote rule are priced with its own rates and brought to the scale of the rule in force, the
-    first: through the unbiased scale, on which outcomes are as well.
+    first: through the unbiased scale, on which outcomes are as well. Learners want losses whose range is 1; that of
+    peer losses is ``1 + |η0 - η1|``.
     """
     distance = rates[0].distance
     regrets = distance * columns[_OUTCOME_REGRET]
@@ -214,9 +215,10 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, m
         against, if_one, if_zero = own[_REGRETS]
         regrets += scale * unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
         absolute = absolute + scale * own[_ABSOLUTE]
+    loss_range = 1.0 + abs(rates[0].zero - rates[0].one)
     if method.variant is not None:
-        return variant_selection(Situation(regrets, absolute, *seen), method.variant)
-    return ada_normal_hedge(regrets, absolute)
+        return variant_selection(Situation(regrets, absolute, loss_range, *seen), method.variant)
+    return ada_normal_hedge(regrets / loss_range, absolute / loss_range)
 
 
 def read_weights(

@@ -2,7 +2,7 @@
 
 A question's share is a ``Contribution``: a column vector for the feed, one for each expert that it concerns, and the
 bins of their forecasts. The columns have names; those that are priced with the error rates of a vote rule exist
-once for each. An expert's common columns lie between those of the two rules: so a question of one rule is one block.
+once for each. What weights are read from lies together: the last of the first rule, then the first of the common ones.
 """
 
 from dataclasses import fields
@@ -30,9 +30,6 @@ BINS = 64
 """Bins of an expert's histogram of forecasts."""
 
 EXPERT_COMMON = (
-    "outcome_loss",  # loss against the outcome, where it is known
-    "resolved",  # questions with an outcome
-    "scored",  # questions without one
     "outcome_regret",  # regret of the learner's weights against this expert, by the outcome
     "outcome_absolute",  # its absolute values
     "mix_level",  # 2b(b - p), b the plain mean
@@ -40,20 +37,23 @@ EXPERT_COMMON = (
     "mix_answer",  # 2(b - p) times the reference answer, which is taken to err at a nominal rate under every vote rule
     "mix_regret",  # regret of the plain mean by the outcome, less its known curvature
     "mix_absolute",
+    "resolved",  # questions with an outcome
+    "scored",  # questions without one
+    "outcome_loss",  # loss against the outcome, where it is known
     "true_regret",  # regret of the published weights by the outcome
 )
 EXPERT_RULE = (
+    "variance",  # (weight × mean spread)² / 4, of the certificate
     "loss",  # loss against the leave-one-out reference answer
     "loss_if_one",
     "loss_if_zero",
-    "regret",
-    "regret_if_one",
-    "regret_if_zero",
     "published_regret",
     "published_regret_if_one",
     "published_regret_if_zero",
+    "regret",
+    "regret_if_one",
+    "regret_if_zero",
     "absolute_regret",  # absolute values of the regret, priced at the rates of the time
-    "variance",  # (weight × mean spread)² / 4, of the certificate
 )
 FEED_COMMON = (
     "questions",
@@ -114,8 +114,11 @@ COMMON_ROWS = slice(_N_RULE, _N_RULE + _N_COMMON)
 RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
 """Where the columns of each rule lie in the matrix of sums."""
 
-BLOCKS = slice(0, COMMON_ROWS.stop), slice(_N_RULE, N_EXPERT)
-"""The columns of each rule and the common ones."""
+LEARNT_ROWS = slice(EXPERT_RULE.index("regret"), _N_RULE + EXPERT_COMMON.index("scored") + 1)
+"""What weights are read from: of the first rule, and common."""
+
+LEARNT_OF_RULE = slice(EXPERT_RULE.index("regret"), _N_RULE)
+"""Which columns of a rule they are."""
 
 
 def expert_column(name: str, vote_rule: VoteRule = "half") -> int:
@@ -139,7 +142,8 @@ def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
     """Values times a weight, in units of 2^-40."""
-    return np.rint(values * (weight * SCALE)).astype(np.int64)
+    scaled = values * (weight * SCALE)
+    return np.rint(scaled, out=scaled).astype(np.int64)
 
 
 class Binned(NamedTuple):
@@ -165,10 +169,10 @@ class Contribution(NamedTuple):
     experts : (n,) int32
         Indices of the experts that it concerns, each once.
     columns : (k, n) int64
-        All columns, or a block of them.
+        Those to which it adds something.
     feed : (N_FEED,) int64
-    rows : slice
-        Which columns they are.
+    rows : (k,) int64
+        Which columns they are: rows of the matrix of sums.
     binned : Binned, optional
         The forecasts, where histograms are kept.
     """
@@ -176,11 +180,13 @@ class Contribution(NamedTuple):
     experts: IndexArray
     columns: IntArray
     feed: IntArray
-    rows: slice = slice(0, N_EXPERT)
+    rows: IntArray
     binned: Binned | None = None
 
 
-NOTHING = Contribution(np.zeros(0, np.int32), np.zeros((N_EXPERT, 0), np.int64), np.zeros(N_FEED, np.int64))
+NOTHING = Contribution(
+    np.zeros(0, np.int32), np.zeros((0, 0), np.int64), np.zeros(N_FEED, np.int64), np.zeros(0, np.int64)
+)
 
 
 class Sums:
@@ -204,21 +210,19 @@ class Sums:
 
     def add(self, part: Contribution) -> None:
         """Put a question in."""
-        self.feed += part.feed
-        self.matrix[part.rows, part.experts] += part.columns
-        if part.binned:
-            self._bin(part.binned.cells, part.binned.amount)
+        self._fold(part, np.add)
 
     def subtract(self, part: Contribution) -> None:
         """Take a question out."""
-        self.feed -= part.feed
-        self.matrix[part.rows, part.experts] -= part.columns
-        if part.binned:
-            self._bin(part.binned.cells, -part.binned.amount)
+        self._fold(part, np.subtract)
 
-    def _bin(self, cells: IntArray, amount: int) -> None:
-        self._reserve_bins()
-        np.add.at(self.histograms.reshape(-1), cells, amount)
+    def _fold(self, part: Contribution, operation: np.ufunc) -> None:
+        operation(self.feed, part.feed, out=self.feed)
+        cells = np.add.outer(part.rows * self.matrix.shape[1], part.experts)
+        operation.at(self.matrix.reshape(-1), cells.reshape(-1), part.columns.reshape(-1))
+        if part.binned:
+            self._reserve_bins()
+            operation.at(self.histograms.reshape(-1), part.binned.cells, part.binned.amount)
 
     def _reserve_bins(self) -> None:
         rows, room = len(self.histograms), self.matrix.shape[1]
@@ -227,7 +231,8 @@ class Sums:
 
     def read(self, experts: IndexArray, rows: slice = slice(0, N_EXPERT)) -> FloatArray:
         """Columns of some experts as numbers, (k, n)."""
-        return self.matrix[rows].take(experts, axis=1).astype(np.float64) * UNIT
+        found: FloatArray = self.matrix[rows].take(experts, axis=1) * np.float64(UNIT)
+        return found
 
     def read_histograms(self, experts: IndexArray) -> IntArray:
         """Histograms of some experts, (n, BINS), in units of 2^-40."""

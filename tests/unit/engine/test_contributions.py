@@ -40,7 +40,15 @@ def contribution(entry: Entry) -> Contribution:
 
 
 def column(part: Contribution, name: str) -> list[float]:
-    return [int(value) * UNIT for value in part.columns[expert_column(name)]]
+    found: list[float] = columns_of(part)[expert_column(name)].tolist()
+    return found
+
+
+def columns_of(part: Contribution) -> FloatArray:
+    """All columns, those to which it adds nothing 0."""
+    found = np.zeros((N_EXPERT, len(part.experts)))
+    found[part.rows] = part.columns * UNIT
+    return found
 
 
 def feed(part: Contribution, name: str) -> float:
@@ -175,10 +183,10 @@ def test_weight_multiplies_everything_and_enters_variance_twice() -> None:
         contribution(entry_of([facts_of(FORECASTS)], weight=0.5)),
     )
 
-    variance = expert_column("variance")
+    variance = full.rows == expert_column("variance")
+    np.testing.assert_array_equal(half.rows, full.rows)
     np.testing.assert_allclose(half.columns[variance], full.columns[variance] / 4, atol=2)
-    others = [row for row in range(len(full.columns)) if row != variance]
-    np.testing.assert_allclose(half.columns[others], full.columns[others] / 2, atol=2)
+    np.testing.assert_allclose(half.columns[~variance], full.columns[~variance] / 2, atol=2)
     assert feed(half, "moment_weight2") == 0.25
     assert feed(half, "pair") == pytest.approx(feed(full, "pair") / 2)
 
@@ -210,13 +218,6 @@ def test_annulled_and_empty_questions_add_nothing() -> None:
 
 
 OWN = [0.5, 0.7, 0.1]
-
-
-def columns_of(part: Contribution) -> FloatArray:
-    """All columns, those that it has no part in 0."""
-    found = np.zeros((N_EXPERT, len(part.experts)))
-    found[part.rows] = part.columns * UNIT
-    return found
 
 
 @pytest.mark.parametrize("evidence", ["open", 1])

@@ -3,7 +3,6 @@ import pytest
 
 from stream_peer.engine.sums import (
     BINS,
-    BLOCKS,
     EXPERT_COMMON,
     EXPERT_RULE,
     FEED_CLASS,
@@ -24,14 +23,29 @@ from stream_peer.engine.sums import (
 
 def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
     present = generator.permutation(n_experts)[: generator.integers(1, n_experts + 1)].astype(np.int32)
-    rows = (*BLOCKS, slice(0, N_EXPERT))[generator.integers(3)]
+    rows = generator.permutation(N_EXPERT)[: generator.integers(1, N_EXPERT + 1)]
     return Contribution(
         present,
-        fixed(generator.normal(size=(rows.stop - rows.start, len(present))), 1.0),
+        fixed(generator.normal(size=(len(rows), len(present))), 1.0),
         fixed(generator.normal(size=N_FEED), 1.0),
         rows,
         Binned(generator.integers(BINS * n_experts, size=5), int(generator.integers(1 << 40))),
     )
+
+
+@pytest.mark.parametrize("n_experts", [9, 1500])
+def test_a_question_is_added_to_the_cells_of_its_columns_and_experts(n_experts: int) -> None:
+    part = random_contribution(np.random.default_rng(2), n_experts)
+    sums = Sums(n_experts)
+
+    sums.add(part)
+    sums.add(part)
+
+    expected = np.zeros((N_EXPERT, n_experts), np.int64)
+    for row, column in zip(part.rows, part.columns, strict=True):
+        for expert, value in zip(part.experts, column, strict=True):
+            expected[row, expert] = 2 * value
+    np.testing.assert_array_equal(sums.matrix, expected)
 
 
 def test_every_column_has_a_place_of_its_own() -> None:
@@ -46,10 +60,11 @@ def test_every_column_has_a_place_of_its_own() -> None:
         expert_column("loss", vote_rule="nobody's")  # type: ignore[arg-type] # a rule that there is not
 
 
-def test_adding_and_taking_out_in_any_order_leaves_no_trace() -> None:
+@pytest.mark.parametrize("n_experts", [9, 1500])
+def test_adding_and_taking_out_in_any_order_leaves_no_trace(n_experts: int) -> None:
     generator = np.random.default_rng(1)
-    parts = [random_contribution(generator, 9) for _ in range(200)]
-    sums, alone = Sums(9), Sums(9)
+    parts = [random_contribution(generator, n_experts) for _ in range(200)]
+    sums, alone = Sums(n_experts), Sums(n_experts)
 
     for part in parts:
         sums.add(part)
