@@ -59,7 +59,7 @@ class ReplayResult(NamedTuple):
     """What came of a replay.
 
     ``history`` is what the output topics would hold, ``counts`` what the stages counted, ``refused`` the first
-    refused lines, ``ended`` the moment up to which deadlines were met.
+    refused lines, ``ended`` the moment up to which deadlines were met, ``settings`` those of the feeds.
     """
 
     history: History
@@ -67,6 +67,11 @@ class ReplayResult(NamedTuple):
     refused: list[RefusedLine]
     events: int
     ended: Milliseconds
+    settings: FeedSettingsBook
+
+    def variant(self, feed: str) -> str:
+        """What of a feed's meaning was not as built in; empty if all was."""
+        return ", ".join(self.settings.of(feed).changed_meaning())
 
 
 def replay(
@@ -112,7 +117,7 @@ def replay(
         run.close(ended + max(settings.grace for settings in (book.default, *book.feeds.values())))
     if progress is not None:
         progress(len(events), len(events))
-    return ReplayResult(run.history, run.counts, run.refused, len(events), ended)
+    return ReplayResult(run.history, run.counts, run.refused, len(events), ended, book)
 
 
 def historical(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,8 +145,19 @@ def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> di
         place = changed
         for name in names[:-1] if names[0] in ("defaults", "feeds") else ["defaults", *names[:-1]]:
             place = place.setdefault(name, {})
-        place[names[-1]] = msgspec.yaml.decode(text.encode())
+            if not isinstance(place, dict):
+                raise SettingsError(
+                    [SettingFault(assignment, "--set", f"{name} was set to {place!r}: it has no parts")]
+                )
+        place[names[-1]] = _value(assignment, text)
     return changed
+
+
+def _value(assignment: str, text: str) -> Any:
+    try:
+        return msgspec.yaml.decode(text.encode())
+    except msgspec.DecodeError as error:
+        raise SettingsError([SettingFault(assignment, "--set", f"{text!r} is no YAML")]) from error
 
 
 def _prepared(events: list[FileEvent], options: ReplayOptions) -> list[FileEvent]:

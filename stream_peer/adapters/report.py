@@ -1,6 +1,6 @@
 """One self-contained page about what the output topics said."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import NamedTuple
@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 
 
-def render(history: History, *, title: str = "Whom to listen to") -> str:
+def render(history: History, *, title: str = "Whom to listen to", variants: Mapping[str, str] | None = None) -> str:
     """The report as HTML.
 
     Parameters
@@ -53,6 +53,8 @@ def render(history: History, *, title: str = "Whom to listen to") -> str:
         What the output topics said. Feeds without weights are left out.
     title : str
         Heading of the page.
+    variants : mapping of feeds to text, optional
+        What of a feed's settings was not as built in.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def render(history: History, *, title: str = "Whom to listen to") -> str:
         If matplotlib is not installed.
     """
     feeds = [feed for _, feed in sorted(history.feeds.items()) if feed.weights is not None]
-    parts = [_feed(feed, number) for number, feed in enumerate(feeds)]
+    parts = [_feed(feed, number, variants or {}) for number, feed in enumerate(feeds)]
     if not parts:
         parts = ['<section class="card"><p class="empty">No weights were published.</p></section>']
     letters = _dead_letters(history.dead_letters)
@@ -68,14 +70,14 @@ def render(history: History, *, title: str = "Whom to listen to") -> str:
     return document(title, "\n".join([*parts, letters, _footer(history)]), script)
 
 
-def _feed(feed: FeedHistory, number: int) -> str:
+def _feed(feed: FeedHistory, number: int, variants: Mapping[str, str]) -> str:
     weights = feed.weights
     if weights is None:
         return ""
     scores = feed.scores()
     return "\n".join(
         [
-            _heading(weights),
+            _heading(weights, variants.get(weights.feed, "")),
             _figures(feed, weights),
             _verdict(scores),
             _weights_card(feed, weights, number),
@@ -90,13 +92,14 @@ def _feed(feed: FeedHistory, number: int) -> str:
     )
 
 
-def _heading(weights: Weights) -> str:
+def _heading(weights: Weights, variant: str) -> str:
     reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
     tone = _TONES.get(weights.status, "bad")
+    chosen = f" Not as built in: <code>{escape(variant)}</code>." if variant else ""
     return (
         f'<header><p>Feed <b>{escape(weights.feed)}</b></p><span class="pill {tone}">{escape(weights.status)}</span>'
         f'</header><p class="about">{_count(weights.questions)} questions scored, {_count(weights.resolved)} of them '
-        f"resolved, {len(weights.experts)} experts, as of {escape(weights.at)}{escape(reasons)}.</p>"
+        f"resolved, {len(weights.experts)} experts, as of {escape(weights.at)}{escape(reasons)}.{chosen}</p>"
     )
 
 

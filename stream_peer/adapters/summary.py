@@ -25,7 +25,7 @@ def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
     lines = [*_read(result)]
     for _, feed in sorted(result.history.feeds.items()):
         if feed.weights is not None:
-            lines += ["", *_feed(feed, feed.weights, experts)]
+            lines += ["", *_feed(feed, feed.weights, experts, result.variant(feed.weights.feed))]
     if not any(feed.weights for feed in result.history.feeds.values()):
         lines += ["", "No question closed with forecasts: there are no weights."]
     return "\n".join(lines)
@@ -45,12 +45,14 @@ def _read(result: ReplayResult) -> Iterator[str]:
         yield f"{_many(unknown, 'resolution')} came before anything else of their question"
 
 
-def _feed(feed: FeedHistory, weights: Weights, experts: int) -> Iterator[str]:
+def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> Iterator[str]:
     rate = weights.error_rate
     reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
     measured = "" if rate.measured is None else f"; measured on outcomes {rate.measured:.3f}"
     certificate = weights.certificate
     yield f"feed {weights.feed}: {weights.status}{reasons}"
+    if variant:
+        yield _row("settings", variant)
     counted = f"({rounded(weights.questions)} counted, {rounded(weights.resolved)} resolved)"
     yield _row("questions", f"{len(feed.reference_answers):,} {counted}")
     yield _row("experts", f"{len(weights.experts):,}")

@@ -129,7 +129,8 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     if choices.report is not None:
         from stream_peer.adapters.report import render
 
-        choices.report.write_text(render(result.history), encoding="utf-8")
+        variants = {feed: result.variant(feed) for feed in result.history.feeds}
+        choices.report.write_text(render(result.history, variants=variants), encoding="utf-8")
         click.echo(f"\nreport: {choices.report}")
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.events.method_settings import MethodSettings, method_contradictions, only_in_replay
+from stream_peer.events.method_settings import MethodSettings, changed_method, method_contradictions, only_in_replay
 from stream_peer.events.times import Milliseconds
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
@@ -124,6 +124,19 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def meaning(self) -> tuple[object, ...]:
         """What may not change for a feed with rounds without a refold."""
         return tuple(getattr(self, name) for name in MEANING)
+
+    def changed_meaning(self) -> list[str]:
+        """What of it is not as built in, as ``name=value``, nested settings one by one: ``method.learner=hedge``.
+
+        Examples
+        --------
+        >>> FeedSettings(loss="log", method=MethodSettings(learner="ada-hedge")).changed_meaning()
+        ['loss=log', 'method.learner=ada-hedge']
+        """
+        plain, built_in = (dict(zip(MEANING, one.meaning(), strict=True)) for one in (self, FeedSettings()))
+        changed = {name: value for name, value in plain.items() if value != built_in[name] and name != "method"}
+        changed |= {f"method.{name}": value for name, value in changed_method(self.method).items()}
+        return [f"{name}={value}" for name, value in changed.items()]
 
 
 _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")

@@ -63,11 +63,16 @@ _OF_OTHERS = ("moments", "class-moments")
 _OF_THREE = ("class-moments", "three-references", "three-class-references")
 
 
+def changed_method(method: MethodSettings) -> dict[str, object]:
+    """What is not as built in, by name."""
+    values = {name: getattr(method, name) for name in BUILT_IN.__struct_fields__}
+    return {name: value for name, value in values.items() if value != getattr(BUILT_IN, name)}
+
+
 def only_in_replay(settings: "FeedSettings") -> list[tuple[str, str]]:
     """Settings that a worker does not serve: name and reason."""
-    names = [name for name in BUILT_IN.__struct_fields__ if getattr(settings.method, name) != getattr(BUILT_IN, name)]
     why = "the service runs it as built in; compare other values with stream-peer replay --set"
-    faults = [(f"method.{name}", why) for name in names]
+    faults = [(f"method.{name}", why) for name in changed_method(settings.method)]
     if settings.loss == "spherical":
         faults.append(("loss", "a worker serves squared and log; compare spherical with stream-peer replay --set"))
     return faults
@@ -142,7 +147,7 @@ def _learners(settings: "FeedSettings") -> list[tuple[str, str]]:
             ("share", ("fixed-share",), "has"),
             ("committee", ("top-committee",), "has"),
         )
-        if getattr(method, name) != getattr(BUILT_IN, name) and method.learner not in learners
+        if name in changed_method(method) and method.learner not in learners
     ]
 
 

@@ -187,6 +187,8 @@ def test_single_settings_can_be_given_by_name() -> None:
     "wrong",
     [
         lambda: with_settings({}, ["round_every"]),
+        lambda: with_settings({}, ["round_every={"]),
+        lambda: with_settings({"defaults": {"round_every": "1d"}}, ["round_every.often=1"]),
         lambda: replay([[]], ReplayOptions(document=with_settings({}, ["no_such=1"]))),
     ],
 )

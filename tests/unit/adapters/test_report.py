@@ -143,3 +143,13 @@ def test_the_mix_is_better_worse_or_the_same_in_words(mix: float, said: str) -> 
 
 def test_a_stretch_is_told_as_a_factor(html: str) -> None:
     assert "Stretch +0.12: the stretched forecast lies 1.12 times as far from one half as the mix." in html
+
+
+def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() -> None:
+    history = sample_history(questions=5, n_experts=4)
+    (feed,) = history.feeds
+
+    html = render(history, variants={feed: "method.learner=<hedge>"})
+
+    assert "Not as built in: <code>method.learner=&lt;hedge&gt;</code>." in html
+    assert "Not as built in" not in render(history, variants={feed: ""})

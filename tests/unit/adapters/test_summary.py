@@ -39,3 +39,13 @@ def test_numbers_read_as_a_person_would_write_them() -> None:
 
     assert "on 40 questions; smaller is better" in text
     assert re.search(r"certificate  (none|regret at most [0-9,.]+ in all, [0-9.]+ a question)\n", text)
+
+
+def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
+    chosen = {"loss": "log", "method": {"learner": "top-committee", "committee": 2}}
+    document = {"feeds": {"econ": chosen}}
+
+    plain, other = (summary(replay([lines(season())], ReplayOptions(document=d))) for d in ({}, document))
+
+    assert "settings" not in plain
+    assert "  settings     loss=log, method.learner=top-committee, method.committee=2\n" in other

@@ -53,6 +53,47 @@ def test_wrong_settings_are_all_named(capsys: Capture, file: Path) -> None:
     assert "defaults.grace" in ended.err
 
 
+def test_a_variant_of_the_mathematics_is_chosen_by_set_and_named_in_the_summary(capsys: Capture, file: Path) -> None:
+    chosen = ["--set", "method.learner=top-committee", "--set", "method.committee=2"]
+
+    built_in, other = (run(capsys, "replay", str(file), *more) for more in ([], chosen))
+
+    assert (built_in.code, other.code) == (0, 0)
+    assert "  settings     method.learner=top-committee, method.committee=2\n" in other.out
+    assert selected(built_in.out) != selected(other.out)
+    assert set(selected(other.out)) == {"0.500", "0.000"}
+
+
+def selected(summary: str) -> list[str]:
+    rows = [line.split() for line in summary.splitlines() if line.startswith("    e")]
+    return [row[2] for row in rows]
+
+
+def test_the_preset_paper_replays_a_file(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", str(file), "--set", "preset=paper")
+
+    assert ended.code == 0
+    assert "  settings     preset=paper\n" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("assignments", "said"),
+    [
+        (["method.error_rate=class-moments", "min_experts=2"], "defaults.min_experts (--set): class-moments needs at"),
+        (["method.learner=hedge"], "defaults.method.learner (--set): hedge needs method.learning_rate"),
+        (["method.against=everybody"], "defaults.method.error_rate (--set): moments estimates how often"),
+        (["preset=paper", "loss=log"], "defaults.loss (--set): the preset paper is what the paper says"),
+    ],
+)
+def test_what_cannot_be_computed_ends_a_replay_with_its_reason(
+    capsys: Capture, file: Path, assignments: list[str], said: str
+) -> None:
+    ended = run(capsys, "replay", str(file), *(word for one in assignments for word in ("--set", one)))
+
+    assert (ended.code, ended.out) == (78, "")
+    assert said in ended.err
+
+
 def test_without_a_file_the_usage_is_explained(capsys: Capture) -> None:
     ended = run(capsys, "replay")
 

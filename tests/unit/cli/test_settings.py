@@ -64,6 +64,28 @@ def test_check_names_every_fault(capsys: Capture, tmp_path: Path) -> None:
     assert len(ended.err.splitlines()) == 4
 
 
+@pytest.mark.parametrize("command", [("settings", "check"), ("settings", "apply"), ("worker",)])
+def test_variants_that_only_a_replay_computes_end_a_command_of_the_service(
+    capsys: Capture, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "variant.yaml"
+    file.write_text("defaults: {loss: spherical}\nfeeds: {econ: {method: {learner: ada-hedge}}}\n")
+
+    ended = run(capsys, *command, "-c", str(file))
+
+    assert (ended.code, ended.out) == (78, "")
+    assert "defaults.loss" in ended.err
+    assert "feeds.econ.method.learner" in ended.err
+    assert "compare other values with stream-peer replay --set" in ended.err
+
+
+def test_the_preset_paper_is_served(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "paper.yaml"
+    file.write_text("feeds: {econ: {preset: paper}}\n")
+
+    assert run(capsys, "settings", "check", "-c", str(file)).code == 0
+
+
 def test_the_schema_is_one(capsys: Capture) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run(capsys, "settings", "schema").out))
 
