@@ -42,8 +42,10 @@ def own_medians(histograms: IntArray) -> FloatArray:
     """
     cumulated = np.add.accumulate(histograms, axis=1)
     totals = cumulated[:, -1]
-    bins = np.count_nonzero(2 * cumulated < totals[:, np.newaxis], axis=1)
-    within = np.take_along_axis(histograms, bins[:, np.newaxis], axis=1)[:, 0]
-    below = np.take_along_axis(cumulated, bins[:, np.newaxis], axis=1)[:, 0] - within
+    half = totals - totals // 2
+    bins = (cumulated >= half[:, np.newaxis]).argmax(axis=1)
+    cells = np.arange(0, histograms.size, BINS) + bins
+    within = histograms.take(cells)
+    below = cumulated.take(cells) - within
     parts = (0.5 * totals - below) / np.maximum(within, 1)
     return np.where(totals >= _LEAST, (bins + parts) / BINS, 0.5)
