@@ -19,7 +19,8 @@ def ada_normal_hedge(
     -----
     The paper's Theorem 3 leaves the learner open and its examples use exponential weights, which need a rate. Here
     R and A are priced afresh with the newest error rate at each reading, so late corrections heal the past.
-    Its regret stays below `bounds.normal_hedge_regret` as long as the regrets of a question are within [-1, 1].
+    Its regret stays below `bounds.normal_hedge_regret` as long as the regrets of a question are within [-1, 1]; where
+    losses have a larger range, as class-dependent peer losses (`peer_losses.peer_loss_range`), divide R and A by it.
 
     Parameters
     ----------
@@ -77,9 +78,9 @@ def ada_normal_hedge_logs(regrets: FloatArray, absolute: FloatArray) -> FloatArr
     scale = 3.0 * (absolute + 1.0)
     above = np.maximum(regrets + 1.0, 0.0)
     squared = above * above
-    exponents = squared / scale
     gaps = np.where(regrets > 1.0, 4.0 * regrets, squared) / scale  # x - z, without cancellation
-    alive = np.logical_not(gaps <= 0.0)  # NaN stays, to be refused
-    logs = np.full(gaps.shape, -np.inf)
-    logs[alive] = exponents[alive] + np.log(-np.expm1(-gaps[alive]))
-    return logs
+    shares = -np.expm1(-gaps)
+    nothing = shares <= 0.0  # NaN is not, and stays, to be refused
+    logs = squared / scale + np.log(shares + nothing)
+    np.copyto(logs, -np.inf, where=nothing)
+    return np.asarray(logs, dtype=np.float64)

@@ -63,9 +63,28 @@ def peer_mixer(
     """
     if su.size == 0:
         return np.zeros(0)
+    logs = peer_mixer_logs(su, sv, svy, counts, n_experts, nominal=nominal, rate=rate)
+    return with_uniform_share(softmax(logs), uniform_share)
+
+
+def peer_mixer_logs(
+    su: FloatArray,
+    sv: FloatArray,
+    svy: FloatArray,
+    counts: FloatArray,
+    n_experts: int,
+    *,
+    nominal: float,
+    rate: float,
+) -> FloatArray:
+    """Logarithms of the unscaled weights of `peer_mixer`, before the uniform share: for one softmax of all shadows."""
     regrets = (1.0 - 2.0 * nominal) * su + nominal * sv - svy
-    learned = softmax(rate * _textbook_rate(counts, n_experts) * regrets)
-    return uniform_share / su.size + (1.0 - uniform_share) * learned
+    return rate * _textbook_rate(counts, n_experts) * regrets
+
+
+def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
+    """``σ·uniform + (1-σ)·w`` over the experts present, at least one."""
+    return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
 def truth_slow(rh: FloatArray, resolved: FloatArray, n_experts: int, *, rate: float) -> FloatArray:
@@ -95,7 +114,12 @@ def truth_slow(rh: FloatArray, resolved: FloatArray, n_experts: int, *, rate: fl
     """
     if rh.size == 0:
         return np.zeros(0)
-    return softmax(rate * _textbook_rate(resolved, n_experts) * rh)
+    return softmax(truth_slow_logs(rh, resolved, n_experts, rate=rate))
+
+
+def truth_slow_logs(rh: FloatArray, resolved: FloatArray, n_experts: int, *, rate: float) -> FloatArray:
+    """Logarithms of the unscaled weights of `truth_slow`: for one softmax of all shadows."""
+    return rate * _textbook_rate(resolved, n_experts) * rh
 
 
 def truth_fast(rh: FloatArray, ah: FloatArray) -> FloatArray:
