@@ -428,7 +428,7 @@ class SlowFeed:
         return (against - zero * if_one - one * if_zero) / (1.0 - zero - one)
 
     def select(self, experts: Sequence[str]) -> list[float]:
-        distance = 1.0 - sum(self.priced())
+        distance, loss_range = 1.0 - sum(self.priced()), 1.0 + abs(self.priced()[0] - self.priced()[1])
         used = {rule: distance / (1.0 - sum(self.priced(rule))) for rule in self.used()}
         regrets = [
             distance * (self.sum("rH", e) + math.fsum(self.unbiased("regret", e, rule) for rule in used))
@@ -438,7 +438,7 @@ class SlowFeed:
             self.sum("AH true", e) + math.fsum(scale * self.sum(f"A {rule}", e) for rule, scale in used.items())
             for e in experts
         ]
-        return hedge(regrets, absolute)
+        return hedge([r / loss_range for r in regrets], [a / loss_range for a in absolute])
 
     def mixers(self, experts: Sequence[str]) -> list[list[float]]:
         n, seen = len(experts), len({*self.listed(), *experts})

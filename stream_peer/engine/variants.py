@@ -41,6 +41,7 @@ from stream_peer.numerics.references import (
 
 N_GROUPS = 3
 _NONE = 2
+_TOO_SMALL = 1e-290
 NO_ANSWERS = 26
 """``coded`` where no group was asked: each digit, to the base 3, is 2."""
 
@@ -195,6 +196,8 @@ class Situation(NamedTuple):
     ----------
     regrets, absolute : (n,) float64
         Priced regrets of the experts present, and the sums of their absolute values.
+    loss_range : float
+        Of the losses that were priced, at least 1.
     n_experts, questions
         Seen so far.
     gaps : float
@@ -203,15 +206,18 @@ class Situation(NamedTuple):
 
     regrets: FloatArray
     absolute: FloatArray
+    loss_range: float
     n_experts: int
     questions: float
     gaps: float
 
 
 _LEARNERS: Mapping[str, Callable[[Situation, MethodSettings], FloatArray]] = {
-    "ada-normal-hedge": lambda seen, _: ada_normal_hedge(seen.regrets, seen.absolute),
+    "ada-normal-hedge": lambda seen, _: ada_normal_hedge(
+        seen.regrets / seen.loss_range, seen.absolute / seen.loss_range
+    ),
     "hedge": lambda seen, method: hedge(seen.regrets, method.learning_rate or 0.0),
-    "any-time-hedge": lambda seen, _: hedge(seen.regrets, hedge_rate(seen.n_experts, seen.questions)),
+    "any-time-hedge": lambda seen, _: hedge(seen.regrets, hedge_rate(seen.n_experts, seen.questions, seen.loss_range)),
     "ada-hedge": lambda seen, _: ada_hedge(seen.regrets, seen.gaps, seen.n_experts),
     "fixed-share": lambda seen, _: np.full(len(seen.regrets), 1.0 / len(seen.regrets)),
     "follow-the-leader": lambda seen, _: follow_the_leader(seen.regrets),
@@ -237,10 +243,11 @@ class SharedWeights:
         self._weights: FloatArray = np.zeros(0)
 
     def of(self, experts: IndexArray) -> FloatArray:
-        """Weights of some experts, summing to 1."""
+        """Weights of some experts, summing to 1; equal ones if theirs have become too small to be told apart."""
         self._take_in(int(experts.max()) + 1)
         present = self._weights[experts]
-        return np.asarray(present / np.add.reduce(present), dtype=np.float64)
+        total = float(np.add.reduce(present))
+        return present / total if total > _TOO_SMALL else np.full(len(present), 1.0 / len(present))
 
     def learn(self, experts: IndexArray, regrets: FloatArray, learning_rate: float, share: float) -> None:
         """Go on by a round: its experts and their priced regrets."""

@@ -19,8 +19,9 @@ from stream_peer.engine.readings import (
 )
 from stream_peer.engine.sums import N_EXPERT, N_FEED, SCALE, UNIT, expert_column, feed_column
 from stream_peer.events.feed_settings import MixerSettings
+from stream_peer.events.method_settings import MethodSettings
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
-from stream_peer.numerics.learners import ada_normal_hedge
+from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG, FloatArray, IntArray
 
 MIXER = MixerSettings()
@@ -111,6 +112,24 @@ def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
     )
 
 
+def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
+    """That of peer losses is 1 + |η0 - η1|, here about 1.3."""
+    rates = read_rates(agreeing(1000) + feed_sums(right_zero=500, right_one=350, wrong_one=150), 0, 0.95, METHOD)
+    columns = expert_sums(3, regret=[4.0, 0.0, -0.5], absolute_regret=[9.0, 8.0, 7.0], scored=[20.0, 20.0, 20.0])
+    hedging = Method(variant=MethodSettings(learner="any-time-hedge"))
+    width = 1.0 + abs(rates.zero - rates.one)
+
+    assert width > 1.25
+    np.testing.assert_allclose(
+        selection_weights(columns, [rates], Seen(3, 16.0, 0.0), METHOD),
+        ada_normal_hedge(np.array([4.0, 0.0, -0.5]) / width, np.array([9.0, 8.0, 7.0]) / width),
+    )
+    np.testing.assert_allclose(
+        selection_weights(columns, [rates], Seen(3, 16.0, 0.0), hedging),
+        hedge(np.array([4.0, 0.0, -0.5]), np.sqrt(8 * np.log(3) / 16) / width),
+    )
+
+
 def test_the_safety_net_shares_with_everybody() -> None:
     weights = read_weights(
         expert_sums(2, mix_answer=[-9.0, 9.0]),
@@ -174,7 +193,7 @@ def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_for
     unbiased = (np.array([3.0, 0.5]) - 0.3 * np.array([1.0, 2.0])) / own.distance
 
     for rates in ([half, own], [own, half]):
-        scale = rates[0].distance
+        scale = rates[0].distance / (1.0 + abs(rates[0].zero - rates[0].one))
         expected = ada_normal_hedge(scale * unbiased, np.full(2, scale / own.distance * 5.0))
         np.testing.assert_allclose(selection_weights(columns, rates, SEEN, METHOD), expected)
 

@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stream_peer.engine.stage import Output
 from stream_peer.engine.views import LARGEST, published
@@ -81,7 +82,7 @@ def test_weights_list_experts_by_id_with_their_records() -> None:
     assert by_id["may"].outcome_loss == 0.49
     assert by_id["bob"].outcome_loss is None
     assert (weights.questions, weights.resolved) == (2.0, 1.0)
-    assert sum(expert.select for expert in weights.experts) == 1.0
+    assert sum(expert.select for expert in weights.experts) == pytest.approx(1.0, abs=1e-11)
 
 
 def test_error_rates_show_what_outcomes_say() -> None:
