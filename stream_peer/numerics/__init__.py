@@ -32,8 +32,8 @@ peer_losses: What does a loss against it say about the loss against the outcome?
 
 learners: Whom to follow?
     mixability_gap, ada_hedge_rate, ada_hedge, shrunk_regrets, top_committee, follow_the_leader, tempered, hedge_rate,
-    hedge, fixed_share, paper_weights, HEDGE_START, NORMAL_HEDGE_START, newcomer_prior, ada_normal_hedge,
-    ada_normal_hedge_logs, RegretSums, RegretProducts, softmax
+    hedge, fixed_share, HEDGE_START, NORMAL_HEDGE_START, newcomer_prior, ada_normal_hedge, ada_normal_hedge_logs,
+    RegretSums, RegretProducts, softmax
 
 mixers: How to combine forecasts?
     AUTO_PRIOR, hybrid_sums, AutoWeights, AutoSums, denoised_answers, peer_gradients, outcome_gradients,

@@ -12,7 +12,6 @@ from stream_peer.numerics.learners import (
     fixed_share,
     follow_the_leader,
     hedge,
-    paper_weights,
     shrunk_regrets,
     top_committee,
 )
@@ -41,7 +40,6 @@ LEARNERS: dict[str, Learner] = {
     "follow_the_leader": lambda regrets, _, awake: follow_the_leader(regrets, awake),
     "shrunk_leader": lambda regrets, absolute, awake: follow_the_leader(shrunk_regrets(regrets, absolute, 5.0), awake),
     "top_committee": lambda regrets, _, awake: top_committee(regrets, 3, awake),
-    "paper_weights": lambda regrets, _, awake: paper_weights(-regrets, 10, 50, awake),
 }
 
 pools = st.lists(st.tuples(st.floats(-50.0, 50.0), st.floats(0.0, 200.0)), min_size=1, max_size=10)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stream_peer.numerics.bounds import live_bounds, live_certificate, own_answer_spread, shared_answer_spread
 from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
-from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate, paper_weights
+from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray, squared_loss
 from stream_peer.numerics.peer_losses import loss_parts, peer_loss
 from stream_peer.numerics.references import answers_of_all, answers_of_groups, ballots, leave_one_out, votes
@@ -162,7 +162,7 @@ class Paper:
         self.groups = [TwoGroupSums() for _ in range(runs)]
 
     def weights(self) -> FloatArray:
-        return paper_weights(self.losses, self.losses.shape[-1], self.questions)
+        return hedge(-self.losses, hedge_rate(self.losses.shape[-1], self.questions))
 
     def learn(self, forecasts: FloatArray, coins: tuple[IntArray, IntArray]) -> None:
         found = answers_of_groups(ballots(forecasts, "majority"), self.in_a, coins)

@@ -20,7 +20,6 @@ from stream_peer.numerics.learners import (
     hedge,
     hedge_rate,
     mixability_gap,
-    paper_weights,
     top_committee,
 )
 from stream_peer.numerics.losses import FloatArray
@@ -35,7 +34,7 @@ class Cumulative:
 
     def __init__(self, read: Callable[["Cumulative"], FloatArray]) -> None:
         self.read = read
-        self.regrets, self.absolute, self.losses = np.zeros(3), np.zeros(3), np.zeros(3)
+        self.regrets, self.absolute = np.zeros(3), np.zeros(3)
         self.gaps, self.questions = 0.0, 0
 
     def weights(self) -> FloatArray:
@@ -52,7 +51,6 @@ class Cumulative:
             self.gaps += float(regret.max())
         self.regrets = self.regrets + times * regret
         self.absolute = self.absolute + times * np.abs(regret)
-        self.losses = self.losses + times * losses
         self.questions += times
 
 
@@ -80,7 +78,6 @@ LEARNERS: dict[str, Callable[[Cumulative], FloatArray]] = {
     "hedge": lambda s: hedge(s.regrets, float(hedge_rate(3, MILLION))),
     "any_time_hedge": lambda s: hedge(s.regrets, float(hedge_rate(3, s.questions + 1))),
     "ada_hedge": lambda s: ada_hedge(s.regrets, s.gaps, 3),
-    "paper_weights": lambda s: paper_weights(s.losses, 3, s.questions),
     "follow_the_leader": lambda s: follow_the_leader(s.regrets),
     "top_committee": lambda s: top_committee(s.regrets, 1),
 }
@@ -109,7 +106,6 @@ def questions_needed(name: str, learner: Cumulative, gain: float) -> int:
     rate = {
         "hedge": float(hedge_rate(3, MILLION)),
         "any_time_hedge": float(hedge_rate(3, 3 * MILLION)),
-        "paper_weights": float(hedge_rate(3, 3 * MILLION)),
         "ada_hedge": 0.9 * math.log(3) / learner.gaps,  # it falls a little on the way
     }.get(name)
     lead = math.log(3) / rate if rate else 0.0

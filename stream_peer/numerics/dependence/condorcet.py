@@ -6,6 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, ErrorRate
+from stream_peer.numerics.error_rates.truth import TruthSums
 from stream_peer.numerics.losses import FloatArray
 
 
@@ -81,29 +82,34 @@ def condorcet_gap(error_rate: float, individual_error_rates: FloatArray) -> floa
     return error_rate - majority_error_rate(individual_error_rates)
 
 
-def truth_z(measured: ErrorRate, free: ErrorRate) -> float | None:
+def truth_z(measured: TruthSums, free: ErrorRate) -> float | None:
     """By how many standard deviations the error rate measured on outcomes exceeds the one estimated without them.
 
-    ``(η̂_truth - η̂_free)/√(V1 + V2)``, η̂ the means of both classes' rates. The only test that sees shared shocks.
+    ``(η̂_truth - η̂_free)/√(V1 + V2)``, η̂ the means of both classes' rates, V1 the variance of the measured mean and V2
+    ``free.variance``. The only test that sees shared shocks.
 
     Parameters
     ----------
-    measured, free : ErrorRate
+    measured : TruthSums
+    free : ErrorRate
+        Such as `MomentSums.estimate` gives.
 
     Returns
     -------
     float or None
-        None unless both are known with some certainty: enough questions, and a variance below ¼.
+        None with fewer than 50 outcomes or none of one class, and where the other estimate is insufficient or of a
+        variance of ¼.
 
     Examples
     --------
-    >>> measured = ErrorRate(0.3, 0.3, 0.24, 0.36, 200.0, "ok", 0.0009)
+    >>> measured = TruthSums(right_zero=70, wrong_zero=30, right_one=70, wrong_one=30)
     >>> free = ErrorRate(0.1, 0.1, 0.04, 0.16, 2000.0, "ok", 0.0007)
-    >>> round(truth_z(measured, free) or 0.0, 9)
-    5.0
+    >>> round(truth_z(measured, free) or 0.0, 2)
+    4.77
     """
-    unknown = any(rate.status == "insufficient" or rate.variance >= UNKNOWN_VARIANCE for rate in (measured, free))
-    variance = measured.variance + free.variance
-    if unknown or not variance > 0.0:
+    mean = measured.mean_rate()
+    unknown = free.status == "insufficient" or free.variance >= UNKNOWN_VARIANCE
+    if mean is None or unknown or measured.estimate().status == "insufficient":
         return None
-    return 0.5 * (measured.zero + measured.one - free.zero - free.one) / math.sqrt(variance)
+    rate, variance = mean
+    return (rate - 0.5 * (free.zero + free.one)) / math.sqrt(variance + free.variance)

@@ -12,7 +12,6 @@ learner                   reads                                       an expert 
 `fixed_share`             yesterday's weights, r of one question      ⌈ln(N²/share)/(rate·g)⌉ + 1, whatever D
 `follow_the_leader`       R, or `shrunk_regrets`                      D/g
 `top_committee`           R, or `shrunk_regrets`; size k              D/g, or sooner: it needs the k-th place
-`paper_weights`           frozen losses F, rate √(8 ln N/n)           as Hedge
 ========================  ==========================================  ======================================
 
 It counts questions until the expert has more than half of all weight; g is what it now gains on each of the others per
@@ -26,7 +25,7 @@ weight follows from its prior, 1 like everybody's or `newcomer_prior`, which mak
 
 from stream_peer.numerics.learners.ada_hedge import ada_hedge, ada_hedge_rate, mixability_gap
 from stream_peer.numerics.learners.committees import follow_the_leader, shrunk_regrets, tempered, top_committee
-from stream_peer.numerics.learners.hedge import fixed_share, hedge, hedge_rate, paper_weights
+from stream_peer.numerics.learners.hedge import fixed_share, hedge, hedge_rate
 from stream_peer.numerics.learners.newcomers import HEDGE_START, NORMAL_HEDGE_START, newcomer_prior
 from stream_peer.numerics.learners.normal_hedge import ada_normal_hedge, ada_normal_hedge_logs
 from stream_peer.numerics.learners.regret_sums import RegretProducts, RegretSums
@@ -47,7 +46,6 @@ __all__ = [
     "hedge_rate",
     "mixability_gap",
     "newcomer_prior",
-    "paper_weights",
     "shrunk_regrets",
     "softmax",
     "tempered",

@@ -1,4 +1,4 @@
-"""Exponential weights: at a given rate, with weights shared out, and the paper's."""
+"""Exponential weights: at a given rate, and with weights shared out."""
 
 import numpy as np
 
@@ -57,8 +57,9 @@ def hedge(
 ) -> FloatArray:
     """Exponential weights: ``w ∝ q·exp(rate·R)`` over the experts that are awake.
 
-    Of experts that are always awake the same as ``q·exp(-rate·L)``, L their cumulative losses. The learner in the
-    examples of Liu & Helmbold; see `hedge_rate` for the rates and what they promise.
+    Of experts that are always awake the same as ``q·exp(-rate·L)``, L their cumulative losses. See
+    `hedge_rate` for the rates and what they promise. The preset ``paper`` is this at the rate √(8 ln N/n), n the
+    questions seen, with R the frozen losses of Liu & Helmbold, ``ℓ(p, ŷ) + 2η̂·p(1-p)``, of the mean less one's own.
 
     Parameters
     ----------
@@ -157,39 +158,3 @@ def fixed_share(
     learned = hedge(regrets, learning_rate, present, awake)
     equal = awake / np.maximum(np.add.reduce(awake, axis=-1, keepdims=True), 1)
     return np.where(awake, together * ((1.0 - share) * learned + share * equal), weights)
-
-
-def paper_weights(
-    losses: FloatArray, n_experts: int, n_questions: float | FloatArray | IntArray, awake: BoolArray | None = None
-) -> FloatArray:
-    """Selection weights of the preset ``paper``: any-time exponential weights on frozen peer losses.
-
-    ``w ∝ exp(-√(8 ln N/n)·F)``, F the sum over questions of ``ℓ(p, ŷ) + 2η̂·p(1-p)`` less its mean over those present,
-    at the η̂ of the time (Liu & Helmbold, sections "Application to Square Loss" and "Approximating the error rates").
-
-    Parameters
-    ----------
-    losses : (..., n) float64
-        F.
-    n_experts, n_questions : int
-        N ≥ 1 and n ≥ 0, experts and questions seen. n may be an array of shape (..., 1).
-    awake : (..., n) bool, optional
-        Who may get weight; everybody if left out.
-
-    Returns
-    -------
-    (..., n) float64
-        Non-negative, summing to 1; all 0 where nobody is awake.
-
-    Raises
-    ------
-    FormulaInputError
-        If N or n is out of range, or a loss is NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> paper_weights(np.array([-1.0, 1.0]), n_experts=2, n_questions=100).round(4)
-    array([0.6156, 0.3844])
-    """
-    return hedge(-losses, hedge_rate(n_experts, n_questions), awake=awake)

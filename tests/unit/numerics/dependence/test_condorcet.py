@@ -6,7 +6,7 @@ import pytest
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.dependence import condorcet_gap, majority_error_rate, truth_z
-from stream_peer.numerics.error_rates import EqualGroupSums, ErrorRate, TruthSums, known_error_rate
+from stream_peer.numerics.error_rates import EqualGroupSums, ErrorRate, TruthSums
 from tests.unit.numerics.dependence.worlds import N_QUESTIONS, world_and_outcomes
 
 
@@ -63,26 +63,42 @@ def test_only_outcomes_show_shocks_that_everybody_shares() -> None:
         wrong, right = first != outcomes, first == outcomes
         cells = (right & ~outcomes, wrong & ~outcomes, right & outcomes, wrong & outcomes)
         measured = TruthSums(*(float(cell.sum()) for cell in cells))
-        seen[kind] = truth_z(measured.estimate(), EqualGroupSums(N_QUESTIONS, N_QUESTIONS, *both).estimate())
+        seen[kind] = truth_z(measured, EqualGroupSums(N_QUESTIONS, N_QUESTIONS, *both).estimate())
 
     assert abs(seen["none"] or 9.0) < 3.0
     assert (seen["shock"] or 0.0) > 3.0
 
 
 def test_what_is_not_known_has_no_z() -> None:
-    known = ErrorRate(0.2, 0.2, 0.1, 0.3, 500.0, "ok", 0.001)
+    free = ErrorRate(0.2, 0.2, 0.1, 0.3, 500.0, "ok", 0.001)
+    measured = TruthSums(right_zero=40, wrong_zero=10, right_one=8, wrong_one=2)
 
-    assert truth_z(known, known) == 0.0
-    assert truth_z(known._replace(status="insufficient"), known) is None
-    assert truth_z(known, known._replace(variance=0.25)) is None
-    assert truth_z(known_error_rate(0.1, 0.1), known_error_rate(0.2, 0.2)) is None
+    assert truth_z(measured, free) == pytest.approx(0.0)
+    assert truth_z(measured, free._replace(status="insufficient")) is None
+    assert truth_z(measured, free._replace(variance=0.25)) is None
+    assert truth_z(TruthSums(right_zero=30, wrong_zero=10, right_one=8, wrong_one=1), free) is None
+    assert truth_z(TruthSums(right_zero=30, wrong_zero=30), free) is None
+    assert TruthSums().mean_rate() is None
 
 
 def test_the_z_speaks_of_the_mean_of_both_classes() -> None:
-    measured = ErrorRate(0.1, 0.3, 0.1, 0.3, 500.0, "ok", 0.0003)
-    free = ErrorRate(0.15, 0.15, 0.1, 0.3, 500.0, "ok", 0.0001)
+    measured = TruthSums(right_zero=900, wrong_zero=99, right_one=70, wrong_one=29)
+    free = ErrorRate(0.15, 0.19, 0.1, 0.3, 500.0, "ok", 0.0001)
+    zero, one = 100 / 1001, 30 / 101  # each with one right and one wrong answer more, for the variance
+    variance = (zero * (1 - zero) / 999 + one * (1 - one) / 99) / 4 + 0.0001
 
-    assert truth_z(measured, free) == pytest.approx(0.05 / 0.02)
+    assert truth_z(measured, free) == pytest.approx(((99 / 999 + 29 / 99) / 2 - 0.17) / math.sqrt(variance))
+
+
+def test_the_z_of_two_estimates_of_one_rate_is_a_standard_normal_one() -> None:
+    rng = np.random.default_rng(4)
+    wrong, noise = rng.binomial(200, (0.2, 0.1), (1000, 2)), 0.005 * rng.standard_normal(1000)
+    found = [
+        truth_z(TruthSums(200.0 - zero, zero, 200.0 - one, one), ErrorRate(mean, mean, 0.1, 0.2, 1e4, "ok", 0.005**2))
+        for (zero, one), mean in zip(wrong.tolist(), (0.15 + noise).tolist(), strict=True)
+    ]
+
+    assert 0.9 < float(np.std(np.array(found))) < 1.05
 
 
 @pytest.mark.parametrize("errors", [[0.5, 1.5], [-0.1], [math.nan]])

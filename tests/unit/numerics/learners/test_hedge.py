@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.learners import fixed_share, hedge, hedge_rate, paper_weights
+from stream_peer.numerics.learners import fixed_share, hedge, hedge_rate
 
 
 def test_the_textbook_rate_is_its_formula() -> None:
@@ -54,14 +54,12 @@ def test_a_sleeping_leader_sets_no_scale() -> None:
 
 def test_a_single_expert_has_all_weight() -> None:
     assert hedge(np.array([-5.0]), hedge_rate(1, 10)).tolist() == [1.0]
-    assert paper_weights(np.array([5.0]), 1, 10).tolist() == [1.0]
 
 
-def test_the_papers_weights_fall_with_losses() -> None:
-    losses = np.array([0.0, 2.0])
+def test_weights_fall_with_losses_at_the_rate() -> None:
     rate = math.sqrt(8 * math.log(7) / 40)
 
-    assert paper_weights(losses, n_experts=7, n_questions=40)[1] == pytest.approx(1 / (1 + math.exp(2 * rate)))
+    assert hedge(-np.array([0.0, 2.0]), hedge_rate(7, 40))[1] == pytest.approx(1 / (1 + math.exp(2 * rate)))
 
 
 def test_fixed_share_is_its_formula() -> None:
