@@ -18,6 +18,7 @@ from stream_peer.engine.readings import (
     Mixing,
     Rates,
     Seen,
+    learnt_rows_of,
     mixing_key,
     read_mixing,
     read_rates,
@@ -157,8 +158,8 @@ class Feed:
     def n_seen(self, present: IndexArray) -> int:
         """How many experts have questions that count or are present."""
         matrix = self.sums.matrix
-        counted = matrix[_SCORED] + matrix[_RESOLVED]
-        newcomers = len(present) - int(np.count_nonzero(counted[present]))
+        counted = matrix[_SCORED] | matrix[_RESOLVED]
+        newcomers = len(present) - int(np.count_nonzero(counted.take(present)))
         return int(np.count_nonzero(counted)) + newcomers
 
     # --- sums ---
@@ -216,6 +217,10 @@ class Feed:
         """Columns of some experts, as far as their vote rules are used."""
         return self.sums.read(experts, rows_of([rates.rule for rates in self.all_rates]))
 
+    def learnt(self, experts: IndexArray) -> FloatArray:
+        """Those of them that weights are read from; the others are 0."""
+        return self.sums.read(experts, learnt_rows_of([rates.rule for rates in self.all_rates]))
+
     @property
     def mixing(self) -> Mixing:
         """Newest shares of the mixers, and stretch."""
@@ -241,7 +246,7 @@ class Feed:
         """What a round of a question whose contribution is taken out is scored under."""
         rates, seen = self.rates, read_seen(self.sums.feed, self.n_seen(experts))
         return Circumstances(
-            weights=self.weights(experts, self.columns(experts), seen),
+            weights=self.weights(experts, self.learnt(experts), seen),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rule=self.rule,

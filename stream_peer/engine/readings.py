@@ -13,6 +13,7 @@ from stream_peer.engine.sums import (
     COMMON_ROWS,
     FEED_RULE,
     FEED_VARIANT,
+    LEARNT_ROWS,
     N_EXPERT,
     RULE_ROWS,
     UNIT,
@@ -33,9 +34,10 @@ from stream_peer.numerics.error_rates import (
     priced,
 )
 from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
-from stream_peer.numerics.learners import ada_normal_hedge
+from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.mixers import outer_weights, peer_mixer, stretch_factor, truth_fast, truth_slow
+from stream_peer.numerics.mixers import outer_weights, stretch_factor
+from stream_peer.numerics.mixers.shadows import peer_mixer_logs, truth_slow_logs, with_uniform_share
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 DECIMALS = 12
@@ -153,6 +155,11 @@ def rows_of(rules: Sequence[int]) -> slice:
     return slice(0, COMMON_ROWS.stop if _OWN_MEDIAN not in rules else N_EXPERT)
 
 
+def learnt_rows_of(rules: Sequence[int]) -> slice:
+    """Those of them that weights are read from."""
+    return slice(LEARNT_ROWS.start, LEARNT_ROWS.stop if _OWN_MEDIAN not in rules else N_EXPERT)
+
+
 class Mixing(NamedTuple):
     """Shares of the mixers (plain mean, peer, slow and fast truth; they sum to 1), and the stretch."""
 
@@ -199,26 +206,36 @@ def read_seen(feed: IntArray, n_experts: int) -> Seen:
     return Seen(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
 
 
-def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, method: Method) -> FloatArray:
-    """Weights for following one expert: the learner's, of regrets priced at the newest rates.
+def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: float) -> tuple[FloatArray, FloatArray]:
+    """Regrets of the selection weights against each expert, and their absolute values, in units of ``loss_range``.
 
-    The regrets of each vote rule are priced with its own rates and brought to the scale of the rule in force, the
-    first: through the unbiased scale, on which outcomes are as well. Learners want losses whose range is 1; that of
-    peer losses is ``1 + |η0 - η1|``.
+    The regrets of each vote rule are priced with its own newest rates and brought to the scale of the rule in force,
+    the first: through the unbiased scale, on which outcomes are as well.
     """
-    distance = rates[0].distance
+    distance = rates[0].distance / loss_range
     regrets = distance * columns[_OUTCOME_REGRET]
-    absolute = columns[_OUTCOME_ABSOLUTE]
+    absolute = columns[_OUTCOME_ABSOLUTE] / loss_range
     for of_rule in rates:
         own = columns[RULE_ROWS[of_rule.rule]]
         scale = distance / of_rule.distance
         against, if_one, if_zero = own[_REGRETS]
         regrets += scale * unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
-        absolute = absolute + scale * own[_ABSOLUTE]
-    loss_range = 1.0 + abs(rates[0].zero - rates[0].one)
+        absolute += scale * own[_ABSOLUTE]
+    return regrets, absolute
+
+
+def _loss_range(rates: Sequence[Rates]) -> float:
+    """That of the peer losses of the rule in force. Learners want losses whose range is 1."""
+    return 1.0 + abs(rates[0].zero - rates[0].one)
+
+
+def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, method: Method) -> FloatArray:
+    """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
+    loss_range = _loss_range(rates)
     if method.variant is not None:
+        regrets, absolute = selection_sums(columns, rates, 1.0)
         return variant_selection(Situation(regrets, absolute, loss_range, *seen), method.variant)
-    return ada_normal_hedge(regrets / loss_range, absolute / loss_range)
+    return ada_normal_hedge(*selection_sums(columns, rates, loss_range))
 
 
 def read_weights(
@@ -228,12 +245,23 @@ def read_weights(
 
     ``rates``: of the vote rules that are used, that in force first.
     """
-    n_experts = seen.experts
-    select = selection_weights(columns, rates, seen, method).round(DECIMALS)
+    uniform = np.full(columns.shape[1], 1.0 / columns.shape[1])
     if not method.mixes:
-        uniform = np.full(len(select), 1.0 / len(select))
+        select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, uniform, uniform)
-    peer = peer_mixer(
+    weights = softmax(_log_weights(columns, rates, seen.experts, mixer))
+    if method.variant is not None:
+        weights[0] = selection_weights(columns, rates, seen, method)
+    weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
+    select, peer, *from_truth = weights.round(DECIMALS)
+    slow, fast = from_truth or (uniform, uniform)
+    return ExpertWeights(select, peer, slow, fast)
+
+
+def _log_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings) -> FloatArray:
+    """Logarithms, unscaled, of the weights as built in: ``select``, ``peer``, and with outcomes of the truth mixers."""
+    regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
+    peer = peer_mixer_logs(
         columns[_LEVEL],
         columns[_SLOPE],
         columns[_ANSWER],
@@ -241,15 +269,14 @@ def read_weights(
         n_experts,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
-        uniform_share=mixer.uniform_share,
-    ).round(DECIMALS)
+    )
     resolved = columns[_RESOLVED]
     if not resolved.any():
-        uniform = np.full(len(select), 1.0 / len(select))
-        return ExpertWeights(select, peer, uniform, uniform)
-    slow = truth_slow(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
-    fast = truth_fast(columns[_MIX_REGRET], columns[_MIX_ABSOLUTE])
-    return ExpertWeights(select, peer, slow.round(DECIMALS), fast.round(DECIMALS))
+        return np.array((ada_normal_hedge_logs(regrets, absolute), peer))
+    slow = truth_slow_logs(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
+    hedged = np.array((regrets, columns[_MIX_REGRET])), np.array((absolute, columns[_MIX_ABSOLUTE]))
+    select, fast = ada_normal_hedge_logs(*hedged)
+    return np.array((select, peer, slow, fast))
 
 
 def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> FloatArray:

@@ -230,8 +230,9 @@ class Sums:
             self.histograms = np.concatenate((self.histograms, np.zeros((room - rows, BINS), np.int64)))
 
     def read(self, experts: IndexArray, rows: slice = slice(0, N_EXPERT)) -> FloatArray:
-        """Columns of some experts as numbers, (k, n)."""
-        found: FloatArray = self.matrix[rows].take(experts, axis=1) * np.float64(UNIT)
+        """Columns of some experts as numbers, (``rows.stop``, n); those before ``rows`` are 0."""
+        found = np.zeros((rows.stop, len(experts)))
+        np.multiply(self.matrix[rows].take(experts, axis=1), UNIT, out=found[rows])
         return found
 
     def read_histograms(self, experts: IndexArray) -> IntArray:
