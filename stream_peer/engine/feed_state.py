@@ -289,7 +289,8 @@ class Feed:
         losses = self.method.losses(facts.forecasts)
         regrets = entry.weight * priced_regrets(losses, facts.answers, means, rates)
         seen = read_seen(self.sums.feed, self.n_seen(facts.experts))
-        rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions))
+        loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
+        rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions, loss_range))
         self._shared.learn(facts.experts, regrets, rate, variant.share)
 
     def _chance(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
