@@ -23,6 +23,7 @@ from stream_peer.engine.sums import (
     FEED_COMMON,
     FEED_RULE,
     FEED_VARIANT,
+    N_FEED,
     NOTHING,
     SCALE,
     VOTE_RULES,
@@ -32,6 +33,7 @@ from stream_peer.engine.sums import (
     IndexArray,
     VoteRule,
     expert_column,
+    feed_column,
     fixed,
 )
 from stream_peer.engine.variants import group_moments, n_groups
@@ -58,6 +60,11 @@ _PEER_OF_RULE = [_rows(*EXPERT_RULE, rule=rule) for rule in VOTE_RULES]
 _PEER_COMMON = _rows(*_MIX, "scored")
 _AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
+_COUNTS = slice(feed_column("questions"), feed_column("votes") + 1)
+_MIXERS = slice(_COUNTS.stop, len(FEED_COMMON))
+_OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], rule) + 1) for rule in VOTE_RULES]
+_CLASSES = slice(feed_column(FEED_CLASS[0]), feed_column(FEED_CLASS[-1]) + 1)
+_VARIANTS = slice(feed_column(FEED_VARIANT[0]), feed_column(FEED_VARIANT[-1]) + 1)
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -229,15 +236,19 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     counting = [head for head in heads if head.counts]
     share, means = len(counting) / len(heads), _means(heads)
     of_counting = means if len(counting) == len(heads) else _means(counting or heads)
-    values = [share if outcome is None else 1.0, float(outcome is not None), 1.0, means.voters / VOTES]
-    values += [share * of_counting.half_yes / VOTES, share * of_counting.half_voters / VOTES]
-    values += [0.0] * (len(FEED_COMMON) - len(values)) if outcome is None else _mixer_columns(means, outcome)
-    for rule in range(len(VOTE_RULES)):
-        values += _rule_columns(stack, rule, outcome, weight) if rule in rules else [0.0] * len(FEED_RULE)
+    votes = share * of_counting.half_yes / VOTES, share * of_counting.half_voters / VOTES
+    feed = np.zeros(N_FEED)
+    feed[_COUNTS] = share if outcome is None else 1.0, outcome is not None, 1.0, means.voters / VOTES, *votes
+    if outcome is not None:
+        feed[_MIXERS] = _mixer_columns(means, outcome)
+    for rule in rules:
+        feed[_OF_RULES[rule]] = _rule_columns(stack, rule, outcome, weight)
     own = [head for head in counting if head.class_first >= 0.0]
-    values += _class_moments(own, len(heads), weight) if own else [0.0] * len(FEED_CLASS)
-    values += _variant_columns(counting, len(heads), weight, method) if method.variant else [0.0] * len(FEED_VARIANT)
-    return np.array(values)
+    if own:
+        feed[_CLASSES] = _class_moments(own, len(heads), weight)
+    if method.variant:
+        feed[_VARIANTS] = _variant_columns(counting, len(heads), weight, method)
+    return feed
 
 
 def _means(heads: Sequence[Head]) -> Head:

@@ -141,9 +141,9 @@ def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
 
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
-    """Values times a weight, in units of 2^-40."""
-    scaled = values * (weight * SCALE)
-    return np.rint(scaled, out=scaled).astype(np.int64)
+    """Values times a weight, in units of 2^-40. The values are overwritten: many of them would have to be copied."""
+    values *= weight * SCALE
+    return np.rint(values, out=values).astype(np.int64)
 
 
 class Binned(NamedTuple):
@@ -232,7 +232,8 @@ class Sums:
     def read(self, experts: IndexArray, rows: slice = slice(0, N_EXPERT)) -> FloatArray:
         """Columns of some experts as numbers, (``rows.stop``, n); those before ``rows`` are 0."""
         found = np.zeros((rows.stop, len(experts)))
-        np.multiply(self.matrix[rows].take(experts, axis=1), UNIT, out=found[rows])
+        found[rows] = self.matrix[rows].take(experts, axis=1)
+        found *= UNIT
         return found
 
     def read_histograms(self, experts: IndexArray) -> IntArray:

@@ -78,7 +78,7 @@ def ada_normal_hedge_logs(regrets: FloatArray, absolute: FloatArray) -> FloatArr
     scale = 3.0 * (absolute + 1.0)
     above = np.maximum(regrets + 1.0, 0.0)
     squared = above * above
-    gaps = np.where(regrets > 1.0, 4.0 * regrets, squared) / scale  # x - z, without cancellation
+    gaps = np.minimum(squared, 4.0) * np.maximum(regrets, 1.0) / scale  # x - z, without cancellation
     shares = -np.expm1(-gaps)
     nothing = shares <= 0.0  # NaN is not, and stays, to be refused
     logs = squared / scale + np.log(shares + nothing)

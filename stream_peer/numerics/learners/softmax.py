@@ -52,8 +52,10 @@ def softmax(logs: FloatArray, prior: FloatArray | None = None, awake: BoolArray 
 
 
 def _shares(logs: FloatArray, peak: FloatArray) -> FloatArray:
-    unscaled = np.exp(logs - peak)
-    return np.asarray(unscaled / np.add.reduce(unscaled, axis=-1, keepdims=True), dtype=np.float64)
+    weights = logs - peak
+    np.exp(weights, out=weights)
+    weights /= np.add.reduce(weights, axis=-1, keepdims=True)
+    return weights
 
 
 def _among(logs: FloatArray, awake: BoolArray | None) -> FloatArray:
