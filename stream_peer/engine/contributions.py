@@ -206,7 +206,7 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
     if method.is_frozen:
         regret[:] = 0.0
-        rows[-1] = _frozen_regret(stack, terms, method)
+        rows[-1] = terms.counts * _frozen_regret(stack, terms, method)
     rows[3:6] *= terms.counts
     return rows
 
