@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
 from stream_peer.adapters.file_events import FileEvent, in_feed, last_moment, merged, reveal, shuffle, timed
 from stream_peer.adapters.history import History
@@ -20,6 +22,7 @@ from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.settings.yaml_file import read_yaml
 
 LETTERS_KEPT = 1_000
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
@@ -122,10 +125,16 @@ def replay(
 
 def historical(document: Mapping[str, Any]) -> dict[str, Any]:
     """A settings document with every feed historical: its stated times count, and no clock but theirs runs."""
-    defaults = {**_UNLESS_SAID, **(document.get("defaults") or {}), **_ALWAYS}
-    feeds = {name: {**(own or {}), **_ALWAYS} for name, own in (document.get("feeds") or {}).items()}
-    rest = {name: value for name, value in document.items() if name not in ("defaults", "feeds")}
-    return {**rest, "defaults": defaults, "feeds": feeds}
+    feeds = {} if document.get("feeds") is None else document["feeds"]
+    if isinstance(feeds, Mapping):
+        feeds = {name: _over(own, {}) for name, own in feeds.items()}
+    return {**document, "defaults": _over(document.get("defaults"), _UNLESS_SAID), "feeds": feeds}
+
+
+def _over(section: object, below: Mapping[str, Any]) -> object:
+    """A section of a document that is historical; what is no section is left as it is, to be named as a fault."""
+    own = {} if section is None else section
+    return {**below, **own, **_ALWAYS} if isinstance(own, Mapping) else own
 
 
 def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -136,7 +145,7 @@ def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> di
     SettingsError
         If one is no assignment.
     """
-    changed: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    changed: dict[str, Any] = deepcopy(dict(document))
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals or not path:
@@ -155,8 +164,8 @@ def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> di
 
 def _value(assignment: str, text: str) -> Any:
     try:
-        return msgspec.yaml.decode(text.encode())
-    except msgspec.DecodeError as error:
+        return read_yaml(text)
+    except yaml.YAMLError as error:
         raise SettingsError([SettingFault(assignment, "--set", f"{text!r} is no YAML")]) from error
 
 

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import click
@@ -66,7 +67,26 @@ def in_a_directory(_: click.Context, __: click.Parameter, file: Path | None) -> 
     if file is not None and not file.resolve().parent.is_dir():
         msg = f"there is no directory {file.resolve().parent}"
         raise click.BadParameter(msg)
+    if file is not None:
+        must_be_writable(file.resolve().parent)
     return file
+
+
+def must_be_writable(directory: Path) -> None:
+    """Refuse a directory in which no file can be made, before any work is done."""
+    try:
+        TemporaryFile(dir=directory).close()
+    except OSError as error:
+        msg = f"no file can be made in {directory}: {error.strerror}"
+        raise click.BadParameter(msg) from error
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file; if it cannot be, the user reads which and why."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(file), error.strerror) from error
 
 
 def waiting_note(settings: Settings) -> Callable[[str], None]:

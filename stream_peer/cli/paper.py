@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stream_peer.cli.options import must_be_writable, write_text
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -123,6 +125,7 @@ def _make(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.FileError(str(out), error.strerror) from error
+    must_be_writable(out)
 
 
 def _write(out: Path, results: "list[Result]", size: "Size", seed: int) -> Path:
@@ -130,12 +133,9 @@ def _write(out: Path, results: "list[Result]", size: "Size", seed: int) -> Path:
     from stream_peer.paper.results import as_json
 
     page = out / "index.html"
-    try:
-        page.write_text(render(results, size=size, seed=seed), encoding="utf-8")
-        numbers = json.dumps(as_json(results, size=size, seed=seed), indent=1, ensure_ascii=False, allow_nan=False)
-        (out / "results.json").write_text(numbers + "\n", encoding="utf-8")
-    except OSError as error:
-        raise click.FileError(str(error.filename or out), error.strerror) from error
+    write_text(page, render(results, size=size, seed=seed))
+    numbers = json.dumps(as_json(results, size=size, seed=seed), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(out / "results.json", numbers + "\n")
     return page
 
 
@@ -143,7 +143,7 @@ def _write_images(directory: Path, results: "list[Result]") -> None:
     from stream_peer.paper.page import pictures
 
     for name, picture in pictures(results).items():
-        (directory / name).write_text(picture, encoding="utf-8")
+        write_text(directory / name, picture)
     click.echo(f"images: {directory}")
 
 

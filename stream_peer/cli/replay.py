@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, in_a_directory, settings_options
+from stream_peer.cli.options import Invocation, in_a_directory, settings_options, write_text
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         from stream_peer.adapters.report import render
 
         variants = {feed: result.variant(feed) for feed in result.history.feeds}
-        choices.report.write_text(render(result.history, variants=variants), encoding="utf-8")
+        write_text(choices.report, render(result.history, variants=variants))
         click.echo(f"\nreport: {choices.report}")
 
 

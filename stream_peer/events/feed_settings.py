@@ -8,7 +8,6 @@ milliseconds once loaded.
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -58,7 +57,7 @@ def parse_duration(value: str | float) -> Milliseconds:
 
 
 def _milliseconds(amount: float) -> Milliseconds:
-    if not math.isfinite(amount):
+    if not -_LONGEST <= amount <= _LONGEST:
         msg = f"a duration may be at most {_LONGEST // _UNITS['y']:,} years"
         raise ValueError(msg)
     return round(amount)
@@ -183,7 +182,7 @@ def load_document(
     resolved = {}
     for name, own in feeds.items():
         path = f"feeds.{name}"
-        if not is_feed_name(str(name)):
+        if not isinstance(name, str) or not is_feed_name(name):
             faults.append(SettingFault(path, origin, "a feed name has 1..100 letters, digits, . - _"))
         if isinstance(own, Mapping) and "skew" in own:
             faults.append(

@@ -136,15 +136,17 @@ def _open_secret_files(layer: Layer, known: Mapping[str, Leaf], faults: list[Set
             continue
         try:
             text = Path(str(found.value)).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             faults.append(SettingFault(path, found.origin, f"cannot read {found.value}: {_reason(error)}"))
             continue
         opened[secret] = Given(text, f"{found.origin} ({found.value})")
     return opened
 
 
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8"
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return str(error.strerror) if isinstance(error, OSError) else str(error)
 
 
 def _suit_embedded_broker(values: dict[str, object], given: Layer) -> None:

@@ -12,6 +12,9 @@ from stream_peer.settings.values import Given, Layer
 
 DOCUMENT = ("defaults", "feeds")
 
+_TAG = "tag:yaml.org,2002:"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def read_yaml(text: str) -> object:
     """A YAML document as YAML 1.2 reads it: only true and false are booleans, and times stay text.
@@ -19,28 +22,59 @@ def read_yaml(text: str) -> object:
     Raises
     ------
     yaml.YAMLError
-        If it is none, or names a key twice.
+        If it is none, names a key twice, contains itself, or holds what it says is a number and is none.
     """
-    return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of the safe loader
+    try:
+        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of the safe loader
+    except RecursionError:
+        msg = "it is nested too deeply"
+        raise yaml.YAMLError(msg) from None
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """``guard: off`` is text, a date is text, and a key that stands twice is a fault."""
+    """``guard: off`` is text, so are dates, ``010`` and ``1:30``; names are as written, and none may stand twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - its base's
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _fault("a name must be text", key)
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+                raise _fault(f"{key.value} stands twice", key)
             seen.add(key.value)
+        self.flatten_mapping(node)
+        for key, _ in node.value:
+            key.tag = f"{_TAG}str"
         return super().construct_mapping(node, deep)
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - its base's
+        try:
+            return super().construct_object(node, deep=True)  # deep: what contains itself is a fault
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise _fault(f"{str(node.value)[:40]!r} is no {node.tag.removeprefix(_TAG)}", node) from error
 
+    def construct_scalar(self, node: Any) -> Any:
+        text = super().construct_scalar(node)
+        if not text.isascii() and _SURROGATE.search(text):
+            raise _fault(f"{text[:40]!r} is no text that can be stored", node)
+        return text
+
+
+def _fault(problem: str, node: Any) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+_READ_OTHERWISE = ("bool", "timestamp", "int", "float")
 _PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":bool", ":timestamp"))]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(_TAG) not in _READ_OTHERWISE]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_PlainLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$", re.IGNORECASE), list("tTfF"))
+for _name, _pattern, _first in (
+    ("bool", r"^(true|false)$", "tTfF"),
+    ("int", r"^([-+]?(0|[1-9][0-9]*)|0x[0-9a-f]+)$", "-+0123456789"),
+    ("float", r"^[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)(e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|\.inf)$|^\.nan$", "-+.0123456789"),
+):
+    _PlainLoader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern, re.IGNORECASE), list(_first))
 
 
 def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dict[str, Any]]:
@@ -56,7 +90,7 @@ def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dic
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         faults.append(SettingFault("config", origin, f"is no YAML: {_yaml_fault(error)}"))
         return {}, {}
-    content = _with_text_keys(content or {})
+    content = {} if content is None else content
     if not isinstance(content, dict):
         faults.append(SettingFault("config", origin, "must be a mapping of settings"))
         return {}, {}
@@ -69,12 +103,6 @@ def _yaml_fault(error: Exception) -> str:
     if mark is None:
         return str(error)
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem or error.context_mark}"  # type: ignore[attr-defined]
-
-
-def _with_text_keys(content: object) -> object:
-    if isinstance(content, dict):
-        return {str(key): _with_text_keys(value) for key, value in content.items()}
-    return content
 
 
 def _flat(content: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:

@@ -25,6 +25,7 @@ EVENTS: tuple[dict[str, Any], ...] = (
 )
 LITERALS = (
     "1" * 5_000,
+    "1" * 400,
     "-" + "1" * 40,
     "1e999",
     "1e308",
@@ -53,11 +54,15 @@ def stages() -> list[Stage]:
 
 def with_literal(event: dict[str, Any], literal: str) -> Iterator[bytes]:
     """The event with each field in turn, and each value within one, replaced by a literal."""
+    for with_mark in marked(event):
+        yield json.dumps(with_mark).replace('"@"', literal).encode()
+
+
+def marked(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, value in event.items():
-        yield json.dumps({**event, name: "@"}).replace('"@"', literal).encode()
+        yield {**event, name: "@"}
         if isinstance(value, dict):
-            for inner in value:
-                yield json.dumps({**event, name: {inner: "@"}}).replace('"@"', literal).encode()
+            yield from ({**event, name: inner} for inner in marked(value))
 
 
 def fold(stage: Stage, payload: bytes, headers: Headers = (), offset: int = 0) -> Effects:

@@ -214,4 +214,8 @@ def status_of(effective: float, zero: float, one: float) -> EstimateStatus:
 @lru_cache(maxsize=64)
 def normal_quantile(confidence: float) -> float:
     """Half-width of a two-sided normal interval in standard deviations: 1.96 for .95."""
-    return NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    if not 0.0 <= confidence < 1.0:
+        msg = f"confidence is {confidence!r}, not within 0..1 (1 excluded)"
+        raise FormulaInputError(msg)
+    upper = 0.5 + 0.5 * confidence
+    return NormalDist().inv_cdf(upper) if upper < 1.0 else -NormalDist().inv_cdf(0.5 - 0.5 * confidence)

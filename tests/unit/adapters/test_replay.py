@@ -197,6 +197,21 @@ def test_settings_that_are_wrong_are_named(wrong: Callable[[], object]) -> None:
         wrong()
 
 
+@pytest.mark.parametrize(
+    "assignment", ["defaults=1", "defaults=[]", "feeds=3", "feeds=[1]", "feeds.econ=off", "feeds.econ=[[1]]"]
+)
+def test_a_section_without_settings_is_named_as_a_fault(assignment: str) -> None:
+    with pytest.raises(SettingsError, match=assignment.partition("=")[0]):
+        replay([[]], ReplayOptions(document=with_settings({}, [assignment])))
+
+
+def test_single_settings_are_read_as_those_of_a_file() -> None:
+    given = with_settings({}, ["guard=off", "seed=010", "grace=1:30", "feeds={1: {quorum: 7}, no: {stretch: true}}"])
+
+    assert given["defaults"] == {"guard": "off", "seed": "010", "grace": "1:30"}
+    assert given["feeds"] == {"1": {"quorum": 7}, "no": {"stretch": True}}
+
+
 def test_an_outcome_in_a_file_is_told_when_the_file_has_it() -> None:
     values = [
         question(opens_at=T0, closes_at=T0 + DAY),

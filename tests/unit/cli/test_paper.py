@@ -1,13 +1,17 @@
+import errno
 import json
 import re
 import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
 import pytest
 
+from stream_peer.cli import options
 from stream_peer.cli.paper import summary
 from stream_peer.paper import run as running
 from stream_peer.paper.results import Result, Size
@@ -88,6 +92,38 @@ def test_a_place_that_cannot_be_written_is_named(capsys: Capture, tmp_path: Path
 
     assert ended.code == 2
     assert "report" in ended.err
+
+
+@pytest.mark.parametrize("option", ["--out", "--images"])
+def test_a_directory_in_which_no_file_can_be_made_is_refused_before_anything_is_simulated(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    def full(dir: Path) -> IO[bytes]:
+        if dir.name == "full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return TemporaryFile(dir=dir)
+
+    monkeypatch.setattr(options, "TemporaryFile", full)
+    monkeypatch.setattr(running, "CLAIMS", {})
+    places = {"--out": tmp_path / "out", "--images": tmp_path / "images", option: tmp_path / "full"}
+
+    ended = run(capsys, "paper", *(str(word) for place in places.items() for word in place))
+
+    assert ended.code == 2
+    assert "full: No space left on device" in " ".join(ended.err.split())
+    assert ended.out == ""
+
+
+@pytest.mark.usefixtures("claims")
+@pytest.mark.parametrize("name", ["out/index.html", "out/results.json", "images/one.svg"])
+def test_a_file_that_cannot_be_written_is_named(capsys: Capture, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    places = "--out", str(tmp_path / "out"), "--images", str(tmp_path / "images")
+
+    ended = run(capsys, "paper", *places, "--processes", "1")
+
+    assert ended.code == 2
+    assert f"{tmp_path / name}': Is a directory" in ended.err
 
 
 def test_help_says_what_is_simulated_and_how_long_it_takes(capsys: Capture) -> None:

@@ -47,7 +47,7 @@ def test_other_text_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
-@pytest.mark.parametrize("value", [True, float("inf"), 1e308, 1e30, "10001y", "9" * 400 + "y"])
+@pytest.mark.parametrize("value", [True, float("inf"), float("nan"), 1e308, 1e30, 10**400, "10001y", "9" * 400 + "y"])
 def test_what_no_clock_could_count_is_a_fault_and_no_crash(value: object) -> None:
     assert set(faults_of({"defaults": {"max_open": value}})) == {"defaults.max_open"}
 
@@ -55,6 +55,11 @@ def test_what_no_clock_could_count_is_a_fault_and_no_crash(value: object) -> Non
 def test_the_clock_is_shared_by_all_feeds_and_so_is_its_skew() -> None:
     assert "under defaults" in faults_of({"feeds": {"econ": {"skew": "1h"}}})["feeds.econ.skew"]
     assert load_document({"defaults": {"skew": "1h"}, "feeds": {"econ": {}}}).of("econ").skew == 3_600_000
+
+
+@pytest.mark.parametrize("name", [None, 1, True, "", "a b", "x" * 101])
+def test_what_is_no_name_of_a_feed_is_a_fault(name: object) -> None:
+    assert "a feed name has" in faults_of({"feeds": {name: {}}})[f"feeds.{name}"]
 
 
 def test_an_empty_document_gives_the_built_in_settings() -> None:

@@ -104,6 +104,13 @@ def test_a_secret_given_twice_by_one_source_is_refused(tmp_path: Path) -> None:
     assert "security.password_file" in paths(faults_of(file))
 
 
+def test_a_path_that_can_name_no_file_is_a_fault(tmp_path: Path) -> None:
+    (fault,) = faults_of(written(tmp_path, 'security: {password_file: "\\0"}'))
+
+    assert fault.path == "security.password_file"
+    assert "null byte" in fault.message
+
+
 def test_a_stronger_source_may_give_a_secret_directly_where_a_weaker_one_names_a_file(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("weak")
     file = written(tmp_path, f"security: {{protocol: sasl_ssl, username: u, password_file: {tmp_path / 'p'}}}")

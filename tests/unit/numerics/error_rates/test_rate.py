@@ -4,6 +4,7 @@ import pytest
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, known_error_rate, priced
+from stream_peer.numerics.error_rates.rate import normal_quantile
 
 
 def test_rates_are_priced_with_a_sum_of_at_most_four_fifths() -> None:
@@ -54,3 +55,14 @@ def test_known_rates_can_still_be_corrected_by_outcomes() -> None:
 def test_rates_that_are_no_probabilities_are_refused_with_their_value(zero: float, one: float) -> None:
     with pytest.raises(FormulaInputError, match="not within"):
         known_error_rate(zero, one)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.5, 0.95, 1.0 - 2.0**-53])
+def test_the_normal_quantile_encloses_its_confidence_up_to_the_last_number_below_1(confidence: float) -> None:
+    assert math.erfc(normal_quantile(confidence) / math.sqrt(2.0)) == pytest.approx(1.0 - confidence, rel=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [1.0, -0.1, 2.0, math.nan, math.inf])
+def test_no_interval_has_another_confidence(confidence: float) -> None:
+    with pytest.raises(FormulaInputError, match="confidence is"):
+        normal_quantile(confidence)
