@@ -168,8 +168,9 @@ class Paper:
         found = answers_of_groups(ballots(forecasts, "majority"), self.in_a, coins)
         for run, (a, b) in enumerate(zip(found.a.answers.tolist(), found.b.answers.tolist(), strict=True)):
             self.groups[run] = self.groups[run].merge(TwoGroupSums.contribution(a, b))
-            losses = peer_loss(forecasts[run], a, self.groups[run].estimate().zero)
-            self.losses[run] += losses - losses.mean()
+        rates = np.array([[sums.estimate().zero] for sums in self.groups])
+        losses = peer_loss(forecasts, found.a.answers[:, None], rates)
+        self.losses += losses - losses.mean(axis=-1, keepdims=True)
         self.questions += 1
 
 
