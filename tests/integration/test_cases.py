@@ -243,6 +243,29 @@ def test_no_key_keeps_the_service_from_starting_again(served: Service) -> None:
     assert served.last(topics.REFERENCE_ANSWERS, feed)[question_id]["experts"] == 3 + 2
 
 
+def test_a_feed_under_the_preset_paper_goes_on_after_a_restart_and_follows_from_its_log(served: Service) -> None:
+    feed, start = "paper", 100 * DAY
+    for half in range(2):
+        for number in range(8 * half, 8 * half + 8):
+            question_id, opens = f"paper-q{number}", start + number * DAY
+            served.send(
+                [
+                    question(question_id, feed, opens + DAY),
+                    *probabilities(number, question_id, range(6), opens),
+                    resolution(question_id, number % 2, opens + 2 * DAY, feed=feed),
+                ]
+            )
+        finish(served, start + (8 * half + 12) * DAY)
+        served.restart().wait_ready()
+
+    weights = served.weights(feed)
+    assert (weights["questions"], weights["resolved"]) == (16, 16)
+    assert len({expert["select"] for expert in weights["experts"]}) == 6
+    assert [expert["mix"] for expert in weights["experts"]] == [expert["select"] for expert in weights["experts"]]
+    assert weights["certificate"] is None
+    served.run("replay", "--from-log", feed)
+
+
 def renamed(records: Mapping[str, Mapping[str, Any]], prefix: str) -> dict[str, Any]:
     """What is order-free of a feed's last records, with its prefix taken off all names."""
     text = json.dumps({key: order_free(record) for key, record in records.items()}, sort_keys=True)

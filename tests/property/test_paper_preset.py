@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
+from stream_peer.engine.sums import expert_column
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
-from tests.feed_variants import crowd
+from tests.feed_variants import crowd, variant
 from tests.property.test_feed_stage import by_revision
 from tests.property.test_feed_stage_twin import Event, histories
 from tests.slow_paper import SlowPaper
@@ -170,3 +172,19 @@ def test_an_outcome_leaves_f_as_it_is_and_an_annulment_takes_it_away() -> None:
     assert select(*before, outcome(question, 1)) == plain
     assert select(*before, outcome(question, "annulled")) == select(*rest) != plain
     assert select(*before, outcome(question, "annulled"), outcome(question, "open")) == plain
+
+
+@pytest.mark.parametrize("chosen", [{"preset": "paper"}, variant(pricing="frozen")])
+def test_a_round_of_too_few_voters_adds_nothing_to_selection_even_when_its_outcome_comes(
+    chosen: dict[str, Any],
+) -> None:
+    few = [round_of("few", {"e0": 0.9, "e9": 0.2}), outcome("few", 1)]
+
+    one, two = (folded(log_of(history), stage(**chosen))[0] for history in (crowd(20), [*crowd(20), *few]))
+
+    def regrets(feed_stage: FeedStage) -> list[int]:
+        feed = feed_stage._feed("f")
+        return list(feed.sums.matrix[expert_column("regret"), feed.places([f"e{k}" for k in range(10)])])
+
+    assert regrets(one) == regrets(two)
+    assert any(regrets(one))
