@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.facts import Head, Stack, stacked
+from stream_peer.engine.facts import Head, Stack, losses_of, stacked
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
@@ -56,8 +56,8 @@ def _rows(*names: str, rule: VoteRule = "half") -> list[int]:
 
 
 _MIX = ("mix_level", "mix_slope", "mix_answer")
-_PEER_OF_RULE = [_rows(*EXPERT_RULE, rule=rule) for rule in VOTE_RULES]
 _PEER_COMMON = _rows(*_MIX, "scored")
+_PEER_OF_RULE = [_rows(*EXPERT_RULE, rule=rule) for rule in VOTE_RULES]
 _AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
 _COUNTS = slice(feed_column("questions"), feed_column("votes") + 1)
@@ -156,8 +156,7 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """
     rows = np.empty((_N_RULE + len(_PEER_COMMON), len(stack.forecasts)))
     losses, (regret, if_one, if_zero) = rows[_LOSSES], rows[_REGRETS]
-    losses[1], losses[2] = method.losses(stack.forecasts)
-    losses[0] = np.where(stack.answers.view(np.bool_), losses[1], losses[2])
+    losses[:] = losses_of(stack, method)
     np.subtract(terms.regretted, losses, out=rows[_BOTH_REGRETS].reshape(2, 3, -1))
     rows[_PRICED] = regret - terms.rate_zero * if_one - terms.rate_one * if_zero
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(losses[1] - losses[2])
@@ -197,9 +196,10 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     terms = _terms(stack)
     rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
     loss, ones, true_regret, level, slope, _, regret, mix_regret = rows[: len(_AVERAGED_TRUTH)]
-    loss[:] = method.losses(stack.forecasts)[1 - outcome]
+    against = 1 if outcome else 2
+    loss[:] = losses_of(stack, method)[against]
     ones[:] = 1.0
-    published, own = terms.regretted[:, 1 if outcome else 2]
+    published, own = terms.regretted[:, against]
     np.subtract(published, loss, out=true_regret)
     np.subtract(own, loss, out=regret)
     _fill_mix(stack, terms.mean, rows[3:6])
@@ -213,9 +213,7 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
 
 def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """Regret against the reference answers, at the price of the time."""
-    if_one, if_zero = method.losses(stack.forecasts)
-    losses = np.stack((np.where(stack.answers, if_one, if_zero), if_one, if_zero))
-    against, one, zero = terms.regretted[1] - losses
+    against, one, zero = terms.regretted[1] - losses_of(stack, method)
     regret: FloatArray = against - terms.rate_zero * one - terms.rate_one * zero
     return regret
 

@@ -112,7 +112,8 @@ class Facts(NamedTuple):
     """What was computed for a round.
 
     Its numbers; and of each expert present, sorted by id: index, forecast, published selection weight, own
-    (leave-one-out) reference answer, and whether that was a tie.
+    (leave-one-out) reference answer, and whether that was a tie. ``losses`` (3, n) are ``Method.losses``, as long as
+    they are at hand: they are not stored.
     """
 
     head: Head
@@ -121,10 +122,11 @@ class Facts(NamedTuple):
     select: FloatArray
     answers: Bits
     ties: Bits
+    losses: FloatArray | None = None
 
     def alone(self) -> "Stack":
         """As the only round of its question."""
-        return Stack([self.head], self.experts, self.forecasts, self.select, self.answers, self.ties)
+        return Stack([self.head], self.experts, self.forecasts, self.select, self.answers, self.ties, self.losses)
 
     def pack(self) -> bytes:
         """Stored form: a header and 21 bytes an expert."""
@@ -148,6 +150,12 @@ class Stack(NamedTuple):
     select: FloatArray
     answers: Bits
     ties: Bits
+    losses: FloatArray | None = None
+
+
+def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
+    """``Method.losses`` of facts, computed anew if need be."""
+    return method.losses(known.forecasts, known.answers) if known.losses is None else known.losses
 
 
 def stacked(rounds: Sequence[bytes]) -> Stack:
@@ -171,7 +179,7 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
 
 def unpack(packed: bytes) -> Facts:
     """Facts of one round from their stored form, bit for bit."""
-    heads, experts, forecasts, select, answers, ties = stacked([packed])
+    heads, experts, forecasts, select, answers, ties, _ = stacked([packed])
     return Facts(heads[0], experts, forecasts, select, answers, ties)
 
 
@@ -235,9 +243,9 @@ def score(
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
     voters, moments = _votes(cast, others, under, method)
-    losses, weights = method.losses(forecasts), under.weights
-    weighted, spread, mixers = _weighted(forecasts, losses, others.answers, weights)
-    own = _weighted(forecasts, losses, others.answers, _uniform(weights))[0] if method.is_paper else weighted
+    losses, weights = method.losses(forecasts, answers), under.weights
+    weighted, spread, mixers = _weighted(forecasts, losses, weights)
+    own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
     unguarded, mix = _mixed(mixers, under)
     numbers = (
         *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
@@ -250,9 +258,10 @@ def score(
         *moments,
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
-        _gap(losses, answers, weighted, under, method),
+        _gap(losses, weighted, under, method),
     )
-    return Facts(Head._make(numbers), experts, forecasts, weights.select, answers, others.ties.view(np.uint8))
+    head, ties = Head._make(numbers), others.ties.view(np.uint8)
+    return Facts(head, experts, forecasts, weights.select, answers, ties, losses)
 
 
 def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
@@ -263,24 +272,19 @@ def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances
     return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, thresholds=under.thresholds))
 
 
-def _gap(
-    losses: tuple[FloatArray, FloatArray], answers: Bits, means: list[float], under: Circumstances, method: Method
-) -> float:
+def _gap(losses: FloatArray, means: Sequence[float], under: Circumstances, method: Method) -> float:
     """Mixability gap of the round at the rates of the time."""
     if method.variant is None or method.variant.learner != "ada-hedge":
         return 0.0
-    regrets = priced_regrets(losses, answers, means, (under.rate_zero, under.rate_one))
+    regrets = priced_regrets(losses, means, (under.rate_zero, under.rate_one))
     return round_gap(regrets, under.weights.select, under.n_experts, under.gaps)
 
 
-def priced_regrets(
-    losses: tuple[FloatArray, FloatArray], answers: Bits, means: Sequence[float], rates: tuple[float, float]
-) -> FloatArray:
+def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[float, float]) -> FloatArray:
     """Regrets of a round against each expert, priced: means of the losses against answers, 1 and 0, less its own."""
-    if_one, if_zero = losses
-    parts = np.where(answers, if_one, if_zero), if_one, if_zero
-    against, one, zero = (mean - loss for mean, loss in zip(means, parts, strict=True))
-    return against - rates[0] * one - rates[1] * zero
+    against, one, zero = (mean - loss for mean, loss in zip(means, losses, strict=True))
+    regrets: FloatArray = against - rates[0] * one - rates[1] * zero
+    return regrets
 
 
 def _votes(
@@ -294,18 +298,16 @@ def _votes(
 
 
 def _weighted(
-    forecasts: FloatArray, losses: tuple[FloatArray, FloatArray], answers: SmallIntArray, weights: ExpertWeights
+    forecasts: FloatArray, losses: FloatArray, weights: ExpertWeights
 ) -> tuple[list[float], float, list[float]]:
     """Weighted means, summed in one go.
 
     By the selection weights: of the losses against the own reference answers, 1 and 0; of the distance of the last two.
     Of the forecasts: plain, and by each mixer's weights.
     """
-    if_one, if_zero = losses
     parts = np.empty((8, len(forecasts)))
-    parts[0] = np.where(answers.view(np.bool_), if_one, if_zero)
-    parts[1], parts[2] = losses
-    np.abs(np.subtract(if_one, if_zero, out=parts[3]), out=parts[3])
+    parts[:3] = losses
+    np.abs(np.subtract(losses[1], losses[2], out=parts[3]), out=parts[3])
     parts[:4] *= weights.select
     parts[4] = forecasts
     for part, of_mixer in zip(parts[5:], weights[1:], strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed, group_of
-from stream_peer.engine.facts import Circumstances, Facts, priced_regrets
+from stream_peer.engine.facts import Circumstances, Facts, losses_of, priced_regrets
 from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import own_medians
@@ -286,8 +286,7 @@ class Feed:
             return
         means = head.own_answer, head.own_one, head.own_zero
         rates = head.rate_zero, head.rate_one
-        losses = self.method.losses(facts.forecasts)
-        regrets = entry.weight * priced_regrets(losses, facts.answers, means, rates)
+        regrets = entry.weight * priced_regrets(losses_of(facts, self.method), means, rates)
         seen = read_seen(self.sums.feed, self.n_seen(facts.experts))
         loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
         rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions, loss_range))

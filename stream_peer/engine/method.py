@@ -16,9 +16,11 @@ mixing weights              ``readings.read_weights``; of mixers at their own fo
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.method_settings import BUILT_IN, PAPER, MethodSettings
-from stream_peer.numerics.losses import LOSSES, SQUARED, FloatArray, ProperLoss
+from stream_peer.numerics.losses import LOSSES, SQUARED, BitArray, FloatArray, ProperLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,12 @@ class Method:
         """What a loss of 1 in the sums is in the loss's own unit: nats for the log loss."""
         return self.loss.upper
 
-    def losses(self, forecasts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Losses of forecasts against 1 and against 0, scaled to [0, 1]."""
-        return self.loss.scaled_sides(forecasts)
+    def losses(self, forecasts: FloatArray, answers: BitArray) -> FloatArray:
+        """Losses of forecasts against their reference answers, against 1 and against 0, scaled to [0, 1]: (3, n)."""
+        losses = np.empty((3, len(forecasts)))
+        losses[1], losses[2] = self.loss.scaled_sides(forecasts)
+        losses[0] = np.where(answers.view(np.bool_), losses[1], losses[2])
+        return losses
 
 
 def method_of(settings: FeedSettings) -> Method:

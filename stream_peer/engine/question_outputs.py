@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stream_peer.engine.facts import Facts
+from stream_peer.engine.facts import Facts, losses_of
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import Method
@@ -85,7 +85,8 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
             ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
         ]
-    true_losses = (feed.method.losses(forecasts)[1 - outcome] * feed.method.loss_unit).round(DECIMALS).tolist()
+    against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
+    true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
     return [
         ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
@@ -94,9 +95,9 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
 
 def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
-    if_one, if_zero = method.losses(facts.forecasts)
-    against: FloatArray = np.where(facts.answers, if_one, if_zero)
-    return unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one) * method.loss_unit
+    against, if_one, if_zero = losses_of(facts, method) * method.loss_unit
+    losses: FloatArray = unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
+    return losses
 
 
 def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:

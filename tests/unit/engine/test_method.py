@@ -80,10 +80,11 @@ def test_losses_are_scaled_to_1_and_know_their_unit(name: Any) -> None:
     chosen = method({"loss": name})
     forecasts = np.array([0.0, 0.3, 1.0])
 
-    if_one, if_zero = chosen.losses(forecasts)
+    losses = chosen.losses(forecasts, np.array([1, 0, 1], np.uint8))
 
-    for losses in (if_one, if_zero):
-        assert np.all((losses >= 0.0) & (losses <= 1.0))
+    against, if_one, if_zero = losses
+    assert np.all((losses >= 0.0) & (losses <= 1.0))
+    assert against.tolist() == [if_one[0], if_zero[1], if_one[2]]
     assert if_one[0] == pytest.approx(1.0)
     assert if_one * chosen.loss_unit == pytest.approx(LOSSES[name].sides(forecasts)[0])
 
