@@ -43,6 +43,9 @@ from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 DECIMALS = 12
 """To which weights are rounded before they are used or published: the last digits of exp differ between machines."""
 
+_SUREST = 1.0 - 2.0**-53
+"""The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
+
 _HALF, _OWN_MEDIAN = range(len(VOTE_RULES))
 _OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], rule) + 1) for rule in VOTE_RULES]
 _MOMENTS = [slice(feed_column("moment_weight", rule), feed_column("pair_rest", rule) + 1) for rule in VOTE_RULES]
@@ -336,7 +339,7 @@ def read_certificate(
     delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
     bounds = columns[_TRUE_REGRET].copy()
     for rule in rules:
-        rates = read_rates(feed, rule, 1.0 - 0.2 * delta, method)
+        rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
         own = columns[RULE_ROWS[rule]]
         against, if_one, if_zero = own[_PUBLISHED_REGRETS]
         ends = interval_ends(rates.estimate)

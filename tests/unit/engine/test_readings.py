@@ -180,6 +180,19 @@ def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates(
     assert read_certificate(agreeing(3), columns, [0], 3, 1, 0.95, METHOD) is None
 
 
+@pytest.mark.parametrize(("steps", "confidence"), [(10**9, 0.95), (1, 1.0 - 2.0**-53)])
+def test_there_is_a_certificate_after_any_number_of_steps_at_any_confidence(steps: int, confidence: float) -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+
+    early, late = (
+        read_certificate(agreeing(1000), columns, [0], 3, s, c, METHOD) for s, c in ((1, 0.95), (steps, confidence))
+    )
+
+    assert early is not None
+    assert late is not None
+    assert early < late < 10.0 * early
+
+
 def test_sums_are_read_in_their_unit() -> None:
     assert feed_sums(pair=0.5)[feed_column("pair")] * UNIT == 0.5
 
