@@ -16,10 +16,10 @@ from stream_peer.engine.ledger import Entry
 from stream_peer.engine.sums import IndexArray
 from stream_peer.numerics.learners import RegretSums
 from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.mixers import AutoSums, AutoWeights
+from stream_peer.numerics.mixers import FiveMixerSums, FiveMixerWeights
 
 MIXERS = ("mean", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid")
-"""By their places in ``AutoWeights.mixers``; ``five`` is all of them, in the shares that outcomes give them."""
+"""By their places in ``FiveMixerWeights.mixers``; ``five`` is all of them, in the shares that outcomes give them."""
 
 _OVER_EXPERTS = ("hedge", "normal", "truth", "hybrid_truth", "hybrid_peer")
 _Rates: TypeAlias = tuple[float, float]
@@ -29,16 +29,16 @@ class _Share(NamedTuple):
     """What a round of a question has added: of its experts, and of the mixers."""
 
     experts: IndexArray
-    sums: AutoSums
+    sums: FiveMixerSums
     weight: float
 
 
 class FiveMixers:
-    """Sums of `AutoSums` over the questions of a feed."""
+    """Sums of `FiveMixerSums` over the questions of a feed."""
 
     def __init__(self) -> None:
-        self._sums = AutoSums.nothing(0)
-        self._said: dict[Entry, dict[bytes, AutoWeights]] = {}
+        self._sums = FiveMixerSums.nothing(0)
+        self._said: dict[Entry, dict[bytes, FiveMixerWeights]] = {}
         self._shares: dict[Entry, list[_Share]] = {}
 
     def weights(self, experts: IndexArray, rates: _Rates, n_experts: int, mixer: str) -> FloatArray:
@@ -70,22 +70,22 @@ class FiveMixers:
         for share in self._shares[entry]:
             self._add(share, share.weight)
 
-    def _share(self, facts: Facts, said: AutoWeights, outcome: float | None, weight: float) -> _Share:
+    def _share(self, facts: Facts, said: FiveMixerWeights, outcome: float | None, weight: float) -> _Share:
         answers = facts.answers.astype(np.float64)
-        sums = AutoSums.contribution(said, facts.forecasts, answers, _rates(facts), outcome=outcome)
+        sums = FiveMixerSums.contribution(said, facts.forecasts, answers, _rates(facts), outcome=outcome)
         return _Share(facts.experts, sums, weight)
 
-    def _weights(self, experts: IndexArray, rates: _Rates, n_experts: int) -> AutoWeights:
+    def _weights(self, experts: IndexArray, rates: _Rates, n_experts: int) -> FiveMixerWeights:
         self._reserve(int(experts.max(initial=-1)) + 1)
         own = {name: _columns(getattr(self._sums, name), experts) for name in _OVER_EXPERTS}
-        sums = AutoSums(**own, slope=self._sums.slope, above=self._sums.above)
+        sums = FiveMixerSums(**own, slope=self._sums.slope, above=self._sums.above)
         return sums.weights(rates, max(n_experts, 1))
 
     def _reserve(self, n_experts: int) -> None:
         room = self._sums.hedge.outcome.shape[0]
         if n_experts > room:
             grown = {name: getattr(self._sums, name).joined(max(n_experts, 2 * room)) for name in _OVER_EXPERTS}
-            self._sums = AutoSums(**grown, slope=self._sums.slope, above=self._sums.above)
+            self._sums = FiveMixerSums(**grown, slope=self._sums.slope, above=self._sums.above)
 
     def _add(self, share: _Share, weight: float) -> None:
         for name in _OVER_EXPERTS:

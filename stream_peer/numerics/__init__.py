@@ -36,9 +36,9 @@ learners: Whom to follow?
     RegretSums, RegretProducts, softmax
 
 mixers: How to combine forecasts?
-    AUTO_PRIOR, hybrid_sums, AutoWeights, AutoSums, denoised_answers, peer_gradients, outcome_gradients,
-    shared_with_all, gradient_hedge, gradient_normal_hedge, logit_mean, outer_weights, safety_net_step, peer_mixer,
-    truth_slow, truth_fast, SlopeSums, shrunk_means, stretch_factor, stretched
+    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, denoised_answers, peer_gradients,
+    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, logit_mean, outer_weights,
+    safety_net_step, peer_mixer, truth_slow, truth_fast, SlopeSums, shrunk_means, stretch_factor, stretched
 
 bounds: What can be promised?
     RegretBound, martingale_gap, printed_sigma, printed_bound, repaired_bound, direct_bound, LEAST_INFORMATION,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stream_peer.numerics.learners import RegretSums
 from stream_peer.numerics.losses import BoolArray, FloatArray
 from stream_peer.numerics.mixers import (
-    AutoSums,
+    FiveMixerSums,
     denoised_answers,
     gradient_hedge,
     gradient_normal_hedge,
@@ -260,13 +260,13 @@ def test_gradients_bound_how_much_better_any_combination_would_have_done(questio
 
 def gradient_weights(history: list[Asked], rates: tuple[float, float], awake: BoolArray) -> list[FloatArray]:
     """What each gradient mixer says after a history in which every second outcome is known."""
-    sums, auto = RegretSums.nothing(4), AutoSums.nothing(4)
+    sums, five = RegretSums.nothing(4), FiveMixerSums.nothing(4)
     for number, q in enumerate(history):
         sums = sums.merge(peer_gradients(q.weights, q.forecasts, q.answers, rates, awake=q.awake))
-        weights = auto.weights(rates, 4, q.awake)
+        weights = five.weights(rates, 4, q.awake)
         outcome = q.outcome if number % 2 else None
-        auto = auto.merge(AutoSums.contribution(weights, q.forecasts, q.answers, rates, q.awake, outcome))
-    mixes = auto.weights(rates, 4, awake)
+        five = five.merge(FiveMixerSums.contribution(weights, q.forecasts, q.answers, rates, q.awake, outcome))
+    mixes = five.weights(rates, 4, awake)
     return [
         gradient_hedge(sums, rates, 4, awake=awake),
         gradient_normal_hedge(sums, rates, 0.3, awake=awake),

@@ -7,14 +7,14 @@ works on a loss linearised at a mean forecast. The paper has no such part.
 - ``outer_layer``: how much of the mix each of the four gets, by what outcomes have said;
 - ``stretch``, ``safety_net``: what is done to the combined forecast, and to the mix where outcomes speak against it;
 - ``means``: the mean of log odds, for comparison;
-- ``gradients``, ``slopes``, ``auto``: an earlier design, for replay: mixers linearised at their own forecasts, how much
-  reference answers are worth beside outcomes, and five mixers under one that learns which to use.
+- ``gradients``, ``slopes``, ``five_mixers``: an earlier design, for replay: mixers linearised at their own forecasts,
+  how much reference answers are worth beside outcomes, and five mixers under one that learns which to use.
 
 Everything here reads sums; nothing is carried from call to call. Flatter selection weights (`learners.tempered`)
 combine better than the weights themselves, and worse than any of these.
 """
 
-from stream_peer.numerics.mixers.auto import AUTO_PRIOR, AutoSums, AutoWeights, hybrid_sums
+from stream_peer.numerics.mixers.five_mixers import FIVE_MIXERS_PRIOR, FiveMixerSums, FiveMixerWeights, hybrid_sums
 from stream_peer.numerics.mixers.gradients import (
     denoised_answers,
     gradient_hedge,
@@ -31,9 +31,9 @@ from stream_peer.numerics.mixers.slopes import SlopeSums, shrunk_means
 from stream_peer.numerics.mixers.stretch import stretch_factor, stretched
 
 __all__ = [
-    "AUTO_PRIOR",
-    "AutoSums",
-    "AutoWeights",
+    "FIVE_MIXERS_PRIOR",
+    "FiveMixerSums",
+    "FiveMixerWeights",
     "SlopeSums",
     "denoised_answers",
     "gradient_hedge",

@@ -8,7 +8,7 @@ from stream_peer.engine.five_mixers import MIXERS, FiveMixers
 from stream_peer.engine.ledger import Entry
 from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.mixers import AutoSums
+from stream_peer.numerics.mixers import FiveMixerSums
 from tests.unit.engine.sample_facts import facts_of
 
 RATES = 0.1, 0.2  # those of the sample facts
@@ -37,14 +37,14 @@ def questions(evidence: Sequence[Verdict], n_experts: int = 4) -> list[Entry]:
 
 
 def test_each_mixer_has_the_weights_of_the_formulas() -> None:
-    mixers, direct = FiveMixers(), AutoSums.nothing(4)
+    mixers, direct = FiveMixers(), FiveMixerSums.nothing(4)
 
     for entry in questions(("open", 1, 0, "open", 1)):
         facts = entry.facts()[0]
         outcome = None if entry.evidence == "open" else float(entry.evidence == 1)
         said = direct.weights(RATES, n_experts=4)
         answers = facts.answers.astype(np.float64)
-        direct = direct.merge(AutoSums.contribution(said, facts.forecasts, answers, RATES, outcome=outcome))
+        direct = direct.merge(FiveMixerSums.contribution(said, facts.forecasts, answers, RATES, outcome=outcome))
         mixers.put_in(entry, n_experts=4)
 
     expected = direct.weights(RATES, n_experts=4)

@@ -4,8 +4,8 @@ import pytest
 from stream_peer.numerics.learners import RegretSums
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import (
-    AUTO_PRIOR,
-    AutoSums,
+    FIVE_MIXERS_PRIOR,
+    FiveMixerSums,
     gradient_hedge,
     gradient_normal_hedge,
     hybrid_sums,
@@ -18,14 +18,14 @@ RATES = (0.2, 0.2)
 
 def learned(
     forecasts: FloatArray, answers: FloatArray, outcomes: list[float | None], awake: FloatArray | None = None
-) -> AutoSums:
+) -> FiveMixerSums:
     """A history of questions, each forecast with the weights of all before it."""
-    sums = AutoSums.nothing(forecasts.shape[-1])
+    sums = FiveMixerSums.nothing(forecasts.shape[-1])
     present = np.ones(forecasts.shape) if awake is None else awake
     rows = zip(forecasts, answers, outcomes, present > 0.0, strict=True)
     for forecast, answer, outcome, awake_now in rows:
         weights = sums.weights(RATES, forecasts.shape[-1], awake_now)
-        new = AutoSums.contribution(weights, forecast, answer, RATES, awake_now, outcome)
+        new = FiveMixerSums.contribution(weights, forecast, answer, RATES, awake_now, outcome)
         sums = sums.merge(new)
     return sums
 
@@ -45,8 +45,8 @@ def test_without_outcomes_the_mixers_have_their_prior() -> None:
 
     shares = learned(forecasts, answers, [None] * 30).weights(RATES, 4).shares
 
-    assert shares.tolist() == pytest.approx(list(AUTO_PRIOR))
-    assert sum(AUTO_PRIOR) == pytest.approx(1.0)
+    assert shares.tolist() == pytest.approx(list(FIVE_MIXERS_PRIOR))
+    assert sum(FIVE_MIXERS_PRIOR) == pytest.approx(1.0)
 
 
 def test_every_mixer_is_the_one_that_it_would_be_alone() -> None:
@@ -91,8 +91,8 @@ def test_where_peers_mislead_the_slope_and_the_outcomes_say_so() -> None:
 
 def test_an_outcome_takes_the_place_of_the_peer_regrets_of_the_hybrid_alone() -> None:
     forecasts, answers, _ = history(1, 3)
-    weights = AutoSums.nothing(3).weights(RATES, 3)
-    peer, true = (AutoSums.contribution(weights, forecasts[0], answers[0], RATES, outcome=y) for y in (None, 1.0))
+    weights = FiveMixerSums.nothing(3).weights(RATES, 3)
+    peer, true = (FiveMixerSums.contribution(weights, forecasts[0], answers[0], RATES, outcome=y) for y in (None, 1.0))
 
     assert true.hedge.against.tolist() == peer.hedge.against.tolist()
     assert not true.hybrid_peer.questions.any()
@@ -125,12 +125,12 @@ def test_the_mix_is_the_shares_times_the_mixers() -> None:
 
 def test_runs_side_by_side_are_the_runs_one_by_one() -> None:
     forecasts, answers, outcomes = history(6, 3)
-    both = AutoSums.nothing(2, 3)
+    both = FiveMixerSums.nothing(2, 3)
     for n in range(3):
         weights = both.weights(RATES, 3)
         pair = slice(n, None, 3)
         y = np.array(outcomes)[pair, None]
-        both = both.merge(AutoSums.contribution(weights, forecasts[pair], answers[pair], RATES, outcome=y))
+        both = both.merge(FiveMixerSums.contribution(weights, forecasts[pair], answers[pair], RATES, outcome=y))
 
     mixes = both.weights(RATES, 3).mix
     for run in range(2):

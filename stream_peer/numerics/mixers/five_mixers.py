@@ -21,7 +21,7 @@ from stream_peer.numerics.mixers.gradients import (
 from stream_peer.numerics.mixers.slopes import SlopeSums
 from stream_peer.numerics.peer_losses import Rate, unbiased_peer_loss
 
-AUTO_PRIOR = (0.20, 0.35, 0.15, 0.10, 0.20)
+FIVE_MIXERS_PRIOR = (0.20, 0.35, 0.15, 0.10, 0.20)
 """Shares before any outcome: plain mean, peer `gradient_hedge`, peer `gradient_normal_hedge`, the latter on outcomes
 alone, and on both (`hybrid_sums`)."""
 
@@ -62,13 +62,13 @@ def hybrid_sums(truth: RegretSums, peer: RegretSums, slope: float | FloatArray) 
     return truth.scaled(_TRUTH_FACTOR).merge(peer.scaled(slope))
 
 
-class AutoWeights(NamedTuple):
-    """What `AutoSums` says about a question: facts of it, once forecasts have been made with them.
+class FiveMixerWeights(NamedTuple):
+    """What `FiveMixerSums` says about a question: facts of it, once forecasts have been made with them.
 
     Attributes
     ----------
     mixers : (..., 5, n) float64
-        Weights of the five mixers, in the order of `AUTO_PRIOR`; each sums to 1 over the experts that are awake.
+        Weights of the five mixers, in the order of `FIVE_MIXERS_PRIOR`; each sums to 1 over the experts that are awake.
     shares : (..., 5) float64
         How much of the mix each gets.
     """
@@ -83,7 +83,7 @@ class AutoWeights(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AutoSums:
+class FiveMixerSums:
     """Sums of five mixers and of the layer above them. Contributions of questions add up in any order.
 
     Attributes
@@ -102,11 +102,11 @@ class AutoSums:
     Examples
     --------
     >>> import numpy as np
-    >>> forecasts, sums = np.array([0.9, 0.3]), AutoSums.nothing(2)
+    >>> forecasts, sums = np.array([0.9, 0.3]), FiveMixerSums.nothing(2)
     >>> for outcome in (None, 1, 1):
     ...     weights = sums.weights((0.1, 0.1), n_experts=2)
     ...     facts = weights, forecasts, np.array([0, 1]), (0.1, 0.1)
-    ...     sums = sums.merge(AutoSums.contribution(*facts, outcome=outcome))
+    ...     sums = sums.merge(FiveMixerSums.contribution(*facts, outcome=outcome))
     >>> sums.weights((0.1, 0.1), n_experts=2).mix.round(3)
     array([0.584, 0.416])
     """
@@ -122,13 +122,13 @@ class AutoSums:
     @classmethod
     def nothing(cls, *shape: int) -> Self:
         """Sums over no question, of the shape (..., n)."""
-        none, above = RegretSums.nothing(*shape), RegretSums.nothing(*shape[:-1], len(AUTO_PRIOR))
+        none, above = RegretSums.nothing(*shape), RegretSums.nothing(*shape[:-1], len(FIVE_MIXERS_PRIOR))
         return cls(none, none, none, none, none, SlopeSums.nothing(*shape[:-1]), above)
 
     @classmethod
     def contribution(
         cls,
-        weights: AutoWeights,
+        weights: FiveMixerWeights,
         forecasts: FloatArray,
         reference_answers: Answers,
         rates: tuple[Rate, Rate],
@@ -139,7 +139,7 @@ class AutoSums:
 
         Parameters
         ----------
-        weights : AutoWeights
+        weights : FiveMixerWeights
             With which it was forecast.
         forecasts : (..., n) float64
             p, in [0, 1]; of those that were absent any.
@@ -154,7 +154,7 @@ class AutoSums:
 
         Returns
         -------
-        AutoSums
+        FiveMixerSums
         """
         hedged, normal, true, hybrid = (weights.mixers[..., k, :] for k in (_HEDGE, _NORMAL, _TRUTH, _HYBRID))
         of_peers = (forecasts, reference_answers, rates, 1.0, awake)
@@ -174,7 +174,7 @@ class AutoSums:
         """Sums of both."""
         return type(self)(*(getattr(self, f.name).merge(getattr(other, f.name)) for f in fields(self)))
 
-    def weights(self, rates: tuple[Rate, Rate], n_experts: int, awake: BoolArray | None = None) -> AutoWeights:
+    def weights(self, rates: tuple[Rate, Rate], n_experts: int, awake: BoolArray | None = None) -> FiveMixerWeights:
         """Weights of the five mixers at today's error rates, and how much of the mix each gets.
 
         Parameters
@@ -188,7 +188,7 @@ class AutoSums:
 
         Returns
         -------
-        AutoWeights
+        FiveMixerWeights
         """
         both = hybrid_sums(self.hybrid_truth, self.hybrid_peer, self.slope.estimate()[..., None])
         mixers = (
@@ -198,5 +198,5 @@ class AutoSums:
             gradient_normal_hedge(self.truth, _OUTCOMES_ONLY, 0.0, awake=awake),
             gradient_normal_hedge(both, rates, _HYBRID_SHARE, awake=awake),
         )
-        shares = gradient_normal_hedge(self.above, _OUTCOMES_ONLY, 0.0, np.array(AUTO_PRIOR))
-        return AutoWeights(np.stack(mixers, axis=-2), shares)
+        shares = gradient_normal_hedge(self.above, _OUTCOMES_ONLY, 0.0, np.array(FIVE_MIXERS_PRIOR))
+        return FiveMixerWeights(np.stack(mixers, axis=-2), shares)
