@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,21 @@ def test_what_cannot_be_computed_ends_a_replay_with_its_reason(
 
     assert (ended.code, ended.out) == (78, "")
     assert said in ended.err
+
+
+SHOWN = re.compile(r"```bash\nstream-peer (replay [^\n]+)\n```\n\n```text\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_variants_of_the_documentation_do_what_it_says(capsys: Capture, repository: Path) -> None:
+    text = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
+    examples = SHOWN.findall(text)
+
+    assert len(examples) == 2
+    for command, shown in examples:
+        words = [str(repository / word) if word.startswith("stream_peer/") else word for word in command.split()]
+        said = run(capsys, *words).out.splitlines()
+        assert [line for line in shown.splitlines() if line not in said] == []
 
 
 def test_without_a_file_the_usage_is_explained(capsys: Capture) -> None:

@@ -1,6 +1,7 @@
 """Variants of the mathematics: which of them a worker serves, and which combinations cannot be computed."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -132,3 +133,18 @@ def test_the_preset_paper_is_what_its_settings_would_be_but_for_its_own_mean() -
 def _named(method: MethodSettings) -> dict[str, Any]:
     names = MethodSettings.__struct_fields__
     return {name: getattr(method, name) for name in names if getattr(method, name) != getattr(BUILT_IN, name)}
+
+
+def test_the_documentation_names_every_variant(repository: Path) -> None:
+    """Each value of each setting, in the section on variants."""
+    section = (repository / "docs" / "settings.md").read_text(encoding="utf-8").partition("## Variants")[2]
+    values = [
+        (name, value)
+        for name, kind in get_type_hints(MethodSettings).items()
+        for value in get_args(kind)
+        if isinstance(value, str)
+    ]
+
+    assert len(values) > 30
+    assert [value for name, value in values if value not in section] == []
+    assert all(name in section for name, _ in values)
