@@ -4,12 +4,10 @@ import math
 from typing import NamedTuple
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.rate import PRIOR_RATE
+from stream_peer.numerics.error_rates.rate import LEAST_Z, PRIOR_RATE, PSEUDO_QUESTIONS
 
-_PSEUDO_QUESTIONS = 20.0
-_PSEUDO_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
-LEAST_Z = 3.0
-"""What must stand out from chance does so by this many standard deviations."""
+PRIOR_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
+"""G = 2·agree - 1 of two answers that err at `PRIOR_RATE`."""
 
 _ROUNDING = 1e-9
 
@@ -157,7 +155,7 @@ class Agreement(NamedTuple):
     @property
     def signal(self) -> float:
         """G, pseudo-questions included."""
-        return self.share * (2.0 * self.agree - 1.0) + (1.0 - self.share) * _PSEUDO_SIGNAL
+        return self.share * (2.0 * self.agree - 1.0) + (1.0 - self.share) * PRIOR_SIGNAL
 
     @property
     def signal_variance(self) -> float:
@@ -168,14 +166,14 @@ class Agreement(NamedTuple):
 
 def agreement(weight: float, weight2: float, c1: float, c2: float, c3: float) -> Agreement:
     """Shares of questions from sums of weights, with 20 pseudo-questions; ``weight`` > 0."""
-    total = weight + _PSEUDO_QUESTIONS
+    total = weight + PSEUDO_QUESTIONS
     return Agreement(
         weight * weight / weight2,
         c1 / weight,
         c2 / weight,
         c3 / weight,
         weight / total,
-        _PSEUDO_QUESTIONS / (total * total),
+        PSEUDO_QUESTIONS / (total * total),
     )
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple, Self
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.group_agreement import (
-    LEAST_Z,
     Agreement,
     agreement,
     lean,
@@ -20,6 +19,8 @@ from stream_peer.numerics.error_rates.group_agreement import (
 )
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
+    LEAST_Z,
+    MODEL_ALLOWANCE,
     PRIOR_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
@@ -30,7 +31,6 @@ from stream_peer.numerics.error_rates.rate import (
     unknown_rate,
 )
 
-_MODEL_ALLOWANCE = 0.02
 _GRAVEST_FIRST: tuple[EstimateStatus, ...] = ("insufficient", "contradicted", "uninformative", "balanced", "ok")
 
 
@@ -255,7 +255,7 @@ def symmetric_rate(alignment: float, log_variance: float, effective: float, conf
     low, high = interval_of_distance(rate, alignment, deviation, confidence)
     variance = min(0.25 * alignment * alignment * log_variance, UNKNOWN_VARIANCE)
     found = ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
-    impossible = -raw > _MODEL_ALLOWANCE + LEAST_Z * 0.5 * alignment * deviation
+    impossible = -raw > MODEL_ALLOWANCE + LEAST_Z * 0.5 * alignment * deviation
     return unbelieved(found, "contradicted") if impossible else found
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
+    PSEUDO_QUESTIONS,
     UNKNOWN_VARIANCE,
     ErrorRate,
     effective_size,
@@ -20,7 +21,6 @@ from stream_peer.numerics.error_rates.rate import (
 from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
 from stream_peer.numerics.losses import SmallIntArray
 
-_PSEUDO_QUESTIONS = 20.0
 _PSEUDO_PAIR = 0.1
 _PSEUDO_REST = (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(_PSEUDO_PAIR)
 
@@ -176,20 +176,20 @@ def agreement_of(counts: VoteCounts) -> MomentTerms | None:
 
 
 def _shrunk_means(sums: MomentSums) -> tuple[float, float]:
-    total = sums.weight + _PSEUDO_QUESTIONS
+    total = sums.weight + PSEUDO_QUESTIONS
     return (
-        (sums.pair + _PSEUDO_QUESTIONS * _PSEUDO_PAIR) / total,
-        (sums.rest + _PSEUDO_QUESTIONS * _PSEUDO_REST) / total,
+        (sums.pair + PSEUDO_QUESTIONS * _PSEUDO_PAIR) / total,
+        (sums.rest + PSEUDO_QUESTIONS * _PSEUDO_REST) / total,
     )
 
 
 def _log_variance(sums: MomentSums) -> float:
     """Variance of ln(rest/√pair), both means positive, pseudo-questions included."""
-    total = sums.weight + _PSEUDO_QUESTIONS
+    total = sums.weight + PSEUDO_QUESTIONS
     pair, rest = _shrunk_means(sums)
-    relative_pair = (sums.pair2 + _PSEUDO_QUESTIONS) / total / (pair * pair) - 1.0
-    relative_rest = (sums.rest2 + _PSEUDO_QUESTIONS) / total / (rest * rest) - 1.0
-    product = (sums.pair_rest + _PSEUDO_QUESTIONS * _PSEUDO_PAIR * _PSEUDO_REST) / total
+    relative_pair = (sums.pair2 + PSEUDO_QUESTIONS) / total / (pair * pair) - 1.0
+    relative_rest = (sums.rest2 + PSEUDO_QUESTIONS) / total / (rest * rest) - 1.0
+    product = (sums.pair_rest + PSEUDO_QUESTIONS * _PSEUDO_PAIR * _PSEUDO_REST) / total
     relative_both = product / (rest * pair) - 1.0
-    effective = total * total / (sums.weight2 + _PSEUDO_QUESTIONS)
+    effective = total * total / (sums.weight2 + PSEUDO_QUESTIONS)
     return max(relative_rest + 0.25 * relative_pair - relative_both, 0.0) / effective

@@ -25,7 +25,16 @@ HIGHEST_PRICED_SUM = 0.8
 FEWEST_EFFECTIVE_QUESTIONS = 50.0
 """Below this many an estimate is published but not called ``ok``."""
 
-_MODEL_ALLOWANCE = 0.005
+PSEUDO_QUESTIONS = 20.0
+"""Estimates begin as if so many questions had already spoken for `PRIOR_RATE`."""
+
+LEAST_Z = 3.0
+"""What must stand out from chance does so by this many standard deviations."""
+
+MODEL_ALLOWANCE = 0.02
+"""Numbers that no rates can give are called ``contradicted`` if they are off by more than this beyond chance."""
+
+_INTERVAL_ALLOWANCE = 0.005
 _WIDEST_LOG = 50.0
 
 UNKNOWN_VARIANCE = 0.25
@@ -201,7 +210,7 @@ def interval_of_distance(mean: float, distance: float, relative: float, confiden
     """
     factor = math.exp(min(normal_quantile(confidence) * relative, _WIDEST_LOG))
     low, high = 0.5 * (1.0 - distance * factor), 0.5 * (1.0 - distance / factor)
-    return min(max(low - _MODEL_ALLOWANCE, 0.0), mean), max(min(high + _MODEL_ALLOWANCE, HIGHEST_RATE), mean)
+    return min(max(low - _INTERVAL_ALLOWANCE, 0.0), mean), max(min(high + _INTERVAL_ALLOWANCE, HIGHEST_RATE), mean)
 
 
 def status_of(effective: float, zero: float, one: float) -> EstimateStatus:

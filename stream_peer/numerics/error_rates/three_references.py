@@ -10,11 +10,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from stream_peer.numerics.error_rates.group_agreement import LEAST_Z, vary_together
+from stream_peer.numerics.error_rates.group_agreement import PRIOR_SIGNAL, vary_together
 from stream_peer.numerics.error_rates.groups import check_answer, doubted_rate, no_signal, symmetric_rate, unbelieved
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
-    PRIOR_RATE,
+    LEAST_Z,
+    MODEL_ALLOWANCE,
+    PSEUDO_QUESTIONS,
     UNKNOWN_VARIANCE,
     ErrorRate,
     effective_size,
@@ -34,11 +36,8 @@ from stream_peer.numerics.error_rates.three_answers import (
 )
 from stream_peer.numerics.losses import FloatArray
 
-_PSEUDO_QUESTIONS = 20.0
-_PSEUDO_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
-_PSEUDO_CENTRAL = np.array([0.0, 0.0, 0.0, *[0.25 * _PSEUDO_SIGNAL] * 3, 0.0])
+_PSEUDO_CENTRAL = np.array([0.0, 0.0, 0.0, *[0.25 * PRIOR_SIGNAL] * 3, 0.0])
 _PSEUDO_COVARIANCE = np.diag([0.0, 0.0, 0.0, *[1.0 / 16.0] * 3, 1.0 / 64.0])
-_MODEL_ALLOWANCE = 0.02
 
 
 class ThreeReferenceRates(NamedTuple):
@@ -149,7 +148,7 @@ class ThreeReferenceSums(_AnswerTripleSums):
         if seen is None:
             return _alike(doubted_rate(0.0))
         agreement = agreement_of_pairs(seen.shares)
-        signals = seen.share * agreement + (1.0 - seen.share) * _PSEUDO_SIGNAL
+        signals = seen.share * agreement + (1.0 - seen.share) * PRIOR_SIGNAL
         if not float(signals.min()) > 0.0:
             return _alike(no_signal(seen.effective))
         if not _all_vary_together(seen):
@@ -240,9 +239,9 @@ class _Seen(NamedTuple):
         effective = effective_size(sums.weight, sums.weight2)
         if not effective > 0.0:
             return None
-        total = sums.weight + _PSEUDO_QUESTIONS
+        total = sums.weight + PSEUDO_QUESTIONS
         shares = np.array(_COLUMNS(sums)[2:]) / sums.weight
-        return cls(shares, effective, sums.weight / total, _PSEUDO_QUESTIONS / (total * total))
+        return cls(shares, effective, sums.weight / total, PSEUDO_QUESTIONS / (total * total))
 
 
 def _alike(rate: ErrorRate) -> ThreeReferenceRates:
@@ -264,6 +263,6 @@ def _class_rate(raw: FloatArray, covariance: FloatArray, effective: float, confi
     low, high = interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
     variance = min(float(variances.max()), UNKNOWN_VARIANCE)
     found = ErrorRate(zero, one, low, high, effective, status_of(effective, zero, one), variance)
-    room = _MODEL_ALLOWANCE + LEAST_Z * np.sqrt(variances)
+    room = MODEL_ALLOWANCE + LEAST_Z * np.sqrt(variances)
     impossible = bool(np.any((raw < -room) | (raw > 1.0 + room)))
     return unbelieved(found, "contradicted") if impossible else found

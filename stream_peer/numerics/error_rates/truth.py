@@ -17,7 +17,7 @@ from stream_peer.numerics.error_rates.rate import (
     status_of,
 )
 
-_MOST_PSEUDO_LABELS = 30.0
+_MOST_PSEUDO_OUTCOMES = 30.0
 _LEAST_PRIOR_RATE = 0.005
 
 
@@ -239,7 +239,7 @@ def _corrected(free_rate: float, variance: float, wrong: float, revealed: float)
         return free_rate, 1.0, 0.0
     counted = max(free_rate, _LEAST_PRIOR_RATE)
     spread = counted * (1.0 - counted)
-    prior = spread / variance if variance * _MOST_PSEUDO_LABELS > spread else _MOST_PSEUDO_LABELS
+    prior = spread / variance if variance * _MOST_PSEUDO_OUTCOMES > spread else _MOST_PSEUDO_OUTCOMES
     total = revealed + prior
     rate = min((wrong + prior * free_rate) / total, HIGHEST_RATE)
     return rate, prior / total, revealed * rate * (1.0 - rate) / (total * total)

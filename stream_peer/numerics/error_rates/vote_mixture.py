@@ -10,14 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.rate import PRIOR_RATE
+from stream_peer.numerics.error_rates.rate import LEAST_Z, MODEL_ALLOWANCE, PRIOR_RATE, PSEUDO_QUESTIONS
 from stream_peer.numerics.losses import FloatArray
 
-_PSEUDO_QUESTIONS = 20.0
 _PSEUDO_MEANS = np.array([0.0, 0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0])
 _PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
-_LEAST_Z = 3.0
-_MODEL_ALLOWANCE = 0.02
 
 
 class VoteMixture(NamedTuple):
@@ -90,14 +87,14 @@ def vote_mixture(first: float, second: float, third: float) -> VoteMixture | Non
     if not 0.0 <= third <= second <= first <= 1.0:
         msg = f"factorial moments {first!r}, {second!r}, {third!r}: must fall from 1 to 0"
         raise FormulaInputError(msg)
-    _, _, _, spread, skew = central_moments((first, second, third, 0.0, 0.0))
+    _, _, _, spread, skew = _central_moments((first, second, third, 0.0, 0.0))
     if not spread > 0.0:
         return None
     above, below = _distances(spread, skew)
     return VoteMixture(first + above, first - below, above / (above + below))
 
 
-def central_moments(means: tuple[float, float, float, float, float]) -> tuple[float, float, float, float, float]:
+def _central_moments(means: tuple[float, float, float, float, float]) -> tuple[float, float, float, float, float]:
     """(m1, E[R], C, D, K) of the means (m1, m2, m3, E[R], E[R·x])."""
     first, second, third, answer, both = means
     return (
@@ -116,9 +113,9 @@ def class_reading(
 
     ``means`` of (m1, m2, m3, E[R], E[R·x]), ``covariance`` (5, 5) of these means, ``weight`` of the questions.
     """
-    share = weight / (weight + _PSEUDO_QUESTIONS)
+    share = weight / (weight + PSEUDO_QUESTIONS)
     scale = np.array([1.0, share, share, share, share])
-    central = scale * np.array(central_moments(means)) + (1.0 - scale) * _PSEUDO_MEANS
+    central = scale * np.array(_central_moments(means)) + (1.0 - scale) * _PSEUDO_MEANS
     first, answer, alignment, spread, skew = central.tolist()
     if not (spread > 0.0 and alignment > 0.0):
         return None
@@ -127,7 +124,7 @@ def class_reading(
     skew = math.copysign(math.sqrt(max(skew * skew - float(seen[4, 4]), 0.0)), skew)
     above, below = _distances(spread, skew)
     values = (answer - alignment / above, 1.0 - answer - alignment / below, first + above, first - below)
-    noise = seen + _PSEUDO_COVARIANCE * (_PSEUDO_QUESTIONS / (weight + _PSEUDO_QUESTIONS) ** 2)
+    noise = seen + _PSEUDO_COVARIANCE * (PSEUDO_QUESTIONS / (weight + PSEUDO_QUESTIONS) ** 2)
     gradients = _rate_slopes(alignment, spread, skew)
     joint = np.einsum("ij,jk,lk->il", gradients, noise, gradients)
     mean_variance = 0.25 * float(joint[0, 0] + 2.0 * joint[0, 1] + joint[1, 1])
@@ -136,13 +133,13 @@ def class_reading(
         (values[0], values[1]),
         (float(joint[0, 0]), float(joint[1, 1])),
         max(mean_variance, 0.0),
-        stands_out=spread > _LEAST_Z * math.sqrt(max(float(seen[3, 3]), 0.0)) and weight > 0.0,
+        stands_out=spread > LEAST_Z * math.sqrt(max(float(seen[3, 3]), 0.0)) and weight > 0.0,
         impossible=any(_outside(value, sd) for value, sd in zip(values, deviations, strict=True)),
     )
 
 
 def _outside(value: float, deviation: float) -> bool:
-    room = _MODEL_ALLOWANCE + _LEAST_Z * deviation
+    room = MODEL_ALLOWANCE + LEAST_Z * deviation
     return not -room <= value <= 1.0 + room
 
 
