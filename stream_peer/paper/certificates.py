@@ -49,7 +49,7 @@ class Played(NamedTuple):
 
 def play(rng: np.random.Generator, row: Row, runs: int) -> Played:
     """AdaNormalHedge on peer losses with a known rate and one reference answer for all."""
-    kappas = np.linspace(1.0, 0.0, row.n_experts)
+    shrinkages = np.linspace(1.0, 0.0, row.n_experts)
     learner, rate = AdaNormal((runs, row.n_experts)), np.full((1, 1), row.rate)
     variance, ahead = np.zeros((runs, row.n_experts)), np.zeros((runs, row.n_experts))
     violated, course = np.zeros(runs, dtype=bool), []
@@ -59,7 +59,7 @@ def play(rng: np.random.Generator, row: Row, runs: int) -> Played:
         chances = rng.random((runs, 1))
         outcome = outcomes(rng, chances)
         reference = flipped(outcome, rng.random((runs, 1)) < row.rate)
-        forecasts = shrunk(chances, kappas)
+        forecasts = shrunk(chances, shrinkages)
         parts = loss_parts(forecasts, reference)
         spread = shared_answer_spread(weights, parts.if_one, parts.if_zero)
         variance += 0.25 * spread * spread

@@ -89,7 +89,7 @@ def limited_truth(rng: np.random.Generator, size: Size) -> Result:
 
 def play(rng: np.random.Generator, n_experts: int, runs: int, questions: int) -> Played:
     """One panel size; the same generator gives the same questions whatever the size."""
-    kappas = np.linspace(1.0, 0.0, n_experts)
+    shrinkages = np.linspace(1.0, 0.0, n_experts)
     amount = REVEALED.size
     known, true = np.zeros((runs, n_experts)), np.zeros((runs, n_experts))
     priced, weighted = np.zeros((amount, runs, n_experts)), np.zeros((amount, runs, n_experts))
@@ -104,7 +104,7 @@ def play(rng: np.random.Generator, n_experts: int, runs: int, questions: int) ->
         )
         outcome = outcomes(rng, chances)
         reference = flipped(outcome, errs)
-        forecasts = shrunk(chances, kappas)
+        forecasts = shrunk(chances, shrinkages)
         losses = squared_loss(forecasts, outcome)
         for place, cumulative in enumerate((known, priced, weighted)):
             regret[place] += (any_time_hedge(cumulative, question) * losses).sum(axis=-1)

@@ -90,9 +90,9 @@ def sublinear_regret(rng: np.random.Generator, size: Size) -> Result:
 def play(rng: np.random.Generator, runs: int, marks: Sequence[int]) -> Course:
     """All kinds, gaps and runs at once, one question after the other."""
     gaps = (1.0 - SHRINKAGES) ** 2 * SHARP**2
-    kappas = np.broadcast_to(SHRINKAGES[:, None], (SHRINKAGES.size, N_EXPERTS)).copy()
-    kappas[:, 0] = 1.0
-    shape = (len(KINDS), runs, *kappas.shape)
+    shrinkages = np.broadcast_to(SHRINKAGES[:, None], (SHRINKAGES.size, N_EXPERTS)).copy()
+    shrinkages[:, 0] = 1.0
+    shape = (len(KINDS), runs, *shrinkages.shape)
     following: tuple[Hedge, AdaNormal] = (Hedge(shape[1:]), AdaNormal(shape))
     lost = np.zeros((2, *shape[:-1]))
     rates, course = _Rates(runs), []
@@ -103,7 +103,7 @@ def play(rng: np.random.Generator, runs: int, marks: Sequence[int]) -> Course:
         chances = 0.5 + SHARP * np.where(rng.random(runs) < SHARE_OF_LIKELY, 1.0, -1.0)
         outcome, errs = outcomes(rng, chances), rng.random((2, runs)) < RATE
         answers = [flipped(outcome, err) for err in errs]
-        losses = np.stack(loss_parts(shrunk(chances[:, None, None], kappas), answers[0][:, None, None]))
+        losses = np.stack(loss_parts(shrunk(chances[:, None, None], shrinkages), answers[0][:, None, None]))
         for place, chosen in enumerate(weights):
             following[place].observe(losses, chosen, rate)
         rates.observe(errs[0], rng.random(runs) < REVEALED, answers, question)

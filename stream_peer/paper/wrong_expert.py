@@ -53,15 +53,15 @@ class PanelRun(NamedTuple):
 
 
 def wrong_expert(rng: np.random.Generator, size: Size) -> Result:
-    """A perfect and an under-confident expert, with label noise of a known rate; then a panel whose votes are real."""
+    """A perfect and an under-confident expert under answers of a known error rate; then a panel with real votes."""
     runs, panels = (100, 6) if size is Size.QUICK else (400, 30)
     shares = wrong_shares(rng, runs)
-    points = [duel(rng, eta, kappa, runs) for eta, kappa in POINTS]
+    points = [duel(rng, error_rate, shrinkage, runs) for error_rate, shrinkage in POINTS]
     played = [panel_run(rng) for _ in range(panels)]
     checks = [_map_check(shares)]
-    for (eta, kappa), found in zip(POINTS, points, strict=True):
-        where = f"right expert elected at η = {eta:g}, κ = {kappa:g}, share of runs"
-        expected = chances_to_be_elected(eta, kappa)
+    for (error_rate, shrinkage), found in zip(POINTS, points, strict=True):
+        where = f"right expert elected at η = {error_rate:g}, κ = {shrinkage:g}, share of runs"
+        expected = chances_to_be_elected(error_rate, shrinkage)
         checks.append(_share_check(f"naive: {where}", found.naive, expected[0]))
         checks.append(_share_check(f"peer: {where}", found.peer, expected[1]))
     checks += _panel_checks(played)
@@ -114,8 +114,8 @@ def wrong_shares(rng: np.random.Generator, runs: int) -> FloatArray:
     """Share of runs in which naive losses elect B: (shrinkages, rates)."""
     shares = np.empty((SHRINKAGES.size, RATES.size))
     for column, rate in enumerate(RATES):
-        for row, kappa in enumerate(SHRINKAGES):
-            shares[row, column] = 1.0 - duel(rng, float(rate), float(kappa), runs).naive.mean()
+        for row, shrinkage in enumerate(SHRINKAGES):
+            shares[row, column] = 1.0 - duel(rng, float(rate), float(shrinkage), runs).naive.mean()
     return shares
 
 
@@ -193,10 +193,10 @@ def _map(shares: FloatArray) -> Figure:
 
 def _margins(rng: np.random.Generator, runs: int) -> Figure:
     rates = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
-    kappa = 0.4
+    shrinkage = 0.4
     chances = rng.random((runs, QUESTIONS))
     outcome, noise = outcomes(rng, chances), rng.random(chances.shape)
-    forecasts = (chances, shrunk(chances, kappa))
+    forecasts = (chances, shrunk(chances, shrinkage))
     naive, peer = [], []
     for rate in rates:
         reference = flipped(outcome, noise < rate).astype(np.int64)
@@ -206,7 +206,7 @@ def _margins(rng: np.random.Generator, runs: int) -> Figure:
         peer.append(mean_of((r - s).mean(axis=1)))
     grid = np.linspace(0.00025, 0.99975, 2000, dtype=np.float64)
     theory = [
-        [float(gap(shrunk(grid, kappa), grid, float(rate)).mean()) for rate in rates]
+        [float(gap(shrunk(grid, shrinkage), grid, float(rate)).mean()) for rate in rates]
         for gap in (calibration_gap, noisy_label_gap)
     ]
     return Figure(

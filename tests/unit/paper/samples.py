@@ -1,6 +1,17 @@
-"""A claim that is made up, to test what is done with results."""
+"""Results of claims: one that is made up, to test what is done with results, and real ones, each re-run once."""
 
-from stream_peer.paper.results import Area, Cells, Check, Figure, Line, Result, Table
+from functools import cache
+
+from stream_peer.paper.results import Area, Cells, Check, Figure, Line, Result, Size, Table
+from stream_peer.paper.run import rerun
+
+SEED = 2020
+
+
+@cache
+def quick_result(number: int) -> Result:
+    """A claim, re-run as ``stream-peer paper --quick`` does, in this process."""
+    return rerun(number, Size.QUICK, SEED).result
 
 
 def sample_result(number: int = 1, *, missed: bool = False) -> Result:

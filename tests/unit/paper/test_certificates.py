@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from stream_peer.paper import certificates as claim
-from stream_peer.paper.certificates import QUICK, Row, certificates, play
+from stream_peer.paper.certificates import QUICK, Row, play
 from stream_peer.paper.promises import promises
-from stream_peer.paper.results import Size
+from tests.unit.paper.samples import quick_result
 
 
 def test_the_claim_meets_all_of_its_bands() -> None:
-    assert certificates(np.random.default_rng([2020, 7]), Size.QUICK).missed == []
+    assert quick_result(7).missed == []
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from stream_peer.paper import heterogeneous as claim
 from stream_peer.paper.heterogeneous import heterogeneous
 from stream_peer.paper.promises import heterogeneous_promises
 from stream_peer.paper.results import Size
+from tests.unit.paper.samples import SEED, quick_result
 
 
 def test_the_claim_meets_all_of_its_bands() -> None:
-    assert heterogeneous(np.random.default_rng([2020, 5]), Size.QUICK).missed == []
+    assert quick_result(5).missed == []
 
 
 def test_a_flip_that_does_not_flip_is_marked_as_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +19,7 @@ def test_a_flip_that_does_not_flip_is_marked_as_missed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(claim, "flip_answer", untouched)
 
-    missed = {check.what for check in heterogeneous(np.random.default_rng([2020, 5]), Size.QUICK).missed}
+    missed = {check.what for check in heterogeneous(np.random.default_rng([SEED, 5]), Size.QUICK).missed}
 
     assert "aligned: regret at p̂ = 0.4, summed loss" in missed
 

@@ -3,8 +3,9 @@ import pytest
 
 from stream_peer.numerics import FloatArray, squared_loss
 from stream_peer.paper import wrong_expert as claim
-from stream_peer.paper.results import Result, Size
+from stream_peer.paper.results import Size
 from stream_peer.paper.wrong_expert import chances_to_be_elected, duel, wrong_expert
+from tests.unit.paper.samples import SEED, quick_result
 
 
 def naive(forecasts: FloatArray, reference_answer: FloatArray, error_rate: float) -> FloatArray:
@@ -13,18 +14,14 @@ def naive(forecasts: FloatArray, reference_answer: FloatArray, error_rate: float
     return squared_loss(forecasts, reference_answer.astype(np.int64))
 
 
-def rerun() -> Result:
-    return wrong_expert(np.random.default_rng([2020, 2]), Size.QUICK)
-
-
 def test_the_claim_meets_all_of_its_bands() -> None:
-    assert rerun().missed == []
+    assert quick_result(2).missed == []
 
 
 def test_naive_losses_in_the_place_of_peer_losses_are_marked_as_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "peer_loss", naive)
 
-    missed = [check.what for check in rerun().missed]
+    missed = [check.what for check in wrong_expert(np.random.default_rng([SEED, 2]), Size.QUICK).missed]
 
     assert "peer: right expert elected at η = 0.35, κ = 0, share of runs" in missed
     assert "panel: right expert elected by peer losses, η estimated without outcomes, share" in missed
