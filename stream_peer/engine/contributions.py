@@ -7,7 +7,7 @@ Rounds that were scored under different vote rules go to different columns: for 
 count as 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ from stream_peer.engine.sums import (
 )
 from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.events.feed_log import Verdict
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 
 _N_RULE = len(EXPERT_RULE)
 _PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
@@ -51,13 +51,18 @@ _OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_ans
 _PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
 
 
-def _rows(*names: str, rule: VoteRule = "half") -> list[int]:
-    return [expert_column(name, rule) for name in names]
+def _rows(*names: str, rule: VoteRule = "half") -> IntArray:
+    return np.array([expert_column(name, rule) for name in names])
 
 
 _MIX = ("mix_level", "mix_slope", "mix_answer")
 _PEER_COMMON = _rows(*_MIX, "scored")
-_PEER_OF_RULE = [_rows(*EXPERT_RULE, rule=rule) for rule in VOTE_RULES]
+_PEER: Mapping[tuple[int, ...], IntArray] = {
+    rules: np.concatenate([*(_rows(*EXPERT_RULE, rule=VOTE_RULES[rule]) for rule in rules), _PEER_COMMON])
+    for rules in ((0,), (1,), (0, 1))
+}
+"""By the vote rules of the question's rounds."""
+
 _AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
 _COUNTS = slice(feed_column("questions"), feed_column("votes") + 1)
@@ -88,7 +93,7 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     )
     feed = _feed_columns(stack, rules, outcome, weight, method)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
-    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), np.array(rows), histograms)
+    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms)
 
 
 class _Terms(NamedTuple):
@@ -134,7 +139,7 @@ def _averaged(stack: Stack, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
 
 def _peer_columns(
     stack: Stack, rules: Sequence[int], weight: float, method: Method
-) -> tuple[IndexArray, FloatArray, list[int]]:
+) -> tuple[IndexArray, FloatArray, IntArray]:
     """Without outcome: experts, columns, and which they are. Loss parts, regrets, certificate of each rule; mixer."""
     terms = _terms(stack)
     rows = _peer_rows(stack, terms, method)
@@ -146,7 +151,7 @@ def _peer_columns(
         of_rule = columns[place * _N_RULE : (place + 1) * _N_RULE]
         np.abs(of_rule[_PRICED], out=of_rule[_PRICED])
         of_rule[_SPREAD] *= of_rule[_SPREAD] * (0.25 * weight)
-    return experts, columns, [row for rule in rules for row in _PEER_OF_RULE[rule]] + _PEER_COMMON
+    return experts, columns, _PEER[tuple(rules)]
 
 
 def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
@@ -177,18 +182,18 @@ def _fill_mix(stack: Stack, mean: float | FloatArray, rows: FloatArray) -> None:
     np.multiply(slope, stack.answers, out=answer)
 
 
-def _truth_columns(stack: Stack, rule: int, outcome: int, method: Method) -> tuple[IndexArray, FloatArray, list[int]]:
+def _truth_columns(stack: Stack, rule: int, outcome: int, method: Method) -> tuple[IndexArray, FloatArray, IntArray]:
     """With the outcome: experts, columns, and which they are. Loss and count, regrets, mixer.
 
     Frozen regrets against reference answers, of the vote rule, stay on when the outcome comes.
     """
     averaged, absolute = _AVERAGED_TRUTH, _ABSOLUTE_TRUTH
     if method.is_frozen:
-        averaged = averaged + _rows("regret", rule=VOTE_RULES[rule])
-        absolute = absolute + _rows("absolute_regret", rule=VOTE_RULES[rule])
+        averaged = np.append(averaged, _rows("regret", rule=VOTE_RULES[rule]))
+        absolute = np.append(absolute, _rows("absolute_regret", rule=VOTE_RULES[rule]))
     experts, means = _averaged(stack, _truth_rows(stack, outcome, method))
     columns = np.concatenate((means, np.abs(means[-len(absolute) :])))
-    return experts, columns, averaged + absolute
+    return experts, columns, np.append(averaged, absolute)
 
 
 def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:

@@ -149,7 +149,7 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
 
 def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
     """Vote rules under which something was scored, and the one in force, which comes first."""
-    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and feed[columns].any()]
+    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and np.count_nonzero(feed[columns])]
     return (in_force, *others)
 
 
@@ -248,17 +248,22 @@ def read_weights(
 
     ``rates``: of the vote rules that are used, that in force first.
     """
-    uniform = np.full(columns.shape[1], 1.0 / columns.shape[1])
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
-        return ExpertWeights(select, select, uniform, uniform)
+        return ExpertWeights(select, select, *_uniform(columns.shape[1]))
     weights = softmax(_log_weights(columns, rates, seen.experts, mixer))
     if method.variant is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
     select, peer, *from_truth = weights.round(DECIMALS)
-    slow, fast = from_truth or (uniform, uniform)
+    slow, fast = from_truth or _uniform(columns.shape[1])
     return ExpertWeights(select, peer, slow, fast)
+
+
+def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
+    """Weights of the truth mixers while no outcome is known."""
+    alike = np.full(n_experts, 1.0 / n_experts)
+    return alike, alike
 
 
 def _log_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings) -> FloatArray:
@@ -274,7 +279,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mi
         rate=mixer.peer_rate,
     )
     resolved = columns[_RESOLVED]
-    if not resolved.any():
+    if not np.count_nonzero(resolved):
         return np.array((ada_normal_hedge_logs(regrets, absolute), peer))
     slow = truth_slow_logs(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
     hedged = np.array((regrets, columns[_MIX_REGRET])), np.array((absolute, columns[_MIX_ABSOLUTE]))

@@ -75,12 +75,12 @@ def ada_normal_hedge_logs(regrets: FloatArray, absolute: FloatArray) -> FloatArr
     >>> ada_normal_hedge_logs(np.array([0.0, 60.0, -1.0]), np.array([0.0, 60.0, 5.0])).round(4)
     array([-0.9273, 20.0194,    -inf])
     """
-    scale = 3.0 * (absolute + 1.0)
+    scale = -3.0 * (absolute + 1.0)
     above = np.maximum(regrets + 1.0, 0.0)
     squared = above * above
-    gaps = np.minimum(squared, 4.0) * np.maximum(regrets, 1.0) / scale  # x - z, without cancellation
-    shares = -np.expm1(-gaps)
-    nothing = shares <= 0.0  # NaN is not, and stays, to be refused
-    logs = squared / scale + np.log(shares + nothing)
+    gaps = np.minimum(squared, 4.0) * np.maximum(regrets, 1.0) / scale  # z - x, without cancellation
+    reductions = np.expm1(gaps)
+    nothing = reductions >= 0.0  # NaN is not, and stays, to be refused
+    logs = np.log(nothing - reductions) - squared / scale
     np.copyto(logs, -np.inf, where=nothing)
     return np.asarray(logs, dtype=np.float64)

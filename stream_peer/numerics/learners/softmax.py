@@ -45,8 +45,7 @@ def softmax(logs: FloatArray, prior: FloatArray | None = None, awake: BoolArray 
     start = None if prior is None else _log_prior(prior)
     scored = _among(logs if start is None else logs + start, awake)
     peak = np.maximum.reduce(scored, axis=-1, keepdims=True)
-    lowest = peak[0] if peak.ndim == 1 else np.minimum.reduce(peak, axis=None, initial=np.inf)
-    if lowest > -np.inf:
+    if np.count_nonzero(peak > -np.inf) == peak.size:
         return _shares(scored, peak)
     return _with_a_start(scored, start, awake)
 
