@@ -247,5 +247,8 @@ def one_sided_gap(n_experts: int, questions: float, delta: float) -> float:
 
 def _over(rates: tuple[float, float], total: float) -> float:
     """On the scale of the outcome."""
+    if not (total >= 0.0 and all(0.0 <= rate <= 1.0 for rate in rates)):
+        msg = f"rates are {rates!r}, regret and errors sum to {total!r}: must be within 0..1, >= 0"
+        raise FormulaInputError(msg)
     informative = 1.0 - rates[0] - rates[1]
     return total / informative if informative > 0.0 else math.inf

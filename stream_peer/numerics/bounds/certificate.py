@@ -41,7 +41,7 @@ def noise_boundary(variance: FloatArray, n_experts: int, delta: float, rho: floa
     Raises
     ------
     FormulaInputError
-        If N, δ or ρ is out of range.
+        If N, δ or ρ is out of range, or a V is negative or NaN.
 
     Examples
     --------
@@ -51,6 +51,9 @@ def noise_boundary(variance: FloatArray, n_experts: int, delta: float, rho: floa
     """
     if n_experts < 1 or not 0.0 < delta < 1.0 or not rho > 0.0:
         msg = f"n_experts {n_experts!r}, delta {delta!r}, rho {rho!r}: must be >= 1, within (0, 1), > 0"
+        raise FormulaInputError(msg)
+    if not np.minimum.reduce(variance, axis=None, initial=math.inf) >= 0.0:
+        msg = f"a variance is {float(np.minimum.reduce(variance, axis=None))!r}, must be >= 0"
         raise FormulaInputError(msg)
     widened = variance + rho
     return np.sqrt(widened * (2.0 * math.log(n_experts / delta) + np.log(widened / rho)))
@@ -100,6 +103,11 @@ def live_certificate(
     float
         In summed loss. ``inf`` if at some of the rates 1 - η0 - η1 < .2; 0 if there are no experts.
 
+    Raises
+    ------
+    FormulaInputError
+        If there are no rates, a rate is outside [0, 1], or an argument of `noise_boundary` out of range.
+
     Examples
     --------
     >>> import numpy as np
@@ -141,6 +149,11 @@ def live_bounds(
     (n,) float64
         All ``inf`` if at some of the rates 1 - η0 - η1 < .2.
 
+    Raises
+    ------
+    FormulaInputError
+        If there are no rates, a rate is outside [0, 1], or an argument of `noise_boundary` out of range.
+
     Examples
     --------
     >>> import numpy as np
@@ -148,6 +161,7 @@ def live_bounds(
     >>> live_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
     array([59.433])
     """
+    _check_rates(rates)
     noise = noise_boundary(variance, n_experts, delta)
     bounds = np.full(variance.shape, -math.inf)
     for rate0, rate1 in rates:
@@ -212,6 +226,11 @@ def certificate_terms(
     CertificateTerms
         The largest of its ``bounds`` is the certificate.
 
+    Raises
+    ------
+    FormulaInputError
+        If there are no rates, a rate is outside [0, 1], or an argument of `noise_boundary` out of range.
+
     Examples
     --------
     >>> import numpy as np
@@ -222,6 +241,7 @@ def certificate_terms(
     >>> terms.bounds.round(3)
     array([60.433])
     """
+    _check_rates(rates)
     noise = noise_boundary(variance, n_experts, delta)
     ends = [
         CertificateTerms(
@@ -290,3 +310,9 @@ def own_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArr
     """
     slope = np.abs(if_one - if_zero)
     return np.add.reduce(weights * slope, axis=-1, keepdims=True) + (1.0 - 2.0 * weights) * slope
+
+
+def _check_rates(rates: tuple[tuple[float, float], ...]) -> None:
+    if not rates or not all(0.0 <= rate <= 1.0 for pair in rates for rate in pair):
+        msg = f"rates are {rates!r}: must be at least one pair within 0..1"
+        raise FormulaInputError(msg)

@@ -27,7 +27,10 @@ from stream_peer.numerics.error_rates.vote_mixture import ClassReading, VoteMixt
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 
 _N_TERMS = 5
+_PRODUCT_OF = np.empty((_N_TERMS, _N_TERMS), np.intp)
 _UPPER = np.triu_indices(_N_TERMS)
+_PRODUCT_OF[_UPPER] = _PRODUCT_OF.T[_UPPER] = np.arange(_N_TERMS * (_N_TERMS + 1) // 2)
+"""Where the sum of the products of two terms stands among all of them."""
 
 
 class ClassMomentTerms(NamedTuple):
@@ -232,8 +235,7 @@ def _covariance(sums: ClassMomentSums, effective: float) -> FloatArray:
     """Of the five means, (5, 5); zero where there is no data."""
     if not effective > 0.0:
         return np.zeros((_N_TERMS, _N_TERMS))
-    products = np.empty((_N_TERMS, _N_TERMS))
-    products[_UPPER] = products.T[_UPPER] = np.array(_PRODUCTS(sums)) / sums.weight
+    products = np.array(_PRODUCTS(sums))[_PRODUCT_OF] / sums.weight
     means = np.array(_means(sums))
-    covariance: FloatArray = (products - means[:, None] * means) / effective
+    covariance: FloatArray = (products - np.multiply.outer(means, means)) / effective
     return covariance

@@ -50,7 +50,15 @@ class TruthSums:
 
         ``wrong_share`` in [0, 1]: the mean over its rounds, and over experts if each has a reference answer of its
         own, of 1(ŷ ≠ y). ``weight`` in [0, 1].
+
+        Raises
+        ------
+        FormulaInputError
+            If the share is outside [0, 1], the outcome neither 0 nor 1, or the weight negative, infinite or NaN.
         """
+        if not 0.0 <= wrong_share <= 1.0 or outcome not in (0, 1) or not 0.0 <= weight < math.inf:
+            msg = f"wrong_share {wrong_share!r}, outcome {outcome!r}, weight {weight!r}: not within 0..1, 0 or 1, >= 0"
+            raise FormulaInputError(msg)
         wrong = weight * wrong_share
         right = weight - wrong
         return cls(0.0, 0.0, right, wrong) if outcome else cls(right, wrong, 0.0, 0.0)
@@ -212,6 +220,11 @@ def combine_with_truth(
         ``effective_questions`` and ``variance`` are those of ``free``. The status is that of the combined rates, but a
         ``free`` that is not identified stays so named until, for both classes, outcomes weigh more than it does.
 
+    Raises
+    ------
+    FormulaInputError
+        If weights are negative or infinite, more answers are wrong than there are, or the confidence is out of range.
+
     Examples
     --------
     >>> from stream_peer.numerics.error_rates.moments import MomentSums
@@ -220,6 +233,10 @@ def combine_with_truth(
     >>> round(rate.zero, 4), round(rate.one, 4), round(rate.low, 4), round(rate.high, 4)
     (0.1012, 0.3512, 0.1735, 0.2787)
     """
+    for wrong, revealed in ((wrong0, revealed0), (wrong1, revealed1)):
+        if not 0.0 <= wrong <= revealed < math.inf:
+            msg = f"{wrong!r} answers of {revealed!r} are wrong: must be >= 0, and no more than there are"
+            raise FormulaInputError(msg)
     zero, share0, noise0 = _corrected(free.zero, free.variance, wrong0, revealed0)
     one, share1, noise1 = _corrected(free.one, free.variance, wrong1, revealed1)
     mean_free, mean = 0.5 * (free.zero + free.one), 0.5 * (zero + one)

@@ -29,16 +29,25 @@ def mixability_gap(regrets: FloatArray, weights: FloatArray, learning_rate: floa
     (...,) float64
         Within [0, max r].
 
+    Raises
+    ------
+    FormulaInputError
+        If a rate is negative or NaN, or there is not one per row.
+
     Examples
     --------
     >>> import numpy as np
     >>> round(float(mixability_gap(np.array([0.5, -0.5]), np.array([0.5, 0.5]), 1.0)), 4)
     0.1201
     """
+    rate = np.asarray(learning_rate, dtype=np.float64)
+    if rate.shape not in ((), (1,), (*regrets.shape[:-1], 1)) or not np.all(rate >= 0.0):
+        msg = f"learning_rate is {learning_rate!r}, must be >= 0, one or one per row"
+        raise FormulaInputError(msg)
     follow = weights > 0.0
     peak = np.maximum.reduce(np.where(follow, regrets, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
     peak = np.where(peak == -np.inf, 0.0, peak)
-    rate = np.broadcast_to(np.asarray(learning_rate, dtype=np.float64), peak.shape)
+    rate = np.broadcast_to(rate, peak.shape)
     shifted = rate * np.minimum(np.where(follow, regrets, peak) - peak, 0.0)
     mass = np.add.reduce(weights * np.exp(shifted), axis=-1, keepdims=True)
     missing = np.maximum(np.add.reduce(weights * np.expm1(shifted), axis=-1, keepdims=True), -0.5)

@@ -80,7 +80,7 @@ def hedge(
     Raises
     ------
     FormulaInputError
-        If the rate is negative, infinite or NaN, a regret NaN, or a prior out of range.
+        If the rate is negative, infinite or NaN, a regret NaN or +inf, or a prior out of range.
 
     Examples
     --------
@@ -99,6 +99,9 @@ def _behind(regrets: FloatArray, awake: BoolArray | None) -> FloatArray:
     """How far each expert is behind the best that is awake, ≤ 0; 0 for those that are asleep and better."""
     contenders = regrets if awake is None else np.where(awake, regrets, -np.inf)
     best = np.maximum.reduce(contenders, axis=-1, keepdims=True, initial=-np.inf)
+    if np.logical_or.reduce(best == np.inf, axis=None):
+        msg = "a regret is inf, must be finite or -inf"
+        raise FormulaInputError(msg)
     return np.minimum(regrets - np.where(best == -np.inf, 0.0, best), 0.0)
 
 

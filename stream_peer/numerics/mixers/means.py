@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
 
 _CLIP = 0.02
@@ -22,12 +23,20 @@ def logit_mean(forecasts: FloatArray) -> float:
     float
         In [.02, .98].
 
+    Raises
+    ------
+    FormulaInputError
+        If there is no forecast.
+
     Examples
     --------
     >>> import numpy as np
     >>> round(logit_mean(np.array([0.2, 0.8, 1.0])), 4)
     0.7854
     """
+    if not forecasts.size:
+        msg = f"forecasts are {forecasts!r}: of nobody there is no mean"
+        raise FormulaInputError(msg)
     clipped = np.minimum(np.maximum(forecasts, _CLIP), 1.0 - _CLIP)
     log_odds = float(np.add.reduce(np.log(clipped / (1.0 - clipped)))) / forecasts.size
     return 1.0 / (1.0 + math.exp(-log_odds))

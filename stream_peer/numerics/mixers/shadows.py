@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import FloatArray
 
@@ -146,5 +147,8 @@ def truth_fast(rh: FloatArray, ah: FloatArray) -> FloatArray:
 
 def _textbook_rate(counts: FloatArray, n_experts: int) -> float:
     """√(8 ln N/(mean count + 1)), the rate of exponential weights."""
-    mean = float(np.add.reduce(counts)) / counts.size
+    mean = float(np.add.reduce(counts)) / max(counts.size, 1)
+    if n_experts < 1 or not mean >= 0.0:
+        msg = f"n_experts {n_experts!r}, questions of an expert {mean!r} on average: must be >= 1, >= 0"
+        raise FormulaInputError(msg)
     return math.sqrt(8.0 * math.log(n_experts) / (mean + 1.0))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray, portable_log
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, portable_log
 
 UNIT = float(2**40)
 MOST_SURE = 0.48
@@ -54,8 +54,38 @@ def _numbered(names: IntArray) -> tuple[IntArray, int]:
     return place, known.size
 
 
-def check_thresholds(thresholds: FloatArray) -> None:
-    """Refuse thresholds that are NaN or outside [0, 1]."""
+def check_shape(name: str, values: FloatArray | IntArray | SmallIntArray | BoolArray, shape: tuple[int, ...]) -> None:
+    """Refuse an array that does not broadcast to a shape."""
+    found = values.shape
+    if len(found) > len(shape) or any(n not in (1, m) for n, m in zip(found[::-1], shape[::-1], strict=False)):
+        msg = f"{name} has the shape {found}, which does not fit {shape}"
+        raise FormulaInputError(msg)
+
+
+def check_rounds(forecasts: FloatArray) -> None:
+    """Refuse a single number instead of an array of experts."""
+    if forecasts.ndim == 0:
+        msg = f"forecasts are {forecasts!r}, no array of experts"
+        raise FormulaInputError(msg)
+
+
+def check_coin(coin: int | SmallIntArray | IntArray, rounds: tuple[int, ...]) -> None:
+    """Refuse coins that are neither 0 nor 1, or not one for each round."""
+    if isinstance(coin, int):
+        if coin not in (0, 1):
+            msg = f"coin is {coin!r}, neither 0 nor 1"
+            raise FormulaInputError(msg)
+        return
+    check_shape("coin", coin, rounds)
+    wrong = (coin != 0) & (coin != 1)
+    if np.logical_or.reduce(wrong, axis=None):
+        msg = f"a coin is {coin[wrong].flat[0]!r}, neither 0 nor 1"
+        raise FormulaInputError(msg)
+
+
+def check_thresholds(thresholds: FloatArray, shape: tuple[int, ...]) -> None:
+    """Refuse thresholds that are NaN or outside [0, 1], or do not fit the forecasts."""
+    check_shape("thresholds", thresholds, shape)
     inside = (thresholds >= 0.0) & (thresholds <= 1.0)
     if not np.logical_and.reduce(inside, axis=None):
         msg = f"a threshold is {float(thresholds[~inside][0])!r}, not within 0..1"

@@ -7,8 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
-from stream_peer.numerics.references.exact import check_teams, check_thresholds, distances, without_own
+from stream_peer.numerics.references.exact import (
+    check_coin,
+    check_rounds,
+    check_teams,
+    check_thresholds,
+    distances,
+    without_own,
+)
 
 
 class MajorityAnswer(NamedTuple):
@@ -96,6 +104,8 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     ------
     ForecastRangeError
         If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If there is more than one round, or the coin is neither 0 nor 1.
 
     Examples
     --------
@@ -106,6 +116,10 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     MajorityAnswer(answer=1, tie=True, yes=1, voters=2)
     """
     check_probabilities(forecasts)
+    if forecasts.ndim != 1:
+        msg = f"forecasts have the shape {forecasts.shape}, not that of a single round"
+        raise FormulaInputError(msg)
+    check_coin(coin, ())
     return majority_of(votes(forecasts), forecasts, coin)
 
 
@@ -179,7 +193,8 @@ def leave_one_out(
     ForecastRangeError
         If a forecast is NaN or outside [0, 1].
     FormulaInputError
-        If a threshold is NaN or outside [0, 1], or there is not one team number per expert.
+        If a threshold is NaN or outside [0, 1], a coin neither 0 nor 1, or there is not one threshold and one team
+        number per expert and one coin per round.
 
     Examples
     --------
@@ -194,9 +209,11 @@ def leave_one_out(
     array([ True,  True, False])
     """
     check_probabilities(forecasts)
+    check_rounds(forecasts)
+    check_coin(coin, forecasts.shape[:-1])
     check_teams(teams, forecasts.shape[-1])
     if thresholds is not None:
-        check_thresholds(thresholds)
+        check_thresholds(thresholds, forecasts.shape)
     return leave_one_out_of(votes(forecasts, thresholds), forecasts, coin, teams, thresholds)
 
 

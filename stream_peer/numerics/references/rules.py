@@ -7,7 +7,15 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
-from stream_peer.numerics.references.exact import UNIT, check_thresholds, distances, in_units, log_odds
+from stream_peer.numerics.references.exact import (
+    UNIT,
+    check_rounds,
+    check_shape,
+    check_thresholds,
+    distances,
+    in_units,
+    log_odds,
+)
 from stream_peer.numerics.references.majorities import votes
 
 LARGEST_WEIGHT = 16.0
@@ -100,8 +108,8 @@ def ballots(
     ForecastRangeError
         If a forecast is NaN or outside [0, 1].
     FormulaInputError
-        If the rule is unknown, a threshold is outside [0, 1], a weight is not finite or above 16, or weights are
-        missing or have no place in the rule.
+        If the rule is unknown, a threshold is outside [0, 1], a weight is not finite or above 16, weights are
+        missing or have no place in the rule, or an array does not fit the forecasts.
 
     Examples
     --------
@@ -116,8 +124,11 @@ def ballots(
     """
     chosen = _known(rule)
     line = 0.5 if thresholds is None else thresholds
+    check_rounds(forecasts)
     if thresholds is not None:
-        check_thresholds(thresholds)
+        check_thresholds(thresholds, forecasts.shape)
+    if present is not None:
+        check_shape("present", present, forecasts.shape)
     here = np.broadcast_to(np.True_ if present is None else present, forecasts.shape)
     counted = forecasts if present is None else np.where(present, forecasts, line)
     check_probabilities(counted)
@@ -184,6 +195,7 @@ def _weights(rule: ReferenceRule, weights: FloatArray | None, shape: tuple[int, 
     if not fit.all():
         msg = f"a weight is {float(weights[~fit][0])!r}, not finite and at most {LARGEST_WEIGHT:g}"
         raise FormulaInputError(msg)
+    check_shape("weights", weights, shape)
     return np.broadcast_to(np.maximum(weights, 0.0), shape)
 
 

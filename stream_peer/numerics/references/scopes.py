@@ -6,7 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, IntArray, SmallIntArray
-from stream_peer.numerics.references.exact import check_teams, without_own
+from stream_peer.numerics.references.exact import check_coin, check_teams, without_own
 from stream_peer.numerics.references.rules import Ballots
 
 
@@ -58,6 +58,11 @@ def answers_of_all(ballots: Ballots, coin: int | SmallIntArray | IntArray) -> Re
     ReferenceAnswers
         One per round.
 
+    Raises
+    ------
+    FormulaInputError
+        If a coin is neither 0 nor 1, or there is not one per round.
+
     Examples
     --------
     >>> import numpy as np
@@ -96,7 +101,7 @@ def answers_of_others(
     Raises
     ------
     FormulaInputError
-        If there is not one team number per expert.
+        If there is not one team number per expert and one coin per round, or a coin is neither 0 nor 1.
 
     Examples
     --------
@@ -105,6 +110,7 @@ def answers_of_others(
     >>> answers_of_others(ballots(np.array([0.9, 0.4, 0.4]), "product"), coin=0).answers.tolist()
     [0, 1, 1]
     """
+    check_coin(coin, ballots.values.shape[:-1])
     check_teams(teams, ballots.values.shape[-1])
     of_others = without_own(np.stack((ballots.values, ballots.leans, ballots.present)), teams)
     return _decided(of_others[0], of_others[1], of_others[2] > 0, np.asarray(coin)[..., np.newaxis])
@@ -135,7 +141,8 @@ def answers_of_groups(
     Raises
     ------
     FormulaInputError
-        If `in_a` does not say of each expert whether it belongs to A.
+        If `in_a` does not say of each expert whether it belongs to A, a coin is neither 0 nor 1, or there is not one
+        of each per round.
 
     Examples
     --------
@@ -184,6 +191,7 @@ def _of_members(ballots: Ballots, members: BoolArray, coin: int | SmallIntArray 
     lead = np.add.reduce(ballots.values * members, axis=-1)
     lean = np.add.reduce(ballots.leans * members, axis=-1)
     given = np.logical_or.reduce(ballots.present & members, axis=-1)
+    check_coin(coin, lead.shape)
     return _decided(lead, lean, given, np.asarray(coin))
 
 

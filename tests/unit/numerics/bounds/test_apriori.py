@@ -138,3 +138,14 @@ def test_a_gap_out_of_range_is_refused(delta: float, sigma: float, questions: fl
 def test_bounds_need_a_chance_of_failing(bound: Bound, delta: float) -> None:
     with pytest.raises(FormulaInputError, match=f"delta is {delta}"):
         bound(1.0, 4, 100, (0.1, 0.1), delta)
+
+
+@pytest.mark.parametrize(
+    ("online", "rates"), [(-1.0, (0.1, 0.1)), (math.nan, (0.1, 0.1)), (1.0, (1.0, -1.0)), (1.0, (math.nan, 0.1))]
+)
+def test_bounds_are_for_rates_within_0_and_1_and_a_regret_that_is_not_negative(
+    online: float, rates: tuple[float, float]
+) -> None:
+    for bound in (repaired_bound, direct_bound):
+        with pytest.raises(FormulaInputError, match="rates are"):
+            bound(online, 1, 0.0, rates, 0.05)

@@ -221,3 +221,18 @@ def test_runs_are_bounded_each_on_its_own() -> None:
     for run in range(2):
         alone = live_bounds(parts[0, run], parts[1, run], parts[2, run], variance[run], ends, 3, 0.05)
         assert together[run] == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("rates", [(), ((0.1, -0.1),), ((0.1, 0.1), (math.nan, 0.1)), ((1.5, 0.0),)])
+def test_a_certificate_is_for_rates_within_0_and_1(rates: tuple[tuple[float, float], ...]) -> None:
+    one = np.ones(1)
+
+    for bound in (live_certificate, certificate_terms):
+        with pytest.raises(FormulaInputError, match="rates are"):
+            bound(one, one, one, one, one, rates, 3, 0.05)
+
+
+@pytest.mark.parametrize("variance", [-1.0, math.nan])
+def test_no_variance_is_negative(variance: float) -> None:
+    with pytest.raises(FormulaInputError, match="a variance is"):
+        noise_boundary(np.array([1.0, variance]), 3, 0.05)

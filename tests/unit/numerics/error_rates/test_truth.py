@@ -286,3 +286,20 @@ def test_with_few_outcomes_and_shared_shocks_the_capped_prior_beats_both_its_par
 
     assert rmse["capped"] < min(rmse["hajek"], rmse["free"], rmse["inverse"])
     assert rmse["printed"] > 1.5 * rmse["weighted"]
+
+
+@pytest.mark.parametrize(("wrong", "revealed"), [(-1.0, 2.0), (3.0, 2.0), (math.nan, 1.0), (1.0, math.inf)])
+def test_no_more_answers_are_wrong_than_there_are(wrong: float, revealed: float) -> None:
+    free = ErrorRate(0.2, 0.2, 0.1, 0.3, 100.0, "ok", 0.001)
+
+    for counts in ((wrong, revealed, 0.0, 0.0), (0.0, 0.0, wrong, revealed)):
+        with pytest.raises(FormulaInputError, match="are wrong"):
+            combine_with_truth(free, *counts)
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome", "weight"), [(1.1, 0, 1.0), (math.nan, 0, 1.0), (0.5, 2, 1.0), (0.5, 1, -1.0)]
+)
+def test_a_resolved_question_has_a_share_an_outcome_and_a_weight(share: float, outcome: int, weight: float) -> None:
+    with pytest.raises(FormulaInputError, match="wrong_share"):
+        TruthSums.contribution(share, outcome, weight)

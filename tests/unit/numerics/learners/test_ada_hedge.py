@@ -6,6 +6,7 @@ import pytest
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_hedge, ada_hedge_rate, mixability_gap
+from stream_peer.numerics.losses import FloatArray
 
 
 def exact_gap(losses: list[float], weights: list[float], rate: float) -> float:
@@ -66,3 +67,9 @@ def test_a_single_expert_has_no_rate_and_all_weight() -> None:
 def test_a_gap_out_of_range_is_refused(n_experts: int, gaps: float) -> None:
     with pytest.raises(FormulaInputError, match="must be"):
         ada_hedge_rate(n_experts, gaps)
+
+
+@pytest.mark.parametrize("rate", [-1.0, math.nan, np.array([1.0, 1.0]), np.zeros((2, 1))])
+def test_a_gap_is_taken_at_one_rate_that_is_not_negative(rate: float | FloatArray) -> None:
+    with pytest.raises(FormulaInputError, match="learning_rate"):
+        mixability_gap(np.array([0.5, -0.5]), np.array([0.5, 0.5]), rate)

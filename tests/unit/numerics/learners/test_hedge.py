@@ -90,3 +90,11 @@ def test_nobody_awake_leaves_all_shares_alone() -> None:
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with pytest.raises(FormulaInputError, match="share is"):
         fixed_share(np.array([1.0]), np.zeros(1), 1.0, share)
+
+
+def test_a_regret_without_end_is_refused_of_those_that_are_awake() -> None:
+    regrets = np.array([[1.0, 0.0], [np.inf, -np.inf]])
+
+    with pytest.raises(FormulaInputError, match="regret is inf"):
+        hedge(regrets, 0.1)
+    assert hedge(regrets, 0.1, awake=np.array([False, True])).tolist() == [[0.0, 1.0], [0.0, 1.0]]

@@ -1,7 +1,9 @@
 import math
 
 import numpy as np
+import pytest
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.mixers import peer_mixer, truth_fast, truth_slow
 
@@ -54,3 +56,9 @@ def test_nobody_present_gets_no_weights() -> None:
     assert peer_mixer(none, none, none, none, 3, **SETTINGS).size == 0
     assert truth_slow(none, none, 3, rate=0.25).size == 0
     assert truth_fast(none, none).size == 0
+
+
+@pytest.mark.parametrize(("n_experts", "questions"), [(0, 1.0), (2, -1.0), (2, math.nan)])
+def test_a_rate_needs_experts_and_a_number_of_questions(n_experts: int, questions: float) -> None:
+    with pytest.raises(FormulaInputError, match="n_experts"):
+        truth_slow(np.array([1.0]), np.array([questions]), n_experts, rate=0.25)

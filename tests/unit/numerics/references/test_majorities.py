@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.numerics.losses import IntArray
 from stream_peer.numerics.references import MajorityAnswer, leave_one_out, majority, votes
 
 
@@ -101,3 +102,28 @@ def test_references_refuse_what_is_no_probability(wrong: float) -> None:
         leave_one_out(np.array([0.5, wrong]), 0)
     with pytest.raises(ForecastRangeError):
         majority(np.array([0.5, wrong]), 0)
+
+
+@pytest.mark.parametrize("coin", [2, -1, np.array(2), np.array([0]), np.array([0, 1, 1])])
+def test_a_coin_is_0_or_1_and_one_for_the_round(coin: int | IntArray) -> None:
+    with pytest.raises(FormulaInputError, match="coin"):
+        leave_one_out(np.array([0.9, 0.6, 0.3]), coin)
+
+
+def test_a_batch_needs_a_coin_for_each_of_its_rounds() -> None:
+    forecasts = np.array([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]])
+
+    assert leave_one_out(forecasts, np.array([1, 0])).answers[:, 2].tolist() == [1, 0]
+    with pytest.raises(FormulaInputError, match="coin has the shape"):
+        leave_one_out(forecasts, np.array([1, 0, 1]))
+
+
+def test_what_is_not_a_round_is_refused() -> None:
+    with pytest.raises(FormulaInputError, match="no array of experts"):
+        leave_one_out(np.array(0.5), 0)
+    with pytest.raises(FormulaInputError, match="single round"):
+        majority(np.array([[0.9], [0.1]]), 0)
+    with pytest.raises(FormulaInputError, match="coin is 2"):
+        majority(np.array([0.5]), 2)
+    with pytest.raises(FormulaInputError, match="thresholds has the shape"):
+        leave_one_out(np.array([0.5, 0.4]), 0, thresholds=np.full((3, 2), 0.5))

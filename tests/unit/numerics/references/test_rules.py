@@ -173,3 +173,9 @@ def test_wrong_numbers_are_refused_with_their_value() -> None:
         ballots(np.array([0.4, 0.6]), "mean", thresholds=np.array([0.5, -0.25]))
     with pytest.raises(FormulaInputError, match=r"1\.25"):
         vote_weights(np.array([0.1, 1.25]))
+
+
+@pytest.mark.parametrize("name", ["thresholds", "weights", "present"])
+def test_what_is_said_of_experts_fits_the_forecasts(name: str) -> None:
+    with pytest.raises(FormulaInputError, match=f"{name} has the shape"):
+        ballots(np.array([0.5, 0.4]), "mean", **{name: np.ones(3, dtype=np.bool_ if name == "present" else np.float64)})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 from stream_peer.numerics.references import (
     ReferenceRule,
@@ -131,3 +131,15 @@ def test_e22_scoring_against_the_other_group_is_exactly_unbiased() -> None:
         sides = (votes - 1.0) ** 2, votes**2
         losses = [unbiased_peer_loss(np.abs(votes - a[:, member]), *sides, rate, rate) for a in answers]
         assert float(np.mean([probability @ loss for loss in losses])) == pytest.approx(error, abs=1e-12)
+
+
+@pytest.mark.parametrize("coin", [2, np.array([0, 1, 0]), np.array([0, 3])])
+def test_every_round_has_a_coin_that_is_0_or_1(coin: int | IntArray) -> None:
+    cast = ballots(np.array([[0.9, 0.1], [0.5, 0.5]]))
+
+    with pytest.raises(FormulaInputError, match="coin"):
+        answers_of_all(cast, coin)
+    with pytest.raises(FormulaInputError, match="coin"):
+        answers_of_others(cast, coin)
+    with pytest.raises(FormulaInputError, match="coin"):
+        answers_of_groups(cast, np.array([True, False]), (0, coin))
