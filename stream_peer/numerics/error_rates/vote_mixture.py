@@ -13,7 +13,7 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import LEAST_Z, MODEL_ALLOWANCE, PRIOR_RATE, PSEUDO_QUESTIONS
 from stream_peer.numerics.losses import FloatArray
 
-_PSEUDO_MEANS = np.array([0.0, 0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0])
+_PSEUDO_MEANS = (0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0)  # of E[R], C, D, K
 _PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
 
 
@@ -114,12 +114,13 @@ def class_reading(
     ``means`` of (m1, m2, m3, E[R], E[R·x]), ``covariance`` (5, 5) of these means, ``weight`` of the questions.
     """
     share = weight / (weight + PSEUDO_QUESTIONS)
-    scale = np.array([1.0, share, share, share, share])
-    central = scale * np.array(_central_moments(means)) + (1.0 - scale) * _PSEUDO_MEANS
-    first, answer, alignment, spread, skew = central.tolist()
+    first, *others = _central_moments(means)
+    answer, alignment, spread, skew = (
+        share * seen + (1.0 - share) * pseudo for seen, pseudo in zip(others, _PSEUDO_MEANS, strict=True)
+    )
     if not (spread > 0.0 and alignment > 0.0):
         return None
-    slopes = scale[:, None] * _central_slopes(means)
+    slopes = _central_slopes(means, share)
     seen = np.einsum("ij,jk,lk->il", slopes, covariance, slopes)
     skew = math.copysign(math.sqrt(max(skew * skew - float(seen[4, 4]), 0.0)), skew)
     above, below = _distances(spread, skew)
@@ -151,10 +152,10 @@ def _distances(spread: float, skew: float) -> tuple[float, float]:
     return (longer, shorter) if lean >= 0.0 else (shorter, longer)
 
 
-def _central_slopes(means: tuple[float, float, float, float, float]) -> FloatArray:
-    """Derivatives of the central moments by the means, (5, 5)."""
+def _central_slopes(means: tuple[float, float, float, float, float], share: float) -> FloatArray:
+    """Derivatives of the central moments by the means, (5, 5); of all but m1 the share that is not pseudo-questions."""
     first, second, _, answer, _ = means
-    return np.array(
+    slopes = np.array(
         [
             [1.0, 0.0, 0.0, 0.0, 0.0],
             [0.0, 0.0, 0.0, 1.0, 0.0],
@@ -163,15 +164,16 @@ def _central_slopes(means: tuple[float, float, float, float, float]) -> FloatArr
             [6.0 * first * first - 3.0 * second, -3.0 * first, 1.0, 0.0, 0.0],
         ]
     )
+    slopes[1:] *= share
+    return slopes
 
 
 def _rate_slopes(alignment: float, spread: float, skew: float) -> FloatArray:
     """Derivatives of (η0, η1, tpr, fpr) by the central moments, (4, 5)."""
     above, below = _distances(spread, skew)
     lean, width = skew / spread, above + below
-    by_lean = np.array([above / width, -below / width])
-    above_by_spread, below_by_spread = (1.0 / width - by_lean * lean / spread).tolist()
-    above_by_skew, below_by_skew = (by_lean / spread).tolist()
+    above_by_skew, below_by_skew = above / width / spread, -below / width / spread
+    above_by_spread, below_by_spread = 1.0 / width - above_by_skew * lean, 1.0 / width - below_by_skew * lean
     steep_above, steep_below = alignment / (above * above), alignment / (below * below)
     return np.array(
         [
