@@ -41,3 +41,9 @@ def test_an_expert_with_little_history_votes_at_one_half(questions: int, thresho
 
 def test_forecasts_of_zero_and_one_have_bins() -> None:
     assert binned(np.array([2, 3], np.int32), np.array([0.0, 1.0]), 7).cells.tolist() == [2 * BINS, 4 * BINS - 1]
+
+
+def test_many_experts_have_the_medians_that_each_has_alone() -> None:
+    histograms = np.random.default_rng(7).integers(0, 3, (2500, BINS)) * int(SCALE)
+
+    assert own_medians(histograms).tolist() == [own_medians(row[np.newaxis])[0] for row in histograms]
