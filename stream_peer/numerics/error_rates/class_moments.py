@@ -153,9 +153,9 @@ class ClassMomentSums:
         """Error rates of leave-one-out reference answers for either class, with no outcome known.
 
         With D = m2 - m1², K = m3 - 3·m1·m2 + 2·m1³, C = E[R·x] - E[R]·m1, and from K/D and D the distances
-        ``above = tpr - m1 = (√((K/D)² + 4D) + K/D)/2``, ``below = m1 - fpr = D/above``:
+        ``above = v1 - m1 = (√((K/D)² + 4D) + K/D)/2``, ``below = m1 - v0 = D/above``:
         ``η̂0 = E[R] - C/above``, ``η̂1 = 1 - E[R] - C/below``, each clamped to [0, .475]. With the rates of
-        `vote_mixture` this solves E[R] = P1·A1 + P0·A0, E[R·x] = P1·tpr·A1 + P0·fpr·A0 for η0 = A0, η1 = 1 - A1.
+        `vote_mixture` this solves E[R] = P1·A1 + P0·A0, E[R·x] = P1·v1·A1 + P0·v0·A0 for η0 = A0, η1 = 1 - A1.
 
         E[R], C, D and K include 20 pseudo-questions of η = .25, equally frequent outcomes and D = .1/4 (as in
         `MomentSums.estimate`). K² is lessened by the sampling variance of K, not below 0: where K does not stand out

@@ -60,8 +60,8 @@ class ClassReading(NamedTuple):
 def vote_mixture(first: float, second: float, third: float) -> VoteMixture | None:
     """The two kinds of questions whose votes have these factorial moments, if there are any.
 
-    ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2``; the rates of yes votes are the roots ``(b ± √(b² - 4c))/2``, and
-    ``P1 = (m1 - fpr)/(tpr - fpr)``. Nothing is shrunk or cut here.
+    ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2``; the rates v1 and v0 of yes votes are the roots
+    ``(b ± √(b² - 4c))/2``, and ``P1 = (m1 - v0)/(v1 - v0)``. Nothing is shrunk or cut here.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _outside(value: float, deviation: float) -> bool:
 
 
 def _distances(spread: float, skew: float) -> tuple[float, float]:
-    """``tpr - m1`` and ``m1 - fpr``: their product is D, their difference K/D. Neither is got by cancellation."""
+    """``v1 - m1`` and ``m1 - v0``: their product is D, their difference K/D. Neither is got by cancellation."""
     lean = skew / spread
     longer = 0.5 * (math.sqrt(lean * lean + 4.0 * spread) + abs(lean))
     shorter = spread / longer
@@ -169,7 +169,7 @@ def _central_slopes(means: tuple[float, float, float, float, float], share: floa
 
 
 def _rate_slopes(alignment: float, spread: float, skew: float) -> FloatArray:
-    """Derivatives of (η0, η1, tpr, fpr) by the central moments, (4, 5)."""
+    """Derivatives of (η0, η1, v1, v0) by the central moments, (4, 5)."""
     above, below = _distances(spread, skew)
     lean, width = skew / spread, above + below
     above_by_skew, below_by_skew = above / width / spread, -below / width / spread

@@ -80,7 +80,7 @@ def ballots(
     -----
     The paper's section "Peer prediction" names the majority, and the likelier outcome by comparing ``Π p_i`` with
     ``Π(1 - p_i)``: rule ``product``, but with unclipped forecasts. There any forecast of 1 makes the second product 0
-    and any of 0 the first, so that one hard forecaster decides alone, and two opposite ones tie whatever the others
+    and any of 0 the first, so that one expert decides alone, and two opposite ones tie whatever the others
     say. Clipped, a hard 0 or 1 counts as .02 or .98, about as much as four forecasts of .73.
 
     Optimal weights of a vote with independent errors e are ``ln((1-e)/e)``, see `vote_weights`.

@@ -111,7 +111,7 @@ def test_much_data_gives_the_rates_of_the_world(ones: Fraction, zero: Fraction, 
 
 
 def test_the_solution_is_that_of_the_two_linear_equations() -> None:
-    """E[R] = P1·A1 + P0·A0 and E[R·x] = P1·tpr·A1 + P0·fpr·A0, solved as a linear system."""
+    """E[R] = P1·A1 + P0·A0 and E[R·x] = P1·v1·A1 + P0·v0·A0, solved as a linear system."""
     sums = repeated(ClassMomentTerms(0.4, 0.21, 0.128, 0.42, 0.26), 1e12)
     mixture = sums.mixture()
     assert mixture is not None
@@ -150,7 +150,7 @@ def test_answers_that_avoid_the_votes_say_nothing() -> None:
 
 
 def test_answers_surer_than_any_can_be_are_contradicted() -> None:
-    """tpr .6, fpr .4, so that a covariance of .12 of vote and answer would take answers right 120 times of 100."""
+    """v1 .6, v0 .4, so that a covariance of .12 of vote and answer would take answers right 120 times of 100."""
     rate = repeated(ClassMomentTerms(0.5, 0.26, 0.14, 0.5, 0.31), 100_000).estimate()
 
     assert (rate.status, rate.low, rate.high, rate.variance) == ("contradicted", 0.0, 0.475, 0.25)

@@ -26,7 +26,7 @@ def test_the_closed_form_gives_back_the_mixture(share_of_ones: Fraction, if_one:
 
 
 def test_the_textbook_form_agrees() -> None:
-    """(b ± √(b² - 4c))/2 with b = (m3 - m1·m2)/(m2 - m1²), c = b·m1 - m2; P1 = (m1 - fpr)/(tpr - fpr)."""
+    """(b ± √(b² - 4c))/2 with b = (m3 - m1·m2)/(m2 - m1²), c = b·m1 - m2; P1 = (m1 - v0)/(v1 - v0)."""
     first, second, third = 0.4, 0.21, 0.125
     b = (third - first * second) / (second - first**2)
     root = (b * b - 4 * (b * first - second)) ** 0.5
