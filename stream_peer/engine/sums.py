@@ -117,9 +117,6 @@ RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
 LEARNT_ROWS = slice(EXPERT_RULE.index("regret"), _N_RULE + EXPERT_COMMON.index("scored") + 1)
 """What weights are read from: of the first rule, and common."""
 
-LEARNT_OF_RULE = slice(EXPERT_RULE.index("regret"), _N_RULE)
-"""Which columns of a rule they are."""
-
 
 def expert_column(name: str, vote_rule: VoteRule = "half") -> int:
     """Row of an expert column in the matrix of sums."""
