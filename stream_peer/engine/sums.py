@@ -229,8 +229,9 @@ class Sums:
     def read(self, experts: IndexArray, rows: slice = slice(0, N_EXPERT)) -> FloatArray:
         """Columns of some experts as numbers, (``rows.stop``, n); those before ``rows`` are 0."""
         found = np.zeros((rows.stop, len(experts)))
-        found[rows] = self.matrix[rows].take(experts, axis=1)
-        found *= UNIT
+        wanted = found[rows]
+        wanted[:] = self.matrix[rows].take(experts, axis=1)
+        wanted *= UNIT
         return found
 
     def read_histograms(self, experts: IndexArray) -> IntArray:
