@@ -62,7 +62,15 @@ def rerun_all(size: Size, seed: int, processes: int) -> Iterator[Done]:
         yield from (rerun(number, size, seed) for number in CLAIMS)
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the caller has
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        running = [pool.submit(rerun, number, size, seed) for number in _LONGEST_FIRST]
-        for finished in as_completed(running):
-            yield finished.result()
+        try:
+            running = [pool.submit(rerun, number, size, seed) for number in _LONGEST_FIRST]
+            for finished in as_completed(running):
+                yield finished.result()
+        except BaseException:  # whoever interrupts us, or has seen enough, need not wait for what is running
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+                process.join()
+            raise

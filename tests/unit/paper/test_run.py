@@ -1,3 +1,9 @@
+import multiprocessing
+from typing import NoReturn
+
+import pytest
+
+from stream_peer.paper import run
 from stream_peer.paper.results import Size
 from stream_peer.paper.run import CLAIMS, rerun
 from tests.unit.paper.samples import SEED, quick_result
@@ -14,3 +20,16 @@ def test_a_claim_re_run_with_the_same_seed_gives_the_same_numbers_and_with_anoth
 
 def test_claims_are_numbered_in_the_order_of_the_report() -> None:
     assert list(CLAIMS) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_an_interrupt_ends_at_once_what_other_processes_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(running: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "as_completed", interrupted)
+    before = set(multiprocessing.active_children())
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run.rerun_all(Size.FULL, 1, 2))
+
+    assert set(multiprocessing.active_children()) <= before
