@@ -69,8 +69,6 @@ def rerun_all(size: Size, seed: int, processes: int) -> Iterator[Done]:
             for finished in as_completed(running):
                 yield finished.result()
         except BaseException:  # whoever interrupts us, or has seen enough, need not wait for what is running
-            pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
-                process.join()
             raise

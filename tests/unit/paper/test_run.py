@@ -1,4 +1,5 @@
 import multiprocessing
+import os
 from typing import NoReturn
 
 import pytest
@@ -23,13 +24,18 @@ def test_claims_are_numbered_in_the_order_of_the_report() -> None:
 
 
 def test_an_interrupt_ends_at_once_what_other_processes_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    others, simulating = set(multiprocessing.active_children()), list[int]()
+
     def interrupted(running: object) -> NoReturn:
+        simulating.extend(child.pid or 0 for child in set(multiprocessing.active_children()) - others)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "as_completed", interrupted)
-    before = set(multiprocessing.active_children())
 
     with pytest.raises(KeyboardInterrupt):
         list(run.rerun_all(Size.FULL, 1, 2))
 
-    assert set(multiprocessing.active_children()) <= before
+    assert len(simulating) == 2
+    for process in simulating:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
