@@ -20,7 +20,6 @@ from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
     EXPERT_RULE,
     FEED_CLASS,
-    FEED_COMMON,
     FEED_RULE,
     FEED_VARIANT,
     N_FEED,
@@ -33,12 +32,13 @@ from stream_peer.engine.sums import (
     IndexArray,
     VoteRule,
     expert_column,
-    feed_column,
+    feed_columns,
     fixed,
 )
 from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.peer_losses import unit_peer_loss
 
 _N_RULE = len(EXPERT_RULE)
 _PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
@@ -65,11 +65,12 @@ _PEER: Mapping[tuple[int, ...], IntArray] = {
 
 _AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
-_COUNTS = slice(feed_column("questions"), feed_column("votes") + 1)
-_MIXERS = slice(_COUNTS.stop, len(FEED_COMMON))
-_OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], rule) + 1) for rule in VOTE_RULES]
-_CLASSES = slice(feed_column(FEED_CLASS[0]), feed_column(FEED_CLASS[-1]) + 1)
-_VARIANTS = slice(feed_column(FEED_VARIANT[0]), feed_column(FEED_VARIANT[-1]) + 1)
+_COUNTS = feed_columns("questions", "votes")
+_MIXERS = feed_columns("peer_peer", "net_square")
+_OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
+_CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
+_CLASSES = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
+_VARIANTS = feed_columns(FEED_VARIANT[0], FEED_VARIANT[-1])
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -163,7 +164,7 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     losses, (regret, if_one, if_zero) = rows[_LOSSES], rows[_REGRETS]
     losses[:] = losses_of(stack, method)
     np.subtract(terms.regretted, losses, out=rows[_BOTH_REGRETS].reshape(2, 3, -1))
-    rows[_PRICED] = regret - terms.rate_zero * if_one - terms.rate_one * if_zero
+    rows[_PRICED] = unit_peer_loss(regret, if_one, if_zero, terms.rate_zero, terms.rate_one)
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(losses[1] - losses[2])
     _fill_mix(stack, terms.mean, rows[_N_RULE : _N_RULE + len(_MIX)])
     rows[-1] = 1.0
@@ -219,8 +220,7 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
 def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """Regret against the reference answers, at the price of the time."""
     against, one, zero = terms.regretted[1] - losses_of(stack, method)
-    regret: FloatArray = against - terms.rate_zero * one - terms.rate_one * zero
-    return regret
+    return np.asarray(unit_peer_loss(against, one, zero, terms.rate_zero, terms.rate_one), dtype=np.float64)
 
 
 def _binned(stack: Stack, weight: float) -> Binned:
@@ -274,8 +274,8 @@ def _rule_columns(stack: Stack, rule: int, outcome: int | None, weight: float) -
         values[: len(moments)] = [share * number for number in moments]
     if outcome is not None:
         ones, all_of_it = _share_of_ones(stack, rule)
-        right, wrong = (ones, all_of_it - ones) if outcome else (all_of_it - ones, ones)
-        values[7 + 2 * outcome : 9 + 2 * outcome] = right, wrong
+        zeros = all_of_it - ones
+        values[_CELLS[outcome]] = (ones, zeros) if outcome else (zeros, ones)
     return values
 
 

@@ -17,6 +17,7 @@ from stream_peer.numerics.error_rates.moments import agreement_of
 from stream_peer.numerics.error_rates.vote_counts import vote_counts
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 from stream_peer.numerics.mixers import stretched
+from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
 from stream_peer.numerics.references.majorities import leave_one_out_of, majority_of
 
@@ -283,7 +284,7 @@ def _gap(losses: FloatArray, means: Sequence[float], under: Circumstances, metho
 def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[float, float]) -> FloatArray:
     """Regrets of a round against each expert, priced: means of the losses against answers, 1 and 0, less its own."""
     against, one, zero = (mean - loss for mean, loss in zip(means, losses, strict=True))
-    regrets: FloatArray = against - rates[0] * one - rates[1] * zero
+    regrets: FloatArray = unit_peer_loss(against, one, zero, *rates)
     return regrets
 
 

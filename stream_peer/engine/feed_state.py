@@ -12,20 +12,18 @@ from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
+from stream_peer.engine.rates import Rates, read_rates, used_rules
 from stream_peer.engine.readings import (
     DECIMALS,
     ExpertWeights,
+    Extent,
     Mixing,
-    Rates,
-    Seen,
     learnt_rows_of,
     mixing_key,
+    read_extent,
     read_mixing,
-    read_rates,
-    read_seen,
     read_weights,
     rows_of,
-    used_rules,
 )
 from stream_peer.engine.sums import (
     UNIT,
@@ -244,7 +242,7 @@ class Feed:
 
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
-        rates, seen = self.rates, read_seen(self.sums.feed, self.n_seen(experts))
+        rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
         return Circumstances(
             weights=self.weights(experts, self.learnt(experts), seen),
             mixing=self.mixing,
@@ -262,7 +260,7 @@ class Feed:
             gaps=seen.gaps,
         )
 
-    def weights(self, experts: IndexArray, columns: FloatArray, seen: Seen) -> ExpertWeights:
+    def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
         """Weights of some experts, whose columns are given."""
         weights = read_weights(columns, self.all_rates, seen, self.settings.mixer, self.method)
         if self.method.shares and len(experts):
@@ -287,7 +285,7 @@ class Feed:
         means = head.own_answer, head.own_one, head.own_zero
         rates = head.rate_zero, head.rate_one
         regrets = entry.weight * priced_regrets(losses_of(facts, self.method), means, rates)
-        seen = read_seen(self.sums.feed, self.n_seen(facts.experts))
+        seen = read_extent(self.sums.feed, self.n_seen(facts.experts))
         loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
         rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions, loss_range))
         self._shared.learn(facts.experts, regrets, rate, variant.share)

@@ -7,7 +7,7 @@ what                        where
 ==========================  ============================================================================
 losses of forecasts         ``Method.losses``
 own reference answers       ``facts.own_answers``
-columns of the estimator    filled in ``contributions``, read in ``readings.read_rates``
+columns of the estimator    filled in ``contributions``, read in ``rates.read_rates``
 selection weights           ``readings.selection_weights``; of fixed share, ``variants.SharedWeights``
 mixing weights              ``readings.read_weights``; of mixers at their own forecast, ``five_mixers``
 ==========================  ============================================================================

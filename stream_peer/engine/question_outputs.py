@@ -8,7 +8,8 @@ from stream_peer.engine.facts import Facts, losses_of
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import Method
-from stream_peer.engine.readings import DECIMALS, Rates
+from stream_peer.engine.rates import Rates
+from stream_peer.engine.readings import DECIMALS
 from stream_peer.engine.stage import Output
 from stream_peer.engine.views import heading, published, summary
 from stream_peer.events import topics

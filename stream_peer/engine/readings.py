@@ -1,4 +1,4 @@
-"""What is read off the sums: error rates, weights, the mixers' shares, the certificate. Everything non-linear is here.
+"""What is read off the sums: weights, the mixers' shares, the certificate. With ``rates``, everything non-linear.
 
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
@@ -9,31 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.engine.method import Method
+from stream_peer.engine.rates import OWN_MEDIAN, Rates, read_rates
 from stream_peer.engine.sums import (
     COMMON_ROWS,
-    FEED_RULE,
-    FEED_VARIANT,
     LEARNT_ROWS,
     N_EXPERT,
     RULE_ROWS,
     UNIT,
-    VOTE_RULES,
     expert_column,
+    expert_columns,
     feed_column,
+    feed_columns,
 )
-from stream_peer.engine.variants import Situation, variant_rate, variant_selection
+from stream_peer.engine.variants import Situation, variant_selection
 from stream_peer.events.feed_settings import MixerSettings
-from stream_peer.events.outputs import ErrorRateStatus
 from stream_peer.numerics.bounds import live_bounds
-from stream_peer.numerics.error_rates import (
-    ClassMomentSums,
-    ErrorRate,
-    MomentSums,
-    combine_with_truth,
-    interval_ends,
-    priced,
-)
-from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
+from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.mixers import outer_weights, stretch_factor
@@ -46,14 +37,8 @@ DECIMALS = 12
 _SUREST = 1.0 - 2.0**-53
 """The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
 
-_HALF, _OWN_MEDIAN = range(len(VOTE_RULES))
-_OF_RULES = [slice(feed_column(FEED_RULE[0], rule), feed_column(FEED_RULE[-1], rule) + 1) for rule in VOTE_RULES]
-_MOMENTS = [slice(feed_column("moment_weight", rule), feed_column("pair_rest", rule) + 1) for rule in VOTE_RULES]
-_TRUTH_TABLE = [slice(feed_column("right_zero", rule), feed_column("wrong_one", rule) + 1) for rule in VOTE_RULES]
-_CLASS_MOMENTS = slice(feed_column("class_weight"), feed_column("class_both_both") + 1)
-_GROUPS = slice(feed_column(FEED_VARIANT[0]), feed_column("group_123") + 1)
 _GAPS, _QUESTIONS = feed_column("mixability_gap"), feed_column("questions")
-_MIXERS = slice(feed_column("peer_peer"), feed_column("stretch_square") + 1)
+_MIXERS = feed_columns("peer_peer", "stretch_square")
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
@@ -61,106 +46,20 @@ _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_col
 _LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
 _MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_absolute")
 
-_LOSSES = slice(expert_column("loss"), expert_column("loss_if_zero") + 1)
-_REGRETS = slice(expert_column("regret"), expert_column("regret_if_zero") + 1)
-_PUBLISHED_REGRETS = slice(expert_column("published_regret"), expert_column("published_regret_if_zero") + 1)
+_LOSSES = expert_columns("loss", "loss_if_zero")
+_REGRETS = expert_columns("regret", "regret_if_zero")
+_PUBLISHED_REGRETS = expert_columns("published_regret", "published_regret_if_zero")
 _ABSOLUTE, _VARIANCE = expert_column("absolute_regret"), expert_column("variance")
-
-
-class Rates(NamedTuple):
-    """Error rates of the reference answers of one vote rule.
-
-    Attributes
-    ----------
-    rule : int
-        Number of the vote rule.
-    estimate : ErrorRate
-        As published.
-    zero, one : float
-        As they price losses: their sum is at most .8.
-    status : ErrorRateStatus
-        That of the estimate; ``uninformative`` if pricing had to scale it down; that of the class-dependent estimate
-        where it gave none and the symmetric one stands in.
-    right_zero, wrong_zero, right_one, wrong_one : float
-        Reference answers of resolved questions, by outcome.
-    """
-
-    rule: int
-    estimate: ErrorRate
-    zero: float
-    one: float
-    status: ErrorRateStatus
-    right_zero: float
-    wrong_zero: float
-    right_one: float
-    wrong_one: float
-
-    @property
-    def distance(self) -> float:
-        """1 - zero - one, the scale of peer losses."""
-        return 1.0 - self.zero - self.one
-
-    @property
-    def measured(self) -> float | None:
-        """Share of wrong reference answers on resolved questions; None before the first."""
-        wrong = self.wrong_zero + self.wrong_one
-        resolved = wrong + self.right_zero + self.right_one
-        return wrong / resolved if resolved else None
-
-
-def free_rate(feed: IntArray, rule: int, confidence: float, method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
-    """Error rates from agreement alone, and how far they can be trusted.
-
-    Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
-    symmetric ones of the same votes, with the status that says why.
-    """
-    if rule == _OWN_MEDIAN or method.reads_classes:
-        by_class = ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()).estimate(confidence)
-        if by_class.variance < UNKNOWN_VARIANCE:
-            return by_class, by_class.status
-        return _symmetric(feed, rule, confidence), by_class.status
-    symmetric = _symmetric(feed, rule, confidence)
-    return symmetric, symmetric.status
-
-
-def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
-    return MomentSums(*(feed[_MOMENTS[rule]] * UNIT).tolist()).estimate(confidence)
-
-
-def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
-    """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    right_zero, wrong_zero, right_one, wrong_one = truth = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
-    if method.variant is not None:
-        weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
-        groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
-        chosen = variant_rate(method.variant, groups, truth, questions, confidence)
-        if chosen is not None:
-            zero, one, capped = priced(chosen.zero, chosen.one)
-            return Rates(rule, chosen, zero, one, "uninformative" if capped else chosen.status, *truth)
-    free, free_status = free_rate(feed, rule, confidence, method)
-    revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
-    estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
-    zero, one, capped = priced(estimate.zero, estimate.one)
-    status: ErrorRateStatus = "uninformative" if capped else estimate.status
-    if status == "ok" and free_status != free.status:
-        status = free_status
-    return Rates(rule, estimate, zero, one, status, right_zero, wrong_zero, right_one, wrong_one)
-
-
-def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
-    """Vote rules under which something was scored, and the one in force, which comes first."""
-    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and np.count_nonzero(feed[columns])]
-    return (in_force, *others)
 
 
 def rows_of(rules: Sequence[int]) -> slice:
     """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
-    return slice(0, COMMON_ROWS.stop if _OWN_MEDIAN not in rules else N_EXPERT)
+    return slice(0, COMMON_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
 
 
 def learnt_rows_of(rules: Sequence[int]) -> slice:
     """Those of them that weights are read from."""
-    return slice(LEARNT_ROWS.start, LEARNT_ROWS.stop if _OWN_MEDIAN not in rules else N_EXPERT)
+    return slice(LEARNT_ROWS.start, LEARNT_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
 
 
 class Mixing(NamedTuple):
@@ -196,7 +95,7 @@ class ExpertWeights(NamedTuple):
     truth_fast: FloatArray
 
 
-class Seen(NamedTuple):
+class Extent(NamedTuple):
     """How much a feed has seen: experts with questions that count or present, such questions, and mixability gaps."""
 
     experts: int
@@ -204,9 +103,9 @@ class Seen(NamedTuple):
     gaps: float
 
 
-def read_seen(feed: IntArray, n_experts: int) -> Seen:
+def read_extent(feed: IntArray, n_experts: int) -> Extent:
     """How much a feed with so many experts has seen."""
-    return Seen(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
+    return Extent(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
 
 
 def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: float) -> tuple[FloatArray, FloatArray]:
@@ -232,7 +131,7 @@ def _loss_range(rates: Sequence[Rates]) -> float:
     return 1.0 + abs(rates[0].zero - rates[0].one)
 
 
-def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, method: Method) -> FloatArray:
+def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent, method: Method) -> FloatArray:
     """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
     loss_range = _loss_range(rates)
     if method.variant is not None:
@@ -242,7 +141,7 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Seen, m
 
 
 def read_weights(
-    columns: FloatArray, rates: Sequence[Rates], seen: Seen, mixer: MixerSettings, method: Method
+    columns: FloatArray, rates: Sequence[Rates], seen: Extent, mixer: MixerSettings, method: Method
 ) -> ExpertWeights:
     """Weights of the experts whose columns are given, priced at the newest rates.
 

@@ -137,6 +137,16 @@ def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
     return of_rules + FEED_RULE.index(name)
 
 
+def expert_columns(first: str, last: str, vote_rule: VoteRule = "half") -> slice:
+    """Rows from one expert column to another, both included."""
+    return slice(expert_column(first, vote_rule), expert_column(last, vote_rule) + 1)
+
+
+def feed_columns(first: str, last: str, vote_rule: VoteRule = "half") -> slice:
+    """Positions from one feed column to another, both included."""
+    return slice(feed_column(first, vote_rule), feed_column(last, vote_rule) + 1)
+
+
 def fixed(values: FloatArray, weight: float) -> IntArray:
     """Values times a weight, in units of 2^-40. The values are overwritten: many of them would have to be copied."""
     values *= weight * SCALE

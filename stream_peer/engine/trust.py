@@ -5,7 +5,7 @@ The state ``dependent``, and what follows from a state for the weights, belong h
 
 from typing import NamedTuple
 
-from stream_peer.engine.readings import Rates
+from stream_peer.engine.rates import Rates
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import TrustState

@@ -2,84 +2,29 @@ import numpy as np
 import pytest
 
 from stream_peer.engine.method import Method
+from stream_peer.engine.rates import read_rates
 from stream_peer.engine.readings import (
+    Extent,
     Mixing,
-    Seen,
     counted_questions,
     mixing_key,
     mixing_weights,
     read_certificate,
     read_mixing,
-    read_rates,
     read_records,
     read_weights,
-    rows_of,
     selection_weights,
-    used_rules,
 )
-from stream_peer.engine.sums import N_EXPERT, N_FEED, SCALE, UNIT, expert_column, feed_column
+from stream_peer.engine.sums import N_FEED, UNIT, expert_column, feed_column
 from stream_peer.events.feed_settings import MixerSettings
 from stream_peer.events.method_settings import MethodSettings
-from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
-from stream_peer.numerics.losses import LOG, FloatArray, IntArray
+from stream_peer.numerics.losses import LOG
+from tests.unit.engine.sample_sums import agreeing, expert_sums, feed_sums
 
 MIXER = MixerSettings()
 METHOD = Method()
-SEEN = Seen(experts=2, questions=9.0, gaps=0.0)
-
-
-def feed_sums(**columns: float) -> IntArray:
-    sums = np.zeros(N_FEED, np.int64)
-    for name, value in columns.items():
-        sums[feed_column(name)] = round(value * SCALE)
-    return sums
-
-
-def expert_sums(n_experts: int, **columns: list[float]) -> FloatArray:
-    sums = np.zeros((N_EXPERT, n_experts))
-    for name, values in columns.items():
-        sums[expert_column(name)] = values
-    return sums
-
-
-def agreeing(weight: float) -> IntArray:
-    return feed_sums(
-        moment_weight=weight,
-        moment_weight2=weight,
-        pair=0.25 * weight,
-        rest=0.4 * weight,
-        pair2=0.16 * weight,
-        rest2=0.3 * weight,
-        pair_rest=0.15 * weight,
-    )
-
-
-def test_error_rates_without_truth_are_those_of_the_moments() -> None:
-    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
-
-    moments = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
-    assert rates.zero == rates.one == pytest.approx(moments.estimate().zero)
-    assert rates.measured is None
-    assert rates.status == "ok"
-
-
-def test_outcomes_move_each_class_by_its_own_errors() -> None:
-    sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
-    rates = read_rates(sums, 0, 0.95, METHOD)
-
-    assert rates.zero < 0.12
-    assert rates.one > 0.3
-    assert rates.measured == pytest.approx(21 / 60)
-
-
-def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
-    sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
-    rates = read_rates(sums, 0, 0.95, METHOD)
-
-    assert rates.zero + rates.one == pytest.approx(0.8)
-    assert rates.estimate.zero + rates.estimate.one > 0.8
-    assert rates.status == "uninformative"
+EXTENT = Extent(experts=2, questions=9.0, gaps=0.0)
 
 
 def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
@@ -93,7 +38,9 @@ def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
 def test_weights_prefer_those_with_regret_against_them() -> None:
     columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
     columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
-    weights = read_weights(columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], Seen(3, 1000.0, 0.0), MIXER, METHOD)
+    weights = read_weights(
+        columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], Extent(3, 1000.0, 0.0), MIXER, METHOD
+    )
 
     assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
     assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 1 / 6
@@ -107,8 +54,8 @@ def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
     peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
 
     np.testing.assert_allclose(
-        read_weights(true, [rates], Seen(2, 1.0, 0.0), MIXER, METHOD).select,
-        read_weights(peer, [rates], Seen(2, 1.0, 0.0), MIXER, METHOD).select,
+        read_weights(true, [rates], Extent(2, 1.0, 0.0), MIXER, METHOD).select,
+        read_weights(peer, [rates], Extent(2, 1.0, 0.0), MIXER, METHOD).select,
     )
 
 
@@ -121,11 +68,11 @@ def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
 
     assert width > 1.25
     np.testing.assert_allclose(
-        selection_weights(columns, [rates], Seen(3, 16.0, 0.0), METHOD),
+        selection_weights(columns, [rates], Extent(3, 16.0, 0.0), METHOD),
         ada_normal_hedge(np.array([4.0, 0.0, -0.5]) / width, np.array([9.0, 8.0, 7.0]) / width),
     )
     np.testing.assert_allclose(
-        selection_weights(columns, [rates], Seen(3, 16.0, 0.0), hedging),
+        selection_weights(columns, [rates], Extent(3, 16.0, 0.0), hedging),
         hedge(np.array([4.0, 0.0, -0.5]), np.sqrt(8 * np.log(3) / 16) / width),
     )
 
@@ -134,7 +81,7 @@ def test_the_safety_net_shares_with_everybody() -> None:
     weights = read_weights(
         expert_sums(2, mix_answer=[-9.0, 9.0]),
         [read_rates(agreeing(9), 0, 0.95, METHOD)],
-        SEEN,
+        EXTENT,
         MIXER,
         METHOD,
     )
@@ -208,7 +155,7 @@ def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_for
     for rates in ([half, own], [own, half]):
         scale = rates[0].distance / (1.0 + abs(rates[0].zero - rates[0].one))
         expected = ada_normal_hedge(scale * unbiased, np.full(2, scale / own.distance * 5.0))
-        np.testing.assert_allclose(selection_weights(columns, rates, SEEN, METHOD), expected)
+        np.testing.assert_allclose(selection_weights(columns, rates, EXTENT, METHOD), expected)
 
 
 def test_mean_losses_of_two_vote_rules_add_up_on_the_unbiased_scale() -> None:
@@ -230,16 +177,6 @@ def test_losses_are_read_in_the_unit_of_the_method() -> None:
     assert bounds[0] == pytest.approx(LOG.upper * (bounds[1] or 0.0))
 
 
-def test_a_rule_is_used_once_something_was_scored_under_it() -> None:
-    own = np.zeros(N_FEED, np.int64)
-    own[feed_column("wrong_one", "own-median")] = 1
-
-    assert used_rules(agreeing(3), 0) == (0,)
-    assert used_rules(agreeing(3), 1) == (1, 0)
-    assert used_rules(agreeing(3) + own, 0) == (0, 1)
-    assert rows_of((0,)).stop < rows_of((0, 1)).stop == N_EXPERT
-
-
 def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
     columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
     own = np.zeros(N_FEED, np.int64)
@@ -252,33 +189,3 @@ def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> No
     assert one is not None
     assert both is not None
     assert both > one + 10.0  # the noise of a rule under which next to nothing was scored
-
-
-def class_sums(*, skill: float, share: float, weight: float) -> IntArray:
-    """Moments of many votes for yes with chances ``skill`` and 1 - ``skill``, of answers that are as good."""
-    yes = {1: skill, 0: 1.0 - skill}
-    chance = {1: share, 0: 1.0 - share}
-    means = [
-        *(sum(chance[y] * yes[y] ** k for y in (0, 1)) for k in (1, 2, 3)),
-        sum(chance[y] * yes[y] for y in (0, 1)),
-        sum(chance[y] * yes[y] ** 2 for y in (0, 1)),
-    ]
-    sums = ClassMomentSums.contribution(ClassMomentTerms(*means))
-    return feed_sums(**{f"class_{name}": weight * getattr(sums, name) for name in ClassMomentSums.__dataclass_fields__})
-
-
-def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
-    found = read_rates(class_sums(skill=0.8, share=0.25, weight=1e6), 1, 0.95, METHOD)
-    nothing = read_rates(class_sums(skill=0.5, share=0.25, weight=1e6), 1, 0.95, METHOD)
-
-    assert found[2:4] == pytest.approx((0.2, 0.2), abs=1e-3)
-    assert found.status == "ok"
-    assert nothing.status == "insufficient"  # of the symmetric ones that stand in: no question is behind them
-    assert nothing.zero == nothing.one
-    both = class_sums(skill=0.5, share=0.25, weight=1e6)
-    both[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
-        feed_column("moment_weight") : feed_column("pair_rest") + 1
-    ]
-    stands_in = read_rates(both, 1, 0.95, METHOD)
-    assert stands_in.status == "uninformative"
-    assert stands_in.zero == read_rates(agreeing(1000), 0, 0.95, METHOD).zero

@@ -1,6 +1,6 @@
 import pytest
 
-from stream_peer.engine.readings import Rates
+from stream_peer.engine.rates import Rates
 from stream_peer.engine.trust import certifies, next_trust
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ErrorRateStatus, TrustState

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from stream_peer.engine.method import Method
+from stream_peer.engine.rates import read_rates, used_rules
+from stream_peer.engine.readings import (
+    rows_of,
+)
+from stream_peer.engine.sums import N_EXPERT, N_FEED, feed_column
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
+from stream_peer.numerics.losses import IntArray
+from tests.unit.engine.sample_sums import agreeing, feed_sums
+
+METHOD = Method()
+
+
+def class_sums(*, skill: float, share: float, weight: float) -> IntArray:
+    """Moments of many votes for yes with chances ``skill`` and 1 - ``skill``, of answers that are as good."""
+    yes = {1: skill, 0: 1.0 - skill}
+    chance = {1: share, 0: 1.0 - share}
+    means = [
+        *(sum(chance[y] * yes[y] ** k for y in (0, 1)) for k in (1, 2, 3)),
+        sum(chance[y] * yes[y] for y in (0, 1)),
+        sum(chance[y] * yes[y] ** 2 for y in (0, 1)),
+    ]
+    sums = ClassMomentSums.contribution(ClassMomentTerms(*means))
+    return feed_sums(**{f"class_{name}": weight * getattr(sums, name) for name in ClassMomentSums.__dataclass_fields__})
+
+
+def test_error_rates_without_truth_are_those_of_the_moments() -> None:
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
+
+    moments = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
+    assert rates.zero == rates.one == pytest.approx(moments.estimate().zero)
+    assert rates.measured is None
+    assert rates.status == "ok"
+
+
+def test_outcomes_move_each_class_by_its_own_errors() -> None:
+    sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
+    rates = read_rates(sums, 0, 0.95, METHOD)
+
+    assert rates.zero < 0.12
+    assert rates.one > 0.3
+    assert rates.measured == pytest.approx(21 / 60)
+
+
+def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
+    sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
+    rates = read_rates(sums, 0, 0.95, METHOD)
+
+    assert rates.zero + rates.one == pytest.approx(0.8)
+    assert rates.estimate.zero + rates.estimate.one > 0.8
+    assert rates.status == "uninformative"
+
+
+def test_a_rule_is_used_once_something_was_scored_under_it() -> None:
+    own = np.zeros(N_FEED, np.int64)
+    own[feed_column("wrong_one", "own-median")] = 1
+
+    assert used_rules(agreeing(3), 0) == (0,)
+    assert used_rules(agreeing(3), 1) == (1, 0)
+    assert used_rules(agreeing(3) + own, 0) == (0, 1)
+    assert rows_of((0,)).stop < rows_of((0, 1)).stop == N_EXPERT
+
+
+def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
+    found = read_rates(class_sums(skill=0.8, share=0.25, weight=1e6), 1, 0.95, METHOD)
+    nothing = read_rates(class_sums(skill=0.5, share=0.25, weight=1e6), 1, 0.95, METHOD)
+
+    assert found[2:4] == pytest.approx((0.2, 0.2), abs=1e-3)
+    assert found.status == "ok"
+    assert nothing.status == "insufficient"  # of the symmetric ones that stand in: no question is behind them
+    assert nothing.zero == nothing.one
+    both = class_sums(skill=0.5, share=0.25, weight=1e6)
+    both[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
+        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    ]
+    stands_in = read_rates(both, 1, 0.95, METHOD)
+    assert stands_in.status == "uninformative"
+    assert stands_in.zero == read_rates(agreeing(1000), 0, 0.95, METHOD).zero
