@@ -42,6 +42,9 @@ FEED_SETTINGS = {
     "max_open": "a question closes so long after it opened, if nothing closes it before",
     "history_for": "how long after the close forecasts are kept, so that a correction can be applied",
     "backdate_limit": "a forecast counts from its stated time, but at most so long before it arrived; null: no limit",
+    "late_forecasts": "move: a forecast that is backdated too far, or of a resolved question, counts from later than it"
+    " says; refuse: it goes to dead letters",
+    "forecast_for": "a forecast stands at most so long after it was made; null: until the question closes",
     "skew": "how far ahead of its arrival an event may be dated and still move the clock; under defaults only",
     "horizon": "events dated further ahead are refused",
     "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from stream_peer.engine.dead_letters import refuse
 from stream_peer.engine.sources import source_header
-from stream_peer.engine.stage import Effects, Output, Record, Snapshot
+from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, encode_feed_log
@@ -19,7 +19,7 @@ from stream_peer.events.times import Milliseconds
 SETTINGS_KEY = b"settings"
 
 
-class ControlStage:
+class ControlStage(NeverRefolds):
     """The fold of one partition of ``control-events``.
 
     Parameters

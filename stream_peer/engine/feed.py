@@ -21,7 +21,7 @@ from stream_peer.engine.parts import Assembly
 from stream_peer.engine.pieces import cut, joined
 from stream_peer.engine.question_outputs import question_outputs
 from stream_peer.engine.sources import Seen
-from stream_peer.engine.stage import Effects, Record, Snapshot
+from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
 from stream_peer.engine.views import FeedView
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError, StateError
 from stream_peer.events.feed_log import (
@@ -58,7 +58,7 @@ _encode_head = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
-class FeedStage:
+class FeedStage(NeverRefolds):
     """The fold of one partition of the feed-log. See ``Stage`` for the methods that drive it.
 
     Parameters
@@ -244,7 +244,7 @@ class FeedStage:
 
     # --- state ---
 
-    def audit(self) -> bool:
+    def agrees(self) -> bool:
         """Whether the sums of all feeds equal those that follow from their ledgers."""
         return all(feed.sums.equals(feed.recomputed()) for feed in self._feeds.values())
 

@@ -19,7 +19,7 @@ from stream_peer.engine.rounds import outcome_record, reconcile
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.engine.sources import Seen, is_broadcast, source_of
-from stream_peer.engine.stage import Effects, Record, Snapshot
+from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, SettingsControl, Tick, decode, moment
@@ -27,7 +27,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, YEAR_2000, Milliseconds, to_milliseconds
 
 
-class QuestionStage:
+class QuestionStage(NeverRefolds):
     """The fold of one partition of ``forecast-events``.
 
     Parameters

@@ -1,9 +1,10 @@
 """What a stage is: the fold of one log partition, driven by topology, replay and tests alike."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from stream_peer.errors import StateError
 from stream_peer.events.times import Milliseconds
 
 Headers = Sequence[tuple[str, bytes]]
@@ -50,17 +51,27 @@ class Output(NamedTuple):
     headers: Headers = ()
 
 
+class Warned(NamedTuple):
+    """Something that a person should look at, for the log: a code, whose it is, and a sentence."""
+
+    code: str
+    feed: str
+    question_id: str
+    message: str
+
+
 class Effects:
-    """What a run of records caused, in order: records to write, and counts for the metrics.
+    """What a run of records caused, in order: records to write, counts for the metrics, warnings for the log.
 
     ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …
     """
 
-    __slots__ = ("counts", "outputs")
+    __slots__ = ("counts", "outputs", "warnings")
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.warnings: list[Warned] = []
 
 
 class Snapshot(NamedTuple):
@@ -68,6 +79,24 @@ class Snapshot(NamedTuple):
 
     entries: Mapping[bytes, bytes | None]
     head: bytes
+
+
+class Refolding(Protocol):
+    """A fold anew, from the start of the log, of state that cannot be corrected in place.
+
+    Whoever drives the stage hands it every record of the log up to ``up_to``, in order, then finishes it. Until then
+    the stage is as it was, and nothing else may be stepped; a refolding that is not finished leaves no trace.
+    """
+
+    @property
+    def up_to(self) -> int:
+        """Offset of the last record that it needs."""
+
+    def step(self, record: Record) -> None:
+        """Fold one record. Nothing is published."""
+
+    def finish(self) -> None:
+        """The log up to ``up_to`` was folded: the result is the stage's state from here on."""
 
 
 class Stage(Protocol):
@@ -88,9 +117,43 @@ class Stage(Protocol):
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
         """Take up the state that an earlier owner left, before the first step."""
 
+    @property
+    def must_refold(self) -> bool:
+        """Whether, after a step, an audit or ``load``, nothing may be stepped before a refold."""
+
+    def refolding(self, applied: int) -> Refolding:
+        """The refold that is due; ``applied``: the last offset that was stepped, or that ``load`` took up."""
+
+    def audit(self) -> Iterator[None]:
+        """Compare the state with what it follows from, a bounded piece an item; steps may come in between.
+
+        If something does not agree, ``must_refold`` is true afterwards.
+        """
+
+    def lost(self, records: int) -> None:
+        """So many records of the log were gone before they were read: say so in what follows."""
+
     def deadline(self) -> Milliseconds | None:
         """When something becomes due by the clock although no record comes; None: nothing waits."""
 
     @property
     def clock(self) -> Milliseconds:
         """The partition's time: the largest credible time stated in its records; 0 before the first."""
+
+
+class NeverRefolds:
+    """What a stage has of ``Stage`` whose state is corrected in place, or that has none."""
+
+    must_refold = False
+
+    def refolding(self, applied: int) -> Refolding:
+        """Never asked for."""
+        msg = f"nothing is to be folded anew up to {applied}"
+        raise StateError(msg)
+
+    def audit(self) -> Iterator[None]:
+        """Nothing to compare."""
+        return iter(())
+
+    def lost(self, records: int) -> None:
+        """Nothing is said of it."""

@@ -80,18 +80,22 @@ class OutcomeRevealed(FeedLogRecord, frozen=True, kw_only=True, tag="outcome"):
 
 
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
-    """From here on: the expert's team, whether it is excluded, whether it asked to be forgotten."""
+    """From here on: the expert's team, whether it is excluded, whether it asked to be forgotten.
+
+    What is left out stays as it is.
+    """
 
     expert_id: str
-    team: str | None = None
-    excluded: bool = False
+    team: str | msgspec.UnsetType | None = msgspec.UNSET
+    excluded: bool | msgspec.UnsetType = msgspec.UNSET
     forget: bool = False
 
 
 class FeedChanged(FeedLogRecord, frozen=True, kw_only=True, tag="feed"):
-    """New sums from here on if ``reset``; revisions go on."""
+    """New sums from here on (``reset``), or the end of the feed (``delete``); revisions go on."""
 
-    reset: bool
+    reset: bool = False
+    delete: bool = False
 
 
 class SettingsChanged(FeedLogRecord, frozen=True, kw_only=True, tag="settings"):

@@ -95,6 +95,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_open: PositiveSpan = 2 * _UNITS["y"]
     history_for: Span = 30 * _UNITS["d"]
     backdate_limit: Span | None = 24 * _UNITS["h"]
+    late_forecasts: Literal["move", "refuse"] = "move"
+    forecast_for: PositiveSpan | None = None
     skew: Span = 5 * _UNITS["m"]
     horizon: PositiveSpan = 10 * _UNITS["y"]
     idle_after: Span | None = 60 * _UNITS["s"]
@@ -139,7 +141,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
-DURATIONS = frozenset((*_QUESTION_SPANS, "publish_every", "ledger_for", "retract_for"))
+DURATIONS = frozenset((*_QUESTION_SPANS, "forecast_for", "publish_every", "ledger_for", "retract_for"))
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (("guard", "on", "this release has no clone guard"),)
 

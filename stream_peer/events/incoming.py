@@ -17,6 +17,7 @@ SCHEMA_VERSION = 1
 
 QuestionId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
 ExpertId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
+TeamName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
 EventId = Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)]
 _FEED_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 FeedName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": _FEED_NAME})]
@@ -108,23 +109,31 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
 
 
 class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
-    """An expert's team, exclusion or wish to be forgotten. Topic ``control-events``, key ``feed``."""
+    """An expert's team, exclusion or wish to be forgotten, from its place on. Topic ``control-events``, key ``feed``.
+
+    What is left out stays as it is; ``team`` null takes the expert out of its team.
+    """
 
     feed: FeedName
     expert_id: ExpertId
     at: datetime
-    team: Annotated[str, msgspec.Meta(max_length=MAX_ID_BYTES)] | None = None
-    excluded: bool = False
+    team: TeamName | msgspec.UnsetType | None = msgspec.UNSET
+    excluded: bool | msgspec.UnsetType = msgspec.UNSET
     forget: bool = False
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 
 
 class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
-    """Starts a feed's sums anew if ``reset``. Topic ``control-events``, key ``feed``."""
+    """Starts a feed's sums anew (``reset``), or ends it (``delete``). Topic ``control-events``, key ``feed``.
+
+    A deleted feed's questions are gone, and its keys of all outputs with them; a later event of its name begins a new
+    feed.
+    """
 
     feed: FeedName
-    reset: bool
+    reset: bool = False
+    delete: bool = False
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 

@@ -47,7 +47,7 @@ def test_weights_are_finite_and_sum_to_1_and_the_ledger_gives_the_sums(history: 
         if feed_stage.views():
             check_weights(feed_stage)
 
-    assert feed_stage.audit()
+    assert feed_stage.agrees()
 
 
 @every_variant

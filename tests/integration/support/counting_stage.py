@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from stream_peer.engine.observer import NullObserver
-from stream_peer.engine.stage import Effects, Output, Record, Snapshot
+from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
@@ -28,7 +28,7 @@ from stream_peer.topology.partition import OwnedPartition
 from stream_peer.topology.watchdog import Watchdog
 
 
-class CountingStage:
+class CountingStage(NeverRefolds):
     """State: key → [number, running hash]. One output a record, which names its source offset and the state after it.
 
     ``remember_sources``: as the feed stage does, skip records whose ``[partition, offset]`` was seen already.

@@ -173,7 +173,7 @@ class Recount:
                     stage.publish(effects)
             stage.publish(effects)
             made.update(_published(output) for output in effects.outputs if output.topic != topics.DEAD_LETTERS)
-            assert stage.audit()
+            assert stage.agrees()
             state = stage.snapshot()
             self._check_state("feed", partition, dict(state.entries), state.head)
         self._check_outputs(said.outputs, made)

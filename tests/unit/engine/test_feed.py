@@ -329,7 +329,7 @@ def test_the_vote_rule_in_force_and_own_medians_survive_a_restart(restart: int) 
 
     again, after = folded(log[restart:], changelog.restored())
 
-    assert again.audit()
+    assert again.agrees()
     assert again.views() == whole.views()
     assert again.views()["f"].error_rates.vote_rule == "own-median"
     asked = newest([*before.outputs, *after.outputs], topics.PEER_LOSSES)

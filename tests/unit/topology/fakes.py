@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stream_peer.engine.observer import NullObserver
-from stream_peer.engine.stage import Effects, LogRecord, Output, Record, Snapshot
+from stream_peer.engine.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
 from stream_peer.engine.state_log import Row
 from stream_peer.settings import SnapshotEvery
 from stream_peer.topology.partition import Surroundings
@@ -87,7 +87,7 @@ class FakeEvent:
         self._log.append(("ack", self.value[-1].offset))
 
 
-class SumStage:
+class SumStage(NeverRefolds):
     """Counts records by key; one output a record."""
 
     clock = 0
