@@ -1,18 +1,32 @@
 """The control stage: checks what stands on ``control-events`` and hands it to every partition that must know.
 
+Settings are for all partitions of the feed-log and of ``forecast-events``. A control of an expert or a feed goes to
+the feed's partition of the feed-log; if something is to be let go of for good (an expert forgotten, a feed deleted),
+also to every partition of ``forecast-events``, since a feed's questions lie in all of them.
+
 It keeps nothing: a repeat writes the same records again, and who reads them knows repeats by their source.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import UNSET
 
 from stream_peer.engine.dead_letters import refuse
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import SettingsChanged, Source, encode_feed_log
+from stream_peer.events.feed_log import (
+    ExpertChanged,
+    FeedChanged,
+    FeedLogRecord,
+    SettingsChanged,
+    Source,
+    encode_feed_log,
+)
 from stream_peer.events.feed_settings import document_hash, load_document
-from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
+from stream_peer.events.incoming import Event, ExpertControl, FeedControl, SettingsControl, decode, moment
+from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
@@ -81,31 +95,58 @@ class ControlStage(NeverRefolds):
 
     def _fold(self, record: Record, effects: Effects) -> None:
         event = decode(record.value)
+        outputs = self._handed_on(event, record)
+        effects.outputs.extend(outputs)
+        effects.counts["event", str(event.__struct_config__.tag)] += 1
+
+    def _handed_on(self, event: Event, record: Record) -> list[Output]:
+        """What others must know of an event; RejectedEvent if it cannot be done."""
         if isinstance(event, SettingsControl):
-            _check(event)
-            effects.outputs.extend(self._broadcast(event, record))
-            effects.counts["event", "settings"] += 1
-            return
-        if isinstance(event, ExpertControl | FeedControl):
-            msg = "this release has no controls of experts and feeds"
-            raise RejectedEvent(Reason.NOT_SUPPORTED, field="type", message=msg)
+            _check_settings(event)
+            return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record)]
+        if isinstance(event, ExpertControl):
+            _check_expert(event)
+            changed = ExpertChanged(
+                src=self._source(record),
+                feed=event.feed,
+                expert_id=event.expert_id,
+                team=event.team,
+                excluded=event.excluded,
+                forget=event.forget,
+            )
+            return self._of_a_feed(changed, record, everywhere=event.forget)
+        if isinstance(event, FeedControl):
+            _check_feed(event)
+            feed = FeedChanged(src=self._source(record), feed=event.feed, reset=event.reset, delete=event.delete)
+            return self._of_a_feed(feed, record, everywhere=event.delete)
         msg = "this type belongs on forecast-events"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
 
-    def _broadcast(self, event: SettingsControl, record: Record) -> Iterable[Output]:
-        """The settings for every partition of the feed-log and of the forecast-events."""
-        place = topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset
-        time = record.timestamp
+    def _settings(self, event: SettingsControl, record: Record) -> Iterator[Output]:
+        """The settings for every partition of the feed-log."""
         for partition in range(self._feed_log_partitions):
-            source = Source(*place, partition)
+            source = self._source(record, partition)
             changed = encode_feed_log(SettingsChanged(src=source, document=event.document, hash=event.hash))
-            yield Output(topics.FEED_LOG, SETTINGS_KEY, changed, time, partition)
+            yield Output(topics.FEED_LOG, SETTINGS_KEY, changed, record.timestamp, partition)
+
+    def _of_a_feed(self, changed: FeedLogRecord, record: Record, *, everywhere: bool) -> list[Output]:
+        """A change for its feed's partition of the feed-log; ``everywhere``: its event for all questions as well."""
+        key = changed.feed.encode()
+        home = partition_of(key, self._feed_log_partitions)
+        told = Output(topics.FEED_LOG, key, encode_feed_log(changed), record.timestamp, home)
+        return [told, *self._broadcast(key, record)] if everywhere else [told]
+
+    def _broadcast(self, key: bytes, record: Record) -> Iterator[Output]:
+        """The event itself for every partition of ``forecast-events``."""
         for partition in range(self._forecast_partitions):
-            headers = (source_header(Source(*place, partition)),)
-            yield Output(topics.FORECAST_EVENTS, SETTINGS_KEY, record.value, time, partition, headers)
+            headers = (source_header(self._source(record, partition)),)
+            yield Output(topics.FORECAST_EVENTS, key, record.value, record.timestamp, partition, headers)
+
+    def _source(self, record: Record, index: int = 0) -> Source:
+        return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)
 
 
-def _check(event: SettingsControl) -> None:
+def _check_settings(event: SettingsControl) -> None:
     try:
         load_document(event.document)
     except SettingsError as error:
@@ -114,3 +155,21 @@ def _check(event: SettingsControl) -> None:
     if event.hash != expected:
         msg = f"hash is {event.hash!r}, that of the document is {expected!r}"
         raise RejectedEvent(Reason.SETTINGS_INVALID, field="hash", message=msg)
+
+
+def _check_expert(event: ExpertControl) -> None:
+    moment(event.at)
+    changes = event.team is not UNSET or event.excluded is not UNSET
+    if event.forget and changes:
+        msg = "an expert that is to be forgotten is in no team and neither excluded nor included"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="forget", message=msg)
+    if not event.forget and not changes:
+        msg = "nothing is asked for: name team (null: none), excluded (true or false), or forget (true)"
+        raise RejectedEvent(Reason.CONTRADICTORY, message=msg)
+
+
+def _check_feed(event: FeedControl) -> None:
+    if event.reset == event.delete:
+        both = "a feed is reset or deleted, not both"
+        msg = both if event.reset else "nothing is asked for: name reset (true) or delete (true)"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="delete" if event.reset else "", message=msg)

@@ -223,15 +223,21 @@ def _check(event: Event) -> None:
     _check_feed(getattr(event, "feed", None))
     if type(event) is Forecast and event.question_id.isascii() and event.expert_id.isascii():
         return  # by far the most frequent, and the decoder has counted its characters
+    _check_ids(event)
+    if isinstance(event, Resolution):
+        event.verdict  # noqa: B018 - raises for an unknown outcome
+
+
+def _check_ids(event: Event) -> None:
     if isinstance(event, Question | Forecast | Forecasts | Resolution):
         _check_id(event.question_id, "question_id")
     if isinstance(event, Forecast | ExpertControl):
         _check_id(event.expert_id, "expert_id")
-    elif isinstance(event, Forecasts):
+    if isinstance(event, ExpertControl) and isinstance(event.team, str):
+        _check_id(event.team, "team")
+    if isinstance(event, Forecasts):
         for expert_id in event.forecasts:
             _check_id(expert_id, "forecasts")
-    elif isinstance(event, Resolution):
-        event.verdict  # noqa: B018 - raises for an unknown outcome
 
 
 def _check_feed(feed: str | None) -> None:

@@ -44,6 +44,8 @@ class Reason(StrEnum):
     """The message key is not UTF-8."""
     NOT_SUPPORTED = "not-supported"
     """Understood, but this release does not do it."""
+    CONTRADICTORY = "contradictory"
+    """A control that asks for nothing, or for two things of which one rules out the other."""
     SETTINGS_INVALID = "settings-invalid"
     """A settings document with faults; the message lists them with their paths."""
     MEANING_FIXED = "meaning-fixed"

@@ -79,8 +79,8 @@ MALFORMED = [
     _event("no weight", question("q-malformed", FEED, 1, weight=0), Reason.WEIGHT_RANGE, "0"),
     _event("weight of two", question("q-malformed", FEED, 1, weight=2), Reason.WEIGHT_RANGE, "2"),
     _forecast("key not UTF-8", Reason.KEY_NOT_UTF8)._replace(key=b"\x00\xff\x85"),
-    _control("expert control", {"type": "expert", "feed": FEED, "expert_id": "e1", "at": at(1)}, Reason.NOT_SUPPORTED),
-    _control("feed control", {"type": "feed", "feed": FEED, "reset": True}, Reason.NOT_SUPPORTED),
+    _control("expert control", {"type": "expert", "feed": FEED, "expert_id": "e1", "at": at(1)}, Reason.CONTRADICTORY),
+    _control("feed control", {"type": "feed", "feed": FEED}, Reason.CONTRADICTORY),
     _control("forecast among controls", forecast("q", "e1", 0.5, 1), Reason.UNEXPECTED_TYPE, "forecast-events"),
     _control(
         "settings with faults", _settings({"defaults": {"grase": "1h"}}), Reason.SETTINGS_INVALID, "defaults.grase"

@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -5,18 +7,37 @@ from stream_peer.engine.control import ControlStage
 from stream_peer.engine.sources import source_of
 from stream_peer.engine.stage import Effects, LogRecord, Output, Snapshot
 from stream_peer.events import topics
-from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
+from stream_peer.events.feed_log import (
+    AnyFeedLogRecord,
+    ExpertChanged,
+    FeedChanged,
+    SettingsChanged,
+    Source,
+    decode_feed_log,
+)
 from stream_peer.events.feed_settings import document_hash
+from stream_peer.events.partitioning import partition_of
 from tests.unit.engine.question_log import T0, event, forecast, settings_event
 
 DOCUMENT = {"defaults": {"round_every": "1d"}}
 
 
-def control(value: bytes | None) -> Effects:
-    stage = ControlStage(topic="prod.control-events", partition=2, forecast_partitions=3, feed_log_partitions=2)
+PLACE = ("control-events", 2, 0, 7)
+
+
+def control(value: bytes | None, feed_log_partitions: int = 2) -> Effects:
+    stage = ControlStage(
+        topic="prod.control-events", partition=2, forecast_partitions=3, feed_log_partitions=feed_log_partitions
+    )
     effects = Effects()
     stage.step(LogRecord(7, T0, b"settings", value), effects)
     return effects
+
+
+def told(output: Output) -> AnyFeedLogRecord:
+    assert output.topic == topics.FEED_LOG
+    record: AnyFeedLogRecord = decode_feed_log(output.value or b"")
+    return record
 
 
 def test_settings_go_to_every_partition_of_both_logs() -> None:
@@ -36,18 +57,68 @@ def test_settings_go_to_every_partition_of_both_logs() -> None:
     assert source_of(outputs[3].headers) == Source("control-events", 2, 0, 7, 1)
 
 
+@pytest.mark.parametrize("fields", [{"team": "lab"}, {"team": None}, {"excluded": True}, {"excluded": False}])
+def test_a_change_of_an_expert_goes_to_the_feeds_partition_and_names_only_what_changes(fields: dict[str, Any]) -> None:
+    effects = control(event("expert", feed="econ", expert_id="ann", at=T0, **fields), feed_log_partitions=16)
+
+    (output,) = effects.outputs
+    assert told(output) == ExpertChanged(src=Source(*PLACE, 0), feed="econ", expert_id="ann", **fields)
+    assert (output.key, output.partition, output.timestamp) == (b"econ", partition_of("econ", 16), T0)
+    assert effects.counts == {("event", "expert"): 1}
+
+
+def test_every_partition_of_forecast_events_learns_who_is_to_be_forgotten() -> None:
+    value = event("expert", feed="econ", expert_id="ann", at=T0, forget=True)
+
+    home, *others = control(value).outputs
+
+    assert told(home) == ExpertChanged(src=Source(*PLACE, 0), feed="econ", expert_id="ann", forget=True)
+    assert_broadcast(others, value)
+
+
+def test_a_reset_is_for_the_feed_stage_alone() -> None:
+    (output,) = control(event("feed", feed="econ", reset=True)).outputs
+
+    assert told(output) == FeedChanged(src=Source(*PLACE, 0), feed="econ", reset=True)
+    assert (output.key, output.partition) == (b"econ", partition_of("econ", 2))
+
+
+def test_every_partition_of_forecast_events_learns_which_feed_is_deleted() -> None:
+    value = event("feed", feed="econ", delete=True)
+
+    home, *others = control(value).outputs
+
+    assert told(home) == FeedChanged(src=Source(*PLACE, 0), feed="econ", delete=True)
+    assert_broadcast(others, value)
+
+
+def assert_broadcast(outputs: list[Output], value: bytes) -> None:
+    """Each partition of forecast-events gets the event itself, with a source of its own."""
+    places = [(output.topic, output.partition, output.key, output.value, output.timestamp) for output in outputs]
+    assert places == [(topics.FORECAST_EVENTS, partition, b"econ", value, T0) for partition in range(3)]
+    assert [source_of(output.headers) for output in outputs] == [Source(*PLACE, partition) for partition in range(3)]
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (event("expert", feed="econ", expert_id="ann", at=T0, excluded=True), "not-supported"),
-        (event("feed", feed="econ", reset=True), "not-supported"),
+        (event("expert", feed="econ", expert_id="ann", at=T0), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, forget=False), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, forget=True, team=None), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, forget=True, excluded=False), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0 // 1000, excluded=True), "time-range"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, team=""), "id-length"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, team="ü" * 200), "id-length"),
+        (event("expert", feed="econ/us", expert_id="ann", at=T0, excluded=True), "feed-name"),
+        (event("feed", feed="econ"), "contradictory"),
+        (event("feed", feed="econ", reset=True, delete=True), "contradictory"),
         (forecast("ann", 0.5, T0), "unexpected-type"),
         (settings_event({"defaults": {"round_every": "often"}}), "settings-invalid"),
         (msgspec.json.encode({"type": "settings", "document": DOCUMENT, "hash": "0"}), "settings-invalid"),
         (None, "empty"),
     ],
 )
-def test_what_this_release_cannot_do_is_refused_with_the_reason(value: bytes | None, reason: str) -> None:
+def test_what_cannot_be_done_is_refused_with_the_reason(value: bytes | None, reason: str) -> None:
     effects = control(value)
 
     assert [output.topic for output in effects.outputs] == [topics.DEAD_LETTERS]
