@@ -1,4 +1,4 @@
-"""The feed settings document on control-events: what was applied last, and applying another."""
+"""Writing to control-events: controls of experts and feeds, and the feed settings document, which is read back too."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,10 +12,17 @@ from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import document_hash
-from stream_peer.events.incoming import SettingsControl, decode
+from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
+
+
+class Written(NamedTuple):
+    """Where an event stands on control-events."""
+
+    partition: int
+    offset: int
 
 
 class Applied(NamedTuple):
@@ -53,20 +60,36 @@ async def apply_document(settings: Settings, document: Mapping[str, Any]) -> App
         If it cannot be written.
     """
     event = SettingsControl(document=dict(document), hash=document_hash(document))
+    written = await _write(settings, SETTINGS_KEY, event)
+    return Applied(document, event.hash, *written)
+
+
+async def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Written:
+    """Write a control of an expert or a feed to control-events; return when every in-sync replica has it.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    """
+    return await _write(settings, event.feed.encode(), event)
+
+
+async def _write(settings: Settings, key: bytes, event: ExpertControl | FeedControl | SettingsControl) -> Written:
     await preflight_async(settings)
-    place = await _place(settings)
+    place = await _place(settings, key)
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     with kafka_errors(settings):
         async with AIOKafkaProducer(acks="all", **options) as producer:
-            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), SETTINGS_KEY, place.partition)
-    return Applied(document, event.hash, place.partition, sent.offset)
+            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), key, place.partition)
+    return Written(place.partition, sent.offset)
 
 
-async def _place(settings: Settings) -> TopicPartition:
-    """Where every settings event is written, so that their order is the order of the log."""
+async def _place(settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:
+    """Where every event of a key is written, so that their order is the order of the log."""
     topic = settings.topic(topics.CONTROL_EVENTS)
     partitions = await partitions_of(settings, topic)
-    return TopicPartition(topic, partition_of(SETTINGS_KEY, len(partitions)))
+    return TopicPartition(topic, partition_of(key, len(partitions)))
 
 
 def _applied(record: Any) -> Applied | None:

@@ -33,6 +33,9 @@ COMMANDS: Mapping[str, Entry] = {
     "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
     "paper": Entry("stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."),
     "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
+    "expert": Entry("stream_peer.cli.controls", "expert_command", "Exclude, team up or forget an expert of a feed."),
+    "reset": Entry("stream_peer.cli.controls", "reset_command", "Start the sums of a feed anew."),
+    "delete": Entry("stream_peer.cli.controls", "delete_command", "End a feed, with all that is known of it."),
 }
 
 

@@ -105,7 +105,7 @@ class ControlStage(NeverRefolds):
             _check_settings(event)
             return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record)]
         if isinstance(event, ExpertControl):
-            _check_expert(event)
+            check_control(event)
             changed = ExpertChanged(
                 src=self._source(record),
                 feed=event.feed,
@@ -116,7 +116,7 @@ class ControlStage(NeverRefolds):
             )
             return self._of_a_feed(changed, record, everywhere=event.forget)
         if isinstance(event, FeedControl):
-            _check_feed(event)
+            check_control(event)
             feed = FeedChanged(src=self._source(record), feed=event.feed, reset=event.reset, delete=event.delete)
             return self._of_a_feed(feed, record, everywhere=event.delete)
         msg = "this type belongs on forecast-events"
@@ -157,6 +157,22 @@ def _check_settings(event: SettingsControl) -> None:
         raise RejectedEvent(Reason.SETTINGS_INVALID, field="hash", message=msg)
 
 
+def check_control(event: ExpertControl | FeedControl) -> None:
+    """Refuse a control that asks for nothing, or for two things of which one rules out the other.
+
+    Raises
+    ------
+    RejectedEvent
+        As a dead letter's reason says.
+    """
+    if isinstance(event, ExpertControl):
+        _check_expert(event)
+    elif event.reset == event.delete:
+        both = "a feed is reset or deleted, not both"
+        msg = both if event.reset else "nothing is asked for: name reset (true) or delete (true)"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="delete" if event.reset else "", message=msg)
+
+
 def _check_expert(event: ExpertControl) -> None:
     moment(event.at)
     changes = event.team is not UNSET or event.excluded is not UNSET
@@ -166,10 +182,3 @@ def _check_expert(event: ExpertControl) -> None:
     if not event.forget and not changes:
         msg = "nothing is asked for: name team (null: none), excluded (true or false), or forget (true)"
         raise RejectedEvent(Reason.CONTRADICTORY, message=msg)
-
-
-def _check_feed(event: FeedControl) -> None:
-    if event.reset == event.delete:
-        both = "a feed is reset or deleted, not both"
-        msg = both if event.reset else "nothing is asked for: name reset (true) or delete (true)"
-        raise RejectedEvent(Reason.CONTRADICTORY, field="delete" if event.reset else "", message=msg)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from stream_peer.events import topics
-from stream_peer.events.incoming import SettingsControl, decode
+from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
+from stream_peer.events.partitioning import partition_of
 from stream_peer.settings import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
 
@@ -144,9 +146,35 @@ def test_settings_cannot_be_applied_where_there_are_no_topics(file: Path, topic_
     assert ended.stderr.startswith(f"stream-peer: There is no topic {topic_prefix}control-events, or we may not see it")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["topics", "check"], ["worker"], ["tail", "econ", "--once"], ["settings", "apply"]], ids=" ".join
-)
+def test_controls_reach_the_feeds_partition_of_control_events_in_their_order(
+    file: Path, topic_prefix: str, kafka: KafkaClient
+) -> None:
+    command("topics", "apply", "-c", str(file))
+
+    ended = [
+        command("expert", "econ", "ann", "--team", "lab", "--exclude", "-c", str(file)),
+        command("expert", "econ", "ann", "--forget", "--yes", "-c", str(file)),
+        command("reset", "econ", "--yes", "-c", str(file)),
+        command("delete", "econ", "--yes", "-c", str(file)),
+    ]
+
+    assert [done.returncode for done in ended] == [0, 0, 0, 0], [done.stderr for done in ended]
+    messages = kafka.read_all(topic_prefix + topics.CONTROL_EVENTS)
+    team, forget, reset, delete = (decode(message.value) for message in messages)
+    assert isinstance(team, ExpertControl)
+    assert isinstance(forget, ExpertControl)
+    assert (team.team, team.excluded, forget.team, forget.forget) == ("lab", True, UNSET, True)
+    assert (reset, delete) == (FeedControl(feed="econ", reset=True), FeedControl(feed="econ", delete=True))
+    assert {(message.key, message.partition) for message in messages} == {(b"econ", partition_of("econ", 2))}
+    places = [f"(control-events {message.partition}, offset {message.offset})" for message in messages]
+    assert all(place in done.stdout for place, done in zip(places, ended, strict=True))
+
+
+UNREACHABLE = [["topics", "check"], ["worker"], ["tail", "econ", "--once"], ["settings", "apply"]]
+UNREACHABLE += [["expert", "econ", "ann", "--exclude"]]
+
+
+@pytest.mark.parametrize("arguments", UNREACHABLE, ids=" ".join)
 def test_an_unreachable_broker_is_one_sentence_within_the_patience(file: Path, arguments: list[str]) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))

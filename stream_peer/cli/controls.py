@@ -1,0 +1,200 @@
+"""``stream-peer expert | reset | delete``: controls of a feed and its experts, written to control-events."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import click
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.errors import NotAuthorisedError, RejectedEvent, TopicsError
+from stream_peer.events.incoming import ExpertControl, FeedControl, decode
+from stream_peer.events.outputs import Weights
+from stream_peer.settings import Settings
+
+_FORGETTING = """\
+Forgetting {expert} in feed {feed}, for good:
+  - the feed is computed anew as if {expert} had never been there; nothing of the id stays in state, metrics and
+    logs, and what is published from then on does not name it
+  - later events that name {expert} are refused (reason forgotten), in this feed
+  What stays until it is purged: the id in control-events and feed-log, which are kept for ever, and what
+  forecast-events and the output topics hold of earlier, as long as they keep it."""
+_RESETTING = """\
+Resetting feed {feed}: what was learnt of its experts ends here, and questions that close from now on begin anew.
+  Revisions go on; rounds and outcomes of questions scored so far count no more. Teams, exclusions and settings stay."""
+_DELETING = """\
+Deleting feed {feed}, for good:
+  - its questions, experts, sums and corrections are gone from state, and its keys from the output topics
+  - a later event of its name begins a new feed, which knows nothing
+  What stays until it is purged: its records in control-events and feed-log, which are kept for ever, and what
+  forecast-events and the output topics hold of earlier, as long as they keep it."""
+
+_yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; needed where there is no terminal.")
+
+
+@click.command(name="expert")
+@click.argument("feed")
+@click.argument("expert")
+@click.option("--team", metavar="TEAM", help="Put the expert into this team.")
+@click.option("--no-team", is_flag=True, help="Take the expert out of its team.")
+@click.option("--exclude/--include", "excluded", default=None, help="Leave the expert out from now on; take it back.")
+@click.option("--forget", is_flag=True, help="Let go of everything that is known of the expert, for good.")
+@_yes
+@settings_options()
+def expert_command(
+    invocation: Invocation,
+    *,
+    feed: str,
+    expert: str,
+    team: str | None,
+    no_team: bool,
+    excluded: bool | None,
+    forget: bool,
+    sure: bool,
+) -> None:
+    """Change what EXPERT is in FEED, from here on. What you do not name stays as it is.
+
+    An excluded expert is treated as absent in every round from then on: it has no vote, no weight and no losses, and
+    its past stands still until it is included again. Members of a team vote and are weighted singly, but are scored
+    against the answer of those outside the team: use it for experts that share their sources.
+
+    \b
+    stream-peer expert econ bot-17 --exclude
+    stream-peer expert econ bot-17 --include
+    stream-peer expert econ gpt-a --team gpt
+    stream-peer expert econ ann --forget               asks before; --yes does not
+    """  # noqa: D301
+    event = ExpertControl(
+        feed=feed,
+        expert_id=expert,
+        at=datetime.now(tz=UTC),
+        team=_team(team, none=no_team),
+        excluded=UNSET if excluded is None else excluded,
+        forget=forget,
+    )
+    _check(event)
+    _note_unknown(invocation.settings, feed, expert)
+    if forget:
+        _ask(_FORGETTING.format(feed=feed, expert=expert), sure=sure)
+    _write(invocation.settings, event, f"{expert} in feed {feed}: {_change(event)}")
+
+
+@click.command(name="reset")
+@click.argument("feed")
+@_yes
+@settings_options()
+def reset_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
+    """Start the sums of FEED anew, after a change of what its questions or experts are.
+
+    What was learnt so far is given up; experts are newcomers again. Revisions go on, so that readers take the new
+    weights for newer. Teams, exclusions and settings stay.
+
+    \b
+    stream-peer reset econ
+    """  # noqa: D301
+    event = FeedControl(feed=feed, reset=True)
+    _check(event)
+    _note_unknown(invocation.settings, feed)
+    _ask(_RESETTING.format(feed=feed), sure=sure)
+    _write(invocation.settings, event, f"Feed {feed}: reset")
+
+
+@click.command(name="delete")
+@click.argument("feed")
+@_yes
+@settings_options()
+def delete_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
+    """End FEED: its questions, experts and sums are gone, and its keys of all output topics with them.
+
+    Logs keep what they hold until they are purged: control-events and feed-log are kept for ever. A later event of
+    the same name begins a new feed.
+
+    \b
+    stream-peer delete trial-feed
+    """  # noqa: D301
+    event = FeedControl(feed=feed, delete=True)
+    _check(event)
+    _note_unknown(invocation.settings, feed)
+    _ask(_DELETING.format(feed=feed), sure=sure)
+    _write(invocation.settings, event, f"Feed {feed}: delete")
+
+
+def _team(team: str | None, *, none: bool) -> str | UnsetType | None:
+    if none and team is not None:
+        msg = "--team and --no-team rule each other out"
+        raise click.UsageError(msg)
+    if none:
+        return None
+    return UNSET if team is None else team
+
+
+def _change(event: ExpertControl) -> str:
+    """What an event asks for, in words."""
+    changes = []
+    if event.team is not UNSET:
+        changes.append("in no team" if event.team is None else f"in team {event.team}")
+    if event.excluded is not UNSET:
+        changes.append("excluded" if event.excluded else "included")
+    if event.forget:
+        changes.append("forget")
+    return ", ".join(changes)
+
+
+def _check(event: ExpertControl | FeedControl) -> None:
+    """Refuse, as wrong usage, what the control agent would refuse."""
+    from stream_peer.engine.control import check_control
+
+    try:
+        decode(msgspec.json.encode(event))
+        check_control(event)
+    except RejectedEvent as rejection:
+        raise click.UsageError(_USAGE.get(rejection.field, rejection.message)) from None
+
+
+_USAGE = {
+    "": "name what is to change: --team TEAM, --no-team, --exclude, --include or --forget",
+    "forget": "--forget stands alone: an expert that is forgotten is in no team and neither excluded nor included",
+}
+
+
+def _ask(what: str, *, sure: bool) -> None:
+    """Say what will happen and ask whether it shall; wrong usage where nobody can be asked."""
+    click.echo(what, err=True)
+    if sure:
+        return
+    if not click.get_text_stream("stdin").isatty():
+        msg = "nothing was written: there is no terminal to ask at; say --yes if this is what you want"
+        raise click.UsageError(msg)
+    if not click.confirm("Go on?", err=True):
+        click.echo("Nothing was written.", err=True)
+        raise click.Abort
+
+
+def _note_unknown(settings: Settings, feed: str, expert: str | None = None) -> None:
+    """Say so if the weights know nothing of the feed or the expert: it may be a slip, or too early to be known."""
+    from stream_peer.adapters.weights_view import read_newest
+
+    try:
+        note = _unknown(asyncio.run(read_newest(settings)), feed, expert)
+    except (NotAuthorisedError, TopicsError) as error:  # the control may be written all the same
+        note = f"whether there are weights of feed {feed} could not be looked up: {error}"
+    if note:
+        click.echo(f"Note: {note}", err=True)
+
+
+def _unknown(known: dict[str, Weights], feed: str, expert: str | None) -> str:
+    if not known:
+        return ""
+    if feed not in known:
+        return f"there are no weights of feed {feed} so far; feeds that have some: {', '.join(sorted(known))}."
+    if expert is None or any(found.id == expert for found in known[feed].experts):
+        return ""
+    return f"the newest weights of feed {feed} list no {expert}: misspelt, excluded, or nothing of it counts so far."
+
+
+def _write(settings: Settings, event: ExpertControl | FeedControl, done: str) -> None:
+    from stream_peer.adapters.control_events import write_control
+
+    written = asyncio.run(write_control(settings, event))
+    click.echo(f"{done} (control-events {written.partition}, offset {written.offset}).")
