@@ -11,10 +11,13 @@ One changelog partition belongs to one input partition ``p``. Its records:
 ``p/...``
     State, each record with the version before it: of the two, recovery takes the newest that the head covers.
 
-Nothing is ever deleted by a tombstone, which could bear no claim: a record without a value says that the key is gone.
+A key is gone when a record with a claim says so, by having no value. A tombstone could bear no claim and is never
+believed: one is written only for a key that is gone in a version which the head covers, so that compaction need not
+keep anything of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -25,17 +28,46 @@ from stream_peer.errors import ForeignWriterError, StateError
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
 
+SHIFTED_SCHEMA = 2
+"""That of heads with a base: a release that knows no bases would take their positions for offsets."""
+
 NOTHING_APPLIED = -1
 
 _HEAD = b"head"
 _CLAIM = b"claim/"
 
 Version = tuple[int, bytes | None]
-"""(as_of, value): the value after the input record at offset ``as_of``; None: gone."""
+"""(as_of, value): the value after the input record at position ``as_of``; None: gone."""
+
+
+class Origin(NamedTuple):
+    """Which log a state is folded from.
+
+    Attributes
+    ----------
+    topic_id : str
+        The broker's id of the topic; empty if it gives none.
+    base : int
+        Position of the log's offset 0.
+    whole_at : int
+        Up to this offset the state is folded anew, after it was dropped or lost: until then it is not whole.
+    """
+
+    topic_id: str = ""
+    base: int = 0
+    whole_at: int = 0
+
+    def anew(self, topic_id: str, applied: int, *, whole_at: int = 0) -> "Origin":
+        """The log that takes the place of this one, of which ``applied`` was the last offset covered.
+
+        One position lies between the two logs: at it state can be dropped, without touching what an owner who
+        dies in the middle of that leaves behind.
+        """
+        return Origin(topic_id, self.base + applied + 2, whole_at)
 
 
 class StateRecord(msgspec.Struct, frozen=True):
-    """One key's value as of an input offset, and the version before it."""
+    """One key's value as of an input position, and the version before it."""
 
     claim: str
     as_of: int
@@ -50,19 +82,27 @@ class ClaimRecord(msgspec.Struct, frozen=True):
 
 
 class HeadRecord(msgspec.Struct, frozen=True):
-    """The commit point of a partition."""
+    """The commit point of a partition: the last input position covered, and which log that is a position of."""
 
     schema: int
     claim: str
     applied: int
     value: bytes
+    source: str = ""
+    base: int = 0
+    whole_at: int = 0
+
+    @property
+    def origin(self) -> Origin:
+        """The log that the state is folded from."""
+        return Origin(self.source, self.base, self.whole_at)
 
 
 class Row(NamedTuple):
-    """A changelog record to append."""
+    """A changelog record to append; without a value a tombstone."""
 
     key: bytes
-    value: bytes
+    value: bytes | None
 
 
 class Recovered(NamedTuple):
@@ -70,7 +110,7 @@ class Recovered(NamedTuple):
 
     applied: int
     head: bytes | None
-    entries: dict[bytes, bytes]
+    entries: Mapping[bytes, bytes]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -94,7 +134,9 @@ class Fold:
     claim : str or None
         The last claim read.
     applied : int
-        The last input offset that the head covers.
+        The last input position that the head covers.
+    origin : Origin
+        The log that the head speaks of.
     foreign : int
         Records ignored so far because they bore another claim.
     """
@@ -103,12 +145,13 @@ class Fold:
         self.next = 0
         self.claim: str | None = None
         self.applied = NOTHING_APPLIED
+        self.origin = Origin()
         self.head: bytes | None = None
         self.foreign = 0
-        self._entries: dict[bytes, Version] = {}
-        self._older: dict[bytes, Version | None] = {}  # the version before, where the head does not cover the newest
+        self._values: dict[bytes, bytes] = {}  # what the head covers; as of when matters no more
+        self._ahead: dict[bytes, tuple[Version, Version | None]] = {}  # what it does not, with the version before
         self._stale: set[bytes] = set()  # keys whose last record in the log is not what counts
-        self._gone: set[bytes] = set()  # keys that are gone, but whose record still holds the value before
+        self._gone: set[bytes] = set()  # keys whose last record says, under the head, that they are gone
 
     def add(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Read one record. Offsets may have holes: compaction makes them."""
@@ -119,9 +162,9 @@ class Fold:
         if kind.startswith(_CLAIM):
             self.claim = _decode_claim(value).claim if value else None
         elif value is None:
-            self._ignore(kind)
+            self._add_tombstone(kind)
         elif kind == _HEAD:
-            self._add_head(_decode_head(value))
+            self._add_head(_head(value))
         else:
             self._add_state(kind, _decode_state(value))
 
@@ -129,14 +172,17 @@ class Fold:
         self._stale.add(kind)
         self.foreign += 1
 
+    def _add_tombstone(self, kind: bytes) -> None:
+        if kind in self._gone:
+            self._gone.discard(kind)
+        elif kind == _HEAD or kind in self._values or kind in self._ahead:
+            self._ignore(kind)
+
     def _add_head(self, record: HeadRecord) -> None:
         if record.claim != self.claim:
             self._ignore(_HEAD)
-        elif record.schema != SCHEMA:
-            msg = f"state records have schema {record.schema}, this release reads {SCHEMA}"
-            raise StateError(msg)
         else:
-            self.accept_head(record.applied, record.value)
+            self.accept_head(record.applied, record.value, record.origin)
 
     def _add_state(self, kind: bytes, record: StateRecord) -> None:
         if record.claim != self.claim:
@@ -144,58 +190,72 @@ class Fold:
         else:
             self.accept_state(kind, (record.as_of, record.value), record.prev)
 
-    def accept_head(self, applied: int, value: bytes) -> None:
+    def accept_head(self, applied: int, value: bytes, origin: Origin = Origin()) -> None:  # noqa: B008 - a value
         """Take a head that bears the right claim: whatever it covers needs its older version no more."""
         if applied < self.applied:
             msg = f"the head fell back from {self.applied} to {applied}"
             raise StateError(msg)
-        self.applied, self.head = applied, value
+        self.applied, self.head, self.origin = applied, value, origin
         self._stale.discard(_HEAD)
-        covered = [kind for kind in self._older if self._entries[kind][0] <= applied]
+        covered = [kind for kind, (version, _) in self._ahead.items() if version[0] <= applied]
         for kind in covered:
-            had_value = self._older.pop(kind) is not None
-            if self._entries[kind][1] is None:
-                del self._entries[kind]
-                if had_value:
-                    self._gone.add(kind)
+            self._settle(kind, self._ahead.pop(kind)[0][1])
 
     def accept_state(self, kind: bytes, version: Version, prev: Version | None) -> None:
         """Take a state record that bears the right claim."""
         self._stale.discard(kind)
         self._gone.discard(kind)
         if version[0] > self.applied:
-            self._entries[kind] = version
-            self._older[kind] = prev
-            return
-        self._older.pop(kind, None)
-        if version[1] is not None:
-            self._entries[kind] = version
+            self._ahead[kind] = version, prev
         else:
-            self._entries.pop(kind, None)
-            if prev is not None:
-                self._gone.add(kind)
+            self._ahead.pop(kind, None)
+            self._settle(kind, version[1])
+
+    def accept_tombstone(self, kind: bytes) -> None:
+        """Take a tombstone of our own: nothing of the key is left that anybody would have to know."""
+        self._gone.discard(kind)
+
+    def _settle(self, kind: bytes, value: bytes | None) -> None:
+        """The head covers this value."""
+        if value is not None:
+            self._values[kind] = value
+        else:
+            self._values.pop(kind, None)
+            self._gone.add(kind)
 
     def recovered(self) -> Recovered:
         """State at the head: of each key the newest version that the head covers.
 
-        Afterwards the fold knows no other versions; keys rolled back count as stale, like ignored ones.
+        Afterwards the fold knows no other versions; keys rolled back count as stale, like ignored ones. ``entries``
+        shows what the fold holds, without a copy: read it before the next record is added.
         """
-        for kind, prev in self._older.items():
+        for kind, (_, prev) in self._ahead.items():
             if prev is not None and prev[0] > self.applied:
                 msg = f"{kind!r} has no version at or below {self.applied}, only {prev[0]} and newer"
                 raise StateError(msg)
             self._stale.add(kind)
             if prev is None or prev[1] is None:
-                del self._entries[kind]
+                self._values.pop(kind, None)
             else:
-                self._entries[kind] = prev
-        self._older.clear()
-        entries = {kind: value for kind, (_, value) in self._entries.items() if value is not None}
-        return Recovered(self.applied, self.head, entries)
+                self._values[kind] = prev[1]
+        self._ahead.clear()
+        return Recovered(self.applied, self.head, MappingProxyType(self._values))
 
     def version(self, kind: bytes) -> Version | None:
-        """The version that counts, if any."""
-        return self._entries.get(kind)
+        """The version that counts, if any.
+
+        The head's offset stands for the one as of which it was written: no later head falls below it.
+        """
+        value = self._values.get(kind)
+        return None if value is None else (self.applied, value)
+
+    def is_known(self, kind: bytes) -> bool:
+        """Whether the log may hold something of a key that is not said to be gone."""
+        return kind in self._values or kind in self._stale
+
+    def buried(self) -> Iterator[bytes]:
+        """Keys of which nothing need be kept."""
+        return iter(sorted(self._gone - self._stale))
 
     @property
     def must_rewrite(self) -> bool:
@@ -203,13 +263,9 @@ class Fold:
         return bool(self._stale)
 
     def rewrites(self) -> Iterator[tuple[bytes, Version]]:
-        """(kind, version) of records to write again: stale ones, and gone ones that still hold their last value.
-
-        The head covers these versions, so the records need no version before.
-        """
-        gone = (self.applied, None)
-        for kind in (self._stale | self._gone) - {_HEAD}:
-            yield kind, self._entries.get(kind, gone)
+        """(kind, version) of the stale records to write again; covered by the head, they need no version before."""
+        for kind in sorted(self._stale - {_HEAD}):
+            yield kind, (self.applied, self._values.get(kind))
 
 
 class Writer:
@@ -231,6 +287,7 @@ class Writer:
         self._expected = expected
         self._prefix = b"%d/" % partition
         self._pending: list[tuple[bytes, Version, Version | None]] = []
+        self._tombstones: list[bytes] = []
 
     @property
     def must_rewrite(self) -> bool:
@@ -246,12 +303,15 @@ class Writer:
             if kind == _HEAD or kind.startswith(_CLAIM):
                 msg = f"a stage may not name its state {kind!r}"
                 raise StateError(msg)
-            pending[kind] = ((applied, value), self._fold.version(kind))
+            if value is not None or self._fold.is_known(kind):
+                pending[kind] = ((applied, value), self._fold.version(kind))
         self._pending = [(kind, *versions) for kind, versions in pending.items()]
-        return [
+        self._tombstones = [kind for kind in self._fold.buried() if kind not in pending]
+        rows = [
             Row(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
             for kind, version, prev in self._pending
         ]
+        return rows + [Row(self._prefix + kind, None) for kind in self._tombstones]
 
     def head_row(self, snapshot: Snapshot, applied: int) -> Row:
         """The commit point. Append it when every entry row was acknowledged."""
@@ -277,6 +337,8 @@ class Writer:
         """All rows of the snapshot and its head were acknowledged: from now on they are the versions that count."""
         for kind, version, prev in self._pending:
             self._fold.accept_state(kind, version, prev)
-        self._pending = []
+        for kind in self._tombstones:
+            self._fold.accept_tombstone(kind)
+        self._pending, self._tombstones = [], []
         self._fold.accept_head(applied, snapshot.head)
         self._fold.next = self._expected

@@ -336,7 +336,7 @@ class OwnedPartition:
         snapshot = self.stage.snapshot()
         if self._writer is not None:
             rows = await self._write(self._writer, snapshot, self.applied)
-            size = sum(len(row.key) + len(row.value) for row in rows)
+            size = sum(len(row.key) + len(row.value or b"") for row in rows)
             seconds = time.perf_counter() - began
             self._around.observer.snapshotted(self.stage_name, self.tp.partition, len(rows), size, seconds)
         events, self._open = self._open, []

@@ -15,7 +15,7 @@ from stream_peer.errors import ForeignWriterError
 
 KEYS = [b"q/a", b"q/b", b"q/c"]
 Input = list[tuple[int, int]]  # (which key, what: 0 removes it)
-Stored = tuple[int, bytes, bytes]  # (offset, key, value)
+Stored = tuple[int, bytes, bytes | None]  # (offset, key, value)
 
 
 class CrashError(Exception):
@@ -51,9 +51,11 @@ class Changelog:
         self.end += 1
         return self.end - 1
 
-    def compact(self) -> None:
+    def compact(self, *, tombstones: bool) -> None:
         last = {key: offset for offset, key, _ in self.records}
         self.records = [record for record in self.records if last[record[1]] == record[0]]
+        if tombstones:
+            self.records = [record for record in self.records if record[2] is not None]
 
 
 class Owner:
@@ -151,7 +153,7 @@ class World:
             if self.draw(3) < 2:
                 owner.snapshot(self.append)
                 if self.draw(4) == 3:
-                    self.changelog.compact()
+                    self.changelog.compact(tombstones=self.draw(2) == 1)
 
     def run(self) -> dict[bytes, bytes]:
         kept: Fold | None = None
@@ -173,7 +175,16 @@ class World:
         recovered = fold.recovered()
         assert recovered.applied == len(self.log) - 1
         assert recovered.entries == owner.state
-        return recovered.entries
+        self.leave_nothing_of_what_is_gone(owner)
+        return dict(recovered.entries)
+
+    def leave_nothing_of_what_is_gone(self, owner: Owner) -> None:
+        """A last snapshot, without news, buries what is gone: compaction then leaves one record a key of the state."""
+        self.quiet = True
+        owner.snapshot(self.append)
+        self.changelog.compact(tombstones=True)
+        keys = {key for _, key, _ in self.changelog.records if b"/claim/" not in key}
+        assert keys == {b"0/head", *(b"0/" + kind for kind in owner.state)}
 
 
 inputs = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), min_size=1, max_size=14)

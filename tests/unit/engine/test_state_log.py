@@ -74,8 +74,41 @@ def test_what_is_gone_stays_gone_and_its_last_value_leaves_the_log() -> None:
     log.write(writer, 29, y=b"2")
 
     newest = {row.key: row.value for row in log.rows}
-    assert b"a long value" not in newest[b"0/x"]
+    assert newest[b"0/x"] is None
     assert log.read().recovered().entries == {b"y": b"2"}
+
+
+def test_what_was_made_and_removed_between_two_snapshots_is_never_written() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=None, y=b"2")
+
+    assert [row.key for row in log.rows] == [b"0/claim/a", b"0/y", b"0/head"]
+
+
+def test_a_tombstone_is_not_believed() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1")
+    log.rows.append(Row(b"0/x", None))
+    fold, healed = log.owner("b")
+    log.write(healed, 9)
+
+    assert fold.foreign == 1
+    assert log.rows[-2].key == b"0/x"
+    assert log.read().recovered().entries == {b"x": b"1"}
+
+
+def test_a_key_that_came_back_is_not_buried() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1")
+    log.write(writer, 19, x=None)
+    log.write(writer, 29, x=b"3")
+    log.write(writer, 39, y=b"2")
+
+    assert None not in [row.value for row in log.rows]
+    assert log.read().recovered().entries == {b"x": b"3", b"y": b"2"}
 
 
 def test_a_broker_that_does_not_say_where_is_believed() -> None:
