@@ -83,6 +83,11 @@ class QuestionStage(NeverRefolds):
         """How often the source topic was found deleted and made anew."""
         return self._routes.incarnation
 
+    def plan_of(self, question_id: str) -> Plan | None:
+        """The moments of a question, as its events so far give them; None if it is unknown, or a stub."""
+        question = self._live.get(question_id)
+        return None if question is None else question.plan()
+
     def step(self, record: Record, effects: Effects) -> None:
         """Fold one record."""
         try:
