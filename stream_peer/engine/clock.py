@@ -1,7 +1,7 @@
 """Time as the log tells it: a partition's clock, and what waits for it. Nothing here reads the time of day."""
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from stream_peer.events.times import NEVER, Milliseconds
 
@@ -27,6 +27,9 @@ class Clock:
         return credible
 
 
+_FEW = 64  # replaced moments that are not worth looking for
+
+
 class Agenda:
     """Moments at which questions become due. One moment a question: a new one replaces the old.
 
@@ -48,6 +51,8 @@ class Agenda:
         elif self._moments.get(question_id) != moment:
             self._moments[question_id] = moment
             heappush(self._heap, (moment, question_id))
+            if len(self._heap) > 2 * len(self._moments) + _FEW:
+                self._forget_replaced()
             self._settle()
 
     def due(self, now: Milliseconds) -> Iterator[str]:
@@ -57,6 +62,11 @@ class Agenda:
             del self._moments[question_id]
             self._settle()
             yield question_id
+
+    def _forget_replaced(self) -> None:
+        """Drop all replaced moments: those far ahead would wait for years to come to the front."""
+        self._heap = [(moment, question_id) for question_id, moment in self._moments.items()]
+        heapify(self._heap)
 
     def _settle(self) -> None:
         """Drop replaced moments from the front, so that ``next`` is one that counts."""

@@ -46,3 +46,14 @@ def test_a_question_put_back_while_others_are_due_waits_for_its_new_moment() -> 
 
     assert seen == ["a", "b"]
     assert list(agenda.due(now=3)) == ["a", "b"]
+
+
+def test_replaced_moments_far_ahead_do_not_pile_up() -> None:
+    agenda = Agenda()
+    agenda.put("a", 1)
+    for moment in range(1_000_000, 1_002_000):
+        agenda.put("b", moment)
+
+    assert len(agenda._heap) < 100
+    assert list(agenda.due(now=1_001_998)) == ["a"]
+    assert list(agenda.due(now=1_001_999)) == ["b"]
