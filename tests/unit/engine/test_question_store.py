@@ -1,9 +1,15 @@
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import pytest
 
 from stream_peer.engine.question_state import QuestionState, Stub, encode_question
 from stream_peer.engine.question_store import QuestionStore, decode_head
 from stream_peer.errors import StateError
 from stream_peer.events.feed_settings import FeedSettings
+from tests.unit.engine.question_log import Partition, stage
 
 SETTINGS = FeedSettings()
 
@@ -76,3 +82,42 @@ def test_stored_questions_and_stubs_are_taken_up() -> None:
 def test_a_head_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(StateError):
         decode_head(b"")
+
+
+# --- what the release before this one stored ---
+
+BEFORE = msgspec.json.decode((Path(__file__).parent / "stored" / "question-schema-1.json").read_bytes())
+"""Live questions (one of them in chunks, one resolved and corrected, one that nobody opened yet) and stubs."""
+
+
+def taken_up() -> Partition:
+    """A partition that goes on where the release before this one stopped."""
+    partition = Partition(stage())
+    partition.stored = {b64decode(key): b64decode(value) for key, value in BEFORE["entries"].items()}
+    partition.stage.load(b64decode(BEFORE["head"]), partition.stored)
+    partition.offset = BEFORE["first_offset"]
+    return partition
+
+
+def gone_on(partition: Partition, *, restart_each: int = 1_000) -> list[list[Any]]:
+    """What comes of what the release before this one was sent then."""
+    answers = []
+    for number, (now, value, headers) in enumerate(BEFORE["then"], 1):
+        sent = [(name, b64decode(header)) for name, header in headers]
+        for output in partition.send(value.encode(), now=now, headers=sent):
+            text = [(part or b"").decode() for part in (output.key, output.value)]
+            answers.append([output.topic, *text, output.timestamp, output.partition])
+        if number % restart_each == 0:
+            partition.restart(stage())
+    return answers
+
+
+@pytest.mark.case("C26")
+@pytest.mark.parametrize("restart_each", [1_000, 1])
+def test_state_of_the_release_before_goes_on_as_if_nothing_had_happened(restart_each: int) -> None:
+    partition = taken_up()
+
+    answers = gone_on(partition, restart_each=restart_each)
+
+    assert answers == BEFORE["answers"]
+    assert sorted([*key, number] for key, number in partition.effects.counts.items()) == BEFORE["counts"]
