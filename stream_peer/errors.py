@@ -107,6 +107,24 @@ class ForeignSecretError(StateError):
         )
 
 
+class NewerStateError(StateError):
+    """State was written by a later release. Run that release, or give this one another ``id`` and let it fold anew."""
+
+    exit_code = 78
+
+    def __init__(self, *, what: str, schema: int, readable: int) -> None:
+        super().__init__(
+            f"the state in {what} has schema {schema}, written by a later release; this one reads up to {readable}: "
+            "run the later release again, or see `Upgrade and rollback` in the docs for the way back"
+        )
+
+
+class RecreatedTopicError(StreamPeerError):
+    """A topic was deleted and made anew under a state that was folded from the old one. Choose ``on_recreated``."""
+
+    exit_code = 78
+
+
 class UnreadableFileError(StreamPeerError):
     """A file to read is missing, damaged, or may not be read. Check the path that the message names."""
 

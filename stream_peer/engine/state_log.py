@@ -14,16 +14,20 @@ One changelog partition belongs to one input partition ``p``. Its records:
 A key is gone when a record with a claim says so, by having no value. A tombstone could bear no claim and is never
 believed: one is written only for a key that is gone in a version which the head covers, so that compaction need not
 keep anything of it.
+
+Input offsets begin anew when the input's topic is deleted and made again; versions must not. So records tell
+*positions*, which only grow: an offset plus the ``base`` of the log that it is an offset of. While no topic was made
+anew the base is 0, and both are the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from stream_peer.engine.stage import Snapshot
-from stream_peer.errors import ForeignWriterError, StateError
+from stream_peer.errors import ForeignWriterError, NewerStateError, StateError
 
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
@@ -98,6 +102,10 @@ class HeadRecord(msgspec.Struct, frozen=True):
         return Origin(self.source, self.base, self.whole_at)
 
 
+class _Schema(msgspec.Struct, frozen=True):
+    schema: int
+
+
 class Row(NamedTuple):
     """A changelog record to append; without a value a tombstone."""
 
@@ -106,7 +114,7 @@ class Row(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """What a changelog partition says: the state after the input record at ``applied``."""
+    """What a changelog partition says: the state after the input record at offset ``applied`` of its log."""
 
     applied: int
     head: bytes | None
@@ -117,11 +125,24 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(StateRecord).decode
 _decode_claim = msgspec.msgpack.Decoder(ClaimRecord).decode
 _decode_head = msgspec.msgpack.Decoder(HeadRecord).decode
+_decode_schema = msgspec.msgpack.Decoder(_Schema).decode
 
 
 def claim_row(partition: int, claim: str) -> Row:
     """The record by which a new owner takes over the changelog partition."""
     return Row(b"%d/%b%b" % (partition, _CLAIM, claim.encode()), _encode(ClaimRecord(claim)))
+
+
+def _head(value: bytes) -> HeadRecord:
+    """A head, if this release reads its layout; one that only a later release reads may lack any other field."""
+    try:
+        schema = _decode_schema(value).schema
+        if schema > SHIFTED_SCHEMA:
+            raise NewerStateError(what="the changelog", schema=schema, readable=SHIFTED_SCHEMA)
+        return _decode_head(value)
+    except msgspec.MsgspecError as error:
+        msg = f"the head of a partition's state cannot be read: {error}"
+        raise StateError(msg) from error
 
 
 class Fold:
@@ -239,7 +260,7 @@ class Fold:
             else:
                 self._values[kind] = prev[1]
         self._ahead.clear()
-        return Recovered(self.applied, self.head, MappingProxyType(self._values))
+        return Recovered(self.applied - self.origin.base, self.head, MappingProxyType(self._values))
 
     def version(self, kind: bytes) -> Version | None:
         """The version that counts, if any.
@@ -279,9 +300,24 @@ class Writer:
         This owner's id, the last that ``fold`` has read.
     expected : int
         The offset that the next append must get: only the owner writes to its changelog partition.
+    origin : Origin, optional
+        The log that is folded from here on; the one that the head names if left out.
+    dropped : iterable of bytes
+        Keys that the first snapshot removes unless it has them.
     """
 
-    def __init__(self, fold: Fold, partition: int, claim: str, expected: int) -> None:
+    def __init__(
+        self,
+        fold: Fold,
+        partition: int,
+        claim: str,
+        expected: int,
+        *,
+        origin: Origin | None = None,
+        dropped: Iterable[bytes] = (),
+    ) -> None:
+        self.origin = fold.origin if origin is None else origin
+        self._dropped = list(dropped)
         self._fold = fold
         self._claim = claim
         self._expected = expected
@@ -299,12 +335,13 @@ class Writer:
         pending: dict[bytes, tuple[Version, Version | None]] = {}
         for kind, version in self._fold.rewrites():
             pending[kind] = (version, None)
-        for kind, value in snapshot.entries.items():
+        position = self.origin.base + applied
+        for kind, value in {**dict.fromkeys(self._dropped), **snapshot.entries}.items():
             if kind == _HEAD or kind.startswith(_CLAIM):
                 msg = f"a stage may not name its state {kind!r}"
                 raise StateError(msg)
             if value is not None or self._fold.is_known(kind):
-                pending[kind] = ((applied, value), self._fold.version(kind))
+                pending[kind] = ((position, value), self._fold.version(kind))
         self._pending = [(kind, *versions) for kind, versions in pending.items()]
         self._tombstones = [kind for kind in self._fold.buried() if kind not in pending]
         rows = [
@@ -315,7 +352,10 @@ class Writer:
 
     def head_row(self, snapshot: Snapshot, applied: int) -> Row:
         """The commit point. Append it when every entry row was acknowledged."""
-        return Row(self._prefix + _HEAD, _encode(HeadRecord(SCHEMA, self._claim, applied, snapshot.head)))
+        topic_id, base, whole_at = self.origin
+        schema = SHIFTED_SCHEMA if base else SCHEMA
+        head = HeadRecord(schema, self._claim, base + applied, snapshot.head, topic_id, base, whole_at)
+        return Row(self._prefix + _HEAD, _encode(head))
 
     def appended(self, base: int, rows: int) -> None:
         """Check that ``rows`` acknowledged rows stand where only we can have put them.
@@ -339,6 +379,6 @@ class Writer:
             self._fold.accept_state(kind, version, prev)
         for kind in self._tombstones:
             self._fold.accept_tombstone(kind)
-        self._pending, self._tombstones = [], []
-        self._fold.accept_head(applied, snapshot.head)
+        self._pending, self._tombstones, self._dropped = [], [], []
+        self._fold.accept_head(self.origin.base + applied, snapshot.head, self.origin)
         self._fold.next = self._expected

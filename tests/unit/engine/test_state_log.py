@@ -1,10 +1,11 @@
 """Single promises of the changelog; the whole of it is modelled in tests/property/test_state_log.py."""
 
+import msgspec
 import pytest
 
 from stream_peer.engine.stage import Snapshot
-from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, HeadRecord, Row, Writer, claim_row
-from stream_peer.errors import ForeignWriterError, StateError
+from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Origin, Row, Writer, claim_row
+from stream_peer.errors import ForeignWriterError, NewerStateError, StateError
 
 
 class Log:
@@ -18,6 +19,14 @@ class Log:
         fold = self.read()
         fold.recovered()
         return fold, Writer(fold, 0, name, fold.next)
+
+    def owner_of_another(self, name: str, topic_id: str, *, drop: bool) -> tuple[Fold, Writer]:
+        """An owner who found the input's topic made anew."""
+        self.rows.append(claim_row(0, name))
+        fold = self.read()
+        recovered = fold.recovered()
+        origin = fold.origin.anew(topic_id, recovered.applied)
+        return fold, Writer(fold, 0, name, fold.next, origin=origin, dropped=recovered.entries if drop else ())
 
     def read(self) -> Fold:
         fold = Fold()
@@ -125,12 +134,84 @@ def test_a_stage_may_not_take_the_names_of_head_and_claims() -> None:
         writer.entry_rows(Snapshot({b"head": b""}, b""), 0)
 
 
-def test_a_head_of_another_layout_is_refused() -> None:
-    import msgspec
-
+def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
     fold = Fold()
     fold.add(0, *claim_row(0, "a"))
-    head = msgspec.msgpack.encode(HeadRecord(99, "a", 5, b""))
+    head = msgspec.msgpack.encode({"schema": 99, "reached": 5})
 
-    with pytest.raises(StateError, match="schema 99"):
+    with pytest.raises(NewerStateError, match="schema 99") as caught:
         fold.add(1, b"0/head", head)
+
+    assert caught.value.exit_code == 78
+
+
+def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback() -> None:
+    fold = Fold()
+    fold.add(0, *claim_row(0, "a"))
+
+    with pytest.raises(StateError, match="cannot be read"):
+        fold.add(1, b"0/head", b"\xc1")
+
+
+def test_a_head_from_before_topics_had_ids_is_read() -> None:
+    fold = Fold()
+    fold.add(0, *claim_row(0, "a"))
+    fold.add(1, b"0/head", msgspec.msgpack.encode({"schema": 1, "claim": "a", "applied": 5, "value": b"h"}))
+
+    assert fold.recovered() == (5, b"h", {})
+    assert fold.origin == Origin("", 0, 0)
+
+
+@pytest.mark.case("C29")
+def test_offsets_that_begin_anew_are_later_than_all_before_and_the_state_stays() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1", y=b"1")
+    _, writer = log.owner_of_another("b", "new", drop=False)
+    log.write(writer, -1)
+    anew = log.read()
+    log.write(writer, 0, x=b"2")
+
+    assert anew.recovered() == (-1, b"head", {b"x": b"1", b"y": b"1"})
+    assert log.read().recovered() == (0, b"head", {b"x": b"2", b"y": b"1"})
+    assert log.read().origin == Origin("new", 11)
+
+
+@pytest.mark.case("C29")
+def test_state_that_is_dropped_is_gone_with_the_new_head_and_not_before() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1", y=b"1")
+    _, writer = log.owner_of_another("b", "new", drop=True)
+    log.write(writer, -1, head=False, y=b"of the new log")
+    died = log.read().recovered()
+    _, writer = log.owner_of_another("c", "new", drop=True)
+    log.write(writer, -1, y=b"of the new log")
+
+    assert died == (9, b"head", {b"x": b"1", b"y": b"1"})
+    assert log.read().recovered() == (-1, b"head", {b"y": b"of the new log"})
+
+
+@pytest.mark.case("C29")
+def test_a_topic_that_is_made_anew_twice_goes_on_from_the_second() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1")
+    for name in ("b", "c"):
+        _, writer = log.owner_of_another(name, f"id of {name}", drop=False)
+        log.write(writer, 3, x=name.encode())
+
+    assert log.read().recovered() == (3, b"head", {b"x": b"c"})
+    assert log.read().origin == Origin("id of c", 16)
+
+
+@pytest.mark.case("C29")
+def test_a_head_that_speaks_of_a_new_log_is_refused_by_releases_that_take_positions_for_offsets() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    before = writer.head_row(Snapshot({}, b""), 9).value or b""
+    log.write(writer, 9)
+    _, writer = log.owner_of_another("b", "new", drop=False)
+    after = writer.head_row(Snapshot({}, b""), 0).value or b""
+
+    assert [msgspec.msgpack.decode(head)["schema"] for head in (before, after)] == [1, 2]
