@@ -9,6 +9,7 @@ from stream_peer.events.times import to_iso
 
 SHOWN_EXPERTS = 10
 SHOWN_REFUSED = 5
+SHOWN_WARNINGS = 5
 _ID_WIDTH = 32
 
 
@@ -40,9 +41,21 @@ def _read(result: ReplayResult) -> Iterator[str]:
         yield f"{sum(refused.values()):,} refused: {reasons}"
         for line in result.refused[:SHOWN_REFUSED]:
             yield f"  {line.place}: {line.message}"
+    yield from _warned(result)
     unknown = result.counts["unknown-question", ""]
     if unknown:
         yield f"{_many(unknown, 'resolution')} came before anything else of their question"
+
+
+def _warned(result: ReplayResult) -> Iterator[str]:
+    """Warnings by code, and the first of them; each says of which question or feed it speaks."""
+    if not result.warned:
+        return
+    codes = ", ".join(f"{number:,} {code}" for code, number in sorted(result.warned.items()))
+    yield f"{_many(result.warned.total(), 'warning')}: {codes}"
+    for warning in result.warnings[:SHOWN_WARNINGS]:
+        whose = f"question {warning.question_id}" if warning.question_id else f"feed {warning.feed}"
+        yield f"  {whose}: {warning.message}"
 
 
 def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_settings import load_document
 from stream_peer.events.partitioning import partition_of
 from tests.unit.adapters.file_lines import lines, season
-from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
+from tests.unit.engine.question_log import DAY, HOUR, T0, forecast, question, resolution, settings_event
 
 PUBLISHED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
 QUICK = {"defaults": {"round_every": "9h", "vote_rule": "half"}}
@@ -99,8 +99,7 @@ def test_bad_lines_are_refused_with_their_place_and_change_nothing() -> None:
         Line("bad:1", b"{"),
         Line("bad:2", forecast("ann", 7, T0, "q000")),
         Line("bad:3", settings_event({"defaults": {"history": False}})),
-        Line("bad:4", event("feed", feed="econ", reset=True)),
-        Line("bad:5", forecast("ann", 0.5, T0 + 40 * 365 * DAY, "q000")),
+        Line("bad:4", forecast("ann", 0.5, T0 + 40 * 365 * DAY, "q000")),
     ]
 
     result = replay([lines(values)[:40] + bad + lines(values)[40:]])
@@ -110,8 +109,7 @@ def test_bad_lines_are_refused_with_their_place_and_change_nothing() -> None:
         ("bad:1", "not-json"),
         ("bad:2", "probability-range"),
         ("bad:3", "not-supported"),
-        ("bad:4", "unexpected-type"),
-        ("bad:5", "time-range"),
+        ("bad:4", "time-range"),
     ]
     assert result.history.feeds["econ"].weights == clean.history.feeds["econ"].weights
 

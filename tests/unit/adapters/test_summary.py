@@ -1,8 +1,10 @@
 import re
+from collections import Counter
 
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.summary import summary
+from stream_peer.engine.stage import Warned
 from tests.unit.adapters.file_lines import lines, season
 from tests.unit.engine.question_log import T0, resolution
 
@@ -49,3 +51,17 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
 
     assert "settings" not in plain
     assert "  settings     loss=log, method.learner=top-committee, method.committee=2\n" in other
+
+
+def test_warnings_are_counted_by_code_and_the_first_shown_with_whose_they_are() -> None:
+    quiet = replay([lines(season(questions=1))])
+    told = [
+        Warned("contradictory-times", "econ", "q7", "closes before it opens"),
+        Warned("input-lost", "econ", "", "3 records are gone"),
+    ]
+
+    text = summary(quiet._replace(warned=Counter({"input-lost": 1, "contradictory-times": 12}), warnings=told))
+
+    assert "warning" not in summary(quiet)
+    assert "13 warnings: 12 contradictory-times, 1 input-lost\n" in text
+    assert "  question q7: closes before it opens\n  feed econ: 3 records are gone\n" in text
