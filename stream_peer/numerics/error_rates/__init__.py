@@ -3,6 +3,7 @@
 - ``rate``: what an estimate is, and rates as prices
 - ``moments``: symmetric, from agreement with the others (the default)
 - ``vote_counts``: the numbers of a round from which moments follow
+- ``team_votes``: the same moments where experts are in teams
 - ``class_moments``, ``vote_mixture``: one rate for each class, from three moments of the number of yes votes
 - ``groups``, ``group_agreement``: the paper's two groups, and a shortcut for equal ones
 - ``three_references``, ``three_answers``: three references, symmetric and one rate for each class
@@ -32,6 +33,13 @@ from stream_peer.numerics.error_rates.rate import (
     known_error_rate,
     priced,
 )
+from stream_peer.numerics.error_rates.team_votes import (
+    TeamVotes,
+    agreement_of_teams,
+    class_terms_of_teams,
+    share_of_ones,
+    team_votes,
+)
 from stream_peer.numerics.error_rates.three_answers import (
     ThreeReferenceClassSolution,
     three_reference_class_solution,
@@ -60,6 +68,7 @@ __all__ = [
     "MomentSums",
     "MomentTerms",
     "PricedRates",
+    "TeamVotes",
     "ThreeReferenceClassSolution",
     "ThreeReferenceClassSums",
     "ThreeReferenceRates",
@@ -69,9 +78,11 @@ __all__ = [
     "TwoGroupSolution",
     "TwoGroupSums",
     "VoteMixture",
+    "agreement_of_teams",
     "block_factors",
     "block_size",
     "class_moment_terms",
+    "class_terms_of_teams",
     "combine_with_truth",
     "discounted",
     "forgetting_factor",
@@ -80,6 +91,8 @@ __all__ = [
     "moment_terms",
     "priced",
     "revealed_error_bound",
+    "share_of_ones",
+    "team_votes",
     "three_reference_class_solution",
     "three_reference_solution",
     "two_group_deviations",

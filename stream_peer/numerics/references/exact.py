@@ -45,6 +45,17 @@ def without_own(values: IntArray, teams: IntArray | None) -> IntArray:
     return others
 
 
+def team_numbers(teams: IntArray) -> tuple[IntArray, int]:
+    """Each expert's team, numbered from 0, those in no team being one each; and how many numbers there may be."""
+    in_team = teams >= 0
+    place, n_teams = _numbered(teams[in_team])
+    numbers = np.empty(len(teams), dtype=np.int64)
+    numbers[in_team] = place
+    alone = len(teams) - len(place)
+    numbers[~in_team] = np.arange(n_teams, n_teams + alone)
+    return numbers, n_teams + alone
+
+
 def _numbered(names: IntArray) -> tuple[IntArray, int]:
     """Team numbers from 0 and how many there may be. Small ones are taken as they are, which spares sorting."""
     largest = int(np.maximum.reduce(names, initial=-1))
