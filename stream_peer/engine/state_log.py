@@ -21,6 +21,7 @@ anew the base is 0, and both are the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -330,25 +331,33 @@ class Writer:
         """Whether a snapshot is due although no input came: records of others are the last of their key."""
         return self._fold.must_rewrite
 
-    def entry_rows(self, snapshot: Snapshot, applied: int) -> list[Row]:
-        """Rows of everything that changed up to input offset ``applied``. Append them before ``head_row``."""
-        pending: dict[bytes, tuple[Version, Version | None]] = {}
-        for kind, version in self._fold.rewrites():
-            pending[kind] = (version, None)
-        position = self.origin.base + applied
-        for kind, value in {**dict.fromkeys(self._dropped), **snapshot.entries}.items():
+    def entry_rows(self, snapshot: Snapshot, applied: int) -> Iterator[Row]:
+        """Rows of everything that changed up to input offset ``applied``; made as they are asked for, being many.
+
+        Append all of them before ``head_row``.
+        """
+        self._pending, written = [], set[bytes]()
+        for kind, version, prev in self._changes(snapshot, self.origin.base + applied):
+            written.add(kind)
+            self._pending.append((kind, version, prev))
+            yield Row(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
+        self._tombstones = [kind for kind in self._fold.buried() if kind not in written]
+        yield from (Row(self._prefix + kind, None) for kind in self._tombstones)
+
+    def _changes(self, snapshot: Snapshot, position: int) -> Iterator[tuple[bytes, Version, Version | None]]:
+        """(kind, version, version before) of each key once: what changed, then what must be written again."""
+        seen: set[bytes] = set()
+        dropped = ((kind, None) for kind in self._dropped if kind not in seen)
+        for kind, value in chain(snapshot.entries.items(), dropped):
             if kind == _HEAD or kind.startswith(_CLAIM):
                 msg = f"a stage may not name its state {kind!r}"
                 raise StateError(msg)
+            seen.add(kind)
             if value is not None or self._fold.is_known(kind):
-                pending[kind] = ((position, value), self._fold.version(kind))
-        self._pending = [(kind, *versions) for kind, versions in pending.items()]
-        self._tombstones = [kind for kind in self._fold.buried() if kind not in pending]
-        rows = [
-            Row(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
-            for kind, version, prev in self._pending
-        ]
-        return rows + [Row(self._prefix + kind, None) for kind in self._tombstones]
+                yield kind, (position, value), self._fold.version(kind)
+        for kind, version in self._fold.rewrites():
+            if kind not in seen:
+                yield kind, version, None
 
     def head_row(self, snapshot: Snapshot, applied: int) -> Row:
         """The commit point. Append it when every entry row was acknowledged."""

@@ -36,7 +36,7 @@ class Log:
 
     def write(self, writer: Writer, applied: int, *, head: bool = True, **entries: bytes | None) -> None:
         snapshot = Snapshot({key.encode(): value for key, value in entries.items()}, b"head")
-        rows = writer.entry_rows(snapshot, applied)
+        rows = list(writer.entry_rows(snapshot, applied))
         rows += [writer.head_row(snapshot, applied)] if head else []
         writer.appended(len(self.rows), len(rows))
         self.rows += rows
@@ -131,7 +131,7 @@ def test_a_stage_may_not_take_the_names_of_head_and_claims() -> None:
     _, writer = Log().owner("a")
 
     with pytest.raises(StateError, match="head"):
-        writer.entry_rows(Snapshot({b"head": b""}, b""), 0)
+        list(writer.entry_rows(Snapshot({b"head": b""}, b""), 0))
 
 
 def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
