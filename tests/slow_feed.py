@@ -7,6 +7,7 @@ closed form of class-dependent error rates is the product's own: it has a slow o
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 from statistics import NormalDist
 from typing import Literal
@@ -96,11 +97,10 @@ class Said:
     answer: Mapping[str, int]
     everybody: tuple[int, bool]
     half_votes: Mapping[str, int]
+    teams: Mapping[str, str]
     rule: Rule
     score: Loss
     votes: Mapping[str, int]
-    pair: float
-    rest: float
     rates: tuple[float, float]
     select: Mapping[str, float]
     b: float
@@ -111,7 +111,33 @@ class Said:
 
     @property
     def counts(self) -> bool:
-        return len(self.votes) >= FEWEST_VOTERS
+        return len(self.minds(self.votes)) >= FEWEST_VOTERS
+
+    def minds(self, experts: Iterable[str]) -> list[list[str]]:
+        """Experts by team; who is in none is one by itself."""
+        found: dict[tuple[bool, str], list[str]] = {}
+        for e in experts:
+            found.setdefault((e in self.teams, self.teams.get(e, e)), []).append(e)
+        return list(found.values())
+
+    def by_mind(self, of: Callable[[str], float], experts: Iterable[str]) -> float:
+        """Mean over teams of the mean over their members."""
+        means = [math.fsum(of(e) for e in members) / len(members) for members in self.minds(experts)]
+        return math.fsum(means) / len(means)
+
+    def across(self, of: Callable[[str], float], size: int) -> float:
+        """Mean over voters of so many different teams of the product of theirs, any such teams counting alike."""
+        means = [math.fsum(of(e) for e in members) / len(members) for members in self.minds(self.votes)]
+        products = [math.prod(chosen) for chosen in combinations(means, size)]
+        return math.fsum(products) / len(products)
+
+    @cached_property
+    def pair(self) -> float:
+        return self.across(lambda e: self.votes[e], 2)
+
+    @cached_property
+    def rest(self) -> float:
+        return self.by_mind(lambda e: self.votes[e] * (2 * self.answer[e] - 1), self.votes)
 
     def loss(self, expert: str, against: str) -> float:
         """Against ``y`` (the expert's own reference answer), ``1`` or ``0``."""
@@ -219,8 +245,10 @@ class Known:
             found |= {name: share * value for name, value in moments.items()}
         if self.evidence in (0, 1):
             y = int(self.evidence)
-            found[f"revealed{y}"] = self.mean(lambda _: 1.0, rule=rule)
-            found[f"wrong{y}"] = self.mean(lambda r: sum(a != y for a in r.answer.values()) / len(r.p), rule=rule)
+            found[f"revealed{y}"] = share
+            found[f"wrong{y}"] = self.mean(
+                lambda r: r.by_mind(lambda e: float(r.answer[e] != y), r.p), counting=True, rule=rule
+            )
         return found
 
     @staticmethod
@@ -229,12 +257,10 @@ class Known:
         names = ("first", "second", "third", "answer", "both")
         sums = dict.fromkeys(names, 0.0)
         for r in rounds:
-            yes, answers = {e for e, v in r.votes.items() if v > 0}, {e for e in r.votes if r.answer[e]}
             for size, name in enumerate(names[:3], 1):
-                groups = list(combinations(r.votes, size))
-                sums[name] += sum(yes.issuperset(group) for group in groups) / len(groups)
-            sums["answer"] += len(answers) / len(r.votes)
-            sums["both"] += len(answers & yes) / len(r.votes)
+                sums[name] += r.across(lambda e, r=r: float(r.votes[e] > 0), size)  # type: ignore[misc]
+            sums["answer"] += r.by_mind(lambda e, r=r: r.answer[e], r.votes)  # type: ignore[misc]
+            sums["both"] += r.by_mind(lambda e, r=r: r.answer[e] * (r.votes[e] > 0), r.votes)  # type: ignore[misc]
         means = {name: total / len(rounds) for name, total in sums.items()}
         products = {f"{a}_{b}": means[a] * means[b] for a, b in combinations_with_replacement(names, 2)}
         return {"weight": 1.0, **means, **products}
@@ -262,12 +288,18 @@ class SlowFeed:
         self.rule: Rule = "half" if vote_rule == "auto" else vote_rule
         self.questions: dict[str, Known] = {}
         self.seen: set[str] = set()
+        self.teams: dict[str, str] = {}
+        self.excluded: set[str] = set()
         self.net_share = 0.0
         self.steps = 1
         self._parts: dict[str, dict[Key, float]] = {}
         self._terms: dict[Key, list[float]] = {}
 
     def round(self, question: str, boundary: int, forecasts: Mapping[str, float], weight: float) -> None:
+        forecasts = {e: p for e, p in forecasts.items() if e not in self.excluded}
+        if not forecasts:
+            self.withdraw(question, boundary)
+            return
         known = self.questions.setdefault(question, Known())
         self.seen |= forecasts.keys()
         self._put(question, {})
@@ -275,6 +307,14 @@ class SlowFeed:
         known.rounds[boundary], known.weight = said, weight
         self._put(question, known.contribution())
         self._follow_votes()
+
+    def member(self, expert: str, team: str | None) -> None:
+        """From here on."""
+        self.teams = {e: t for e, t in self.teams.items() if e != expert} | ({expert: team} if team else {})
+
+    def exclude(self, expert: str, *, excluded: bool) -> None:
+        """From here on treated as absent, or not any more; its columns stand still."""
+        self.excluded = self.excluded - {expert} | ({expert} if excluded else set())
 
     def withdraw(self, question: str, boundary: int) -> None:
         known = self.questions.get(question, Known())
@@ -320,11 +360,9 @@ class SlowFeed:
         line = {i: self.median(i) if self.rule == "own-median" else 0.5 for i in ids}
         answer = {}
         for i in ids:
-            others = [j for j in ids if j != i]
+            others = [j for j in ids if j != i and (i not in self.teams or self.teams[i] != self.teams.get(j))]
             answer[i] = side([p[j] for j in others], [line[j] for j in others], coin)[0]
         votes = {i: 1 if p[i] > line[i] else -1 for i in ids if p[i] != line[i]}
-        n, lead = len(votes), sum(votes.values())
-        rest = sum(v * (2 * answer[i] - 1) for i, v in votes.items()) / n if n else 0.0
         b = math.fsum(p.values()) / len(p)
         shadows = [math.fsum(w * p[i] for w, i in zip(ws, ids, strict=True)) for ws in self.mixers(ids)]
         unguarded = sum(m * f for m, f in zip(self.shares(), shadows, strict=True))
@@ -334,11 +372,10 @@ class SlowFeed:
             answer=answer,
             everybody=side(list(p.values()), [0.5] * len(p), coin),
             half_votes={i: 1 if p[i] > 0.5 else -1 for i in ids if p[i] != 0.5},
+            teams=self.teams,
             rule=self.rule,
             score=self.score,
             votes=votes,
-            pair=(lead * lead - n) / (n * (n - 1)) if n > 1 else 0.0,
-            rest=rest,
             rates=self.priced(),
             select=dict(zip(ids, self.select(ids), strict=True)),
             b=b,
@@ -351,7 +388,7 @@ class SlowFeed:
     # --- readings ---
 
     def listed(self) -> list[str]:
-        return sorted(e for e in self.seen if self.sum("n", e) + self.sum("m", e) > 0.0)
+        return sorted(e for e in self.seen - self.excluded if self.sum("n", e) + self.sum("m", e) > 0.0)
 
     def median(self, e: str) -> float:
         """Of an expert's forecasts, by the bin that holds it; 1/2 with fewer than ten questions."""

@@ -245,7 +245,7 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     if outcome is not None:
         feed[_MIXERS] = _mixer_columns(means, outcome)
     for rule in rules:
-        feed[_OF_RULES[rule]] = _rule_columns(stack, rule, outcome, weight)
+        feed[_OF_RULES[rule]] = _rule_columns(heads, rule, outcome, weight)
     own = [head for head in counting if head.class_first >= 0.0]
     if own:
         feed[_CLASSES] = _class_moments(own, len(heads), weight)
@@ -262,9 +262,12 @@ def _means(heads: Sequence[Head]) -> Head:
     return Head._make(means.tolist())
 
 
-def _rule_columns(stack: Stack, rule: int, outcome: int | None, weight: float) -> list[float]:
-    """Columns of one vote rule: moments of the votes over its rounds that count, truth table over all of its rounds."""
-    heads = stack.heads
+def _rule_columns(heads: Sequence[Head], rule: int, outcome: int | None, weight: float) -> list[float]:
+    """Columns of one vote rule, over its rounds that count: moments of the votes, and the truth table.
+
+    The rates read off them price the losses of rounds that count. The answers of others, against whom often nobody
+    voted, are not of their kind.
+    """
     counting = [head for head in heads if head.counts and head.rule == rule]
     values = [0.0] * len(FEED_RULE)
     if counting:
@@ -272,23 +275,11 @@ def _rule_columns(stack: Stack, rule: int, outcome: int | None, weight: float) -
         pair, rest = means.pair, means.rest
         moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest)
         values[: len(moments)] = [share * number for number in moments]
-    if outcome is not None:
-        ones, all_of_it = _share_of_ones(stack, rule)
-        zeros = all_of_it - ones
+    if counting and outcome is not None:
+        ones = share * means.ones
+        zeros = share - ones
         values[_CELLS[outcome]] = (ones, zeros) if outcome else (zeros, ones)
     return values
-
-
-def _share_of_ones(stack: Stack, rule: int) -> tuple[float, float]:
-    """How many of the experts' own reference answers are 1 under a vote rule, and how many there are.
-
-    Of each round the share, of them the mean over all rounds of the question.
-    """
-    sizes = np.array([head.n_experts for head in stack.heads])
-    starts = np.add.accumulate(sizes) - sizes
-    ones = np.add.reduceat(stack.answers, starts, dtype=np.int64) / sizes
-    of_rule = np.array([head.rule == rule for head in stack.heads])
-    return float(np.add.reduce(ones[of_rule])) / len(sizes), int(np.count_nonzero(of_rule)) / len(sizes)
 
 
 def _class_moments(heads: Sequence[Head], n_rounds: int, weight: float) -> list[float]:

@@ -14,14 +14,20 @@ from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_a
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
 from stream_peer.numerics.error_rates.moments import agreement_of
+from stream_peer.numerics.error_rates.team_votes import (
+    agreement_of_teams,
+    class_terms_of_teams,
+    share_of_ones,
+    team_votes,
+)
 from stream_peer.numerics.error_rates.vote_counts import vote_counts
-from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.mixers import stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
 from stream_peer.numerics.references.majorities import leave_one_out_of, majority_of
 
-_HEADER = struct.Struct("<qBBBBBiiiii24d")
+_HEADER = struct.Struct("<qBBBBBiiiii25d")
 
 Bits = npt.NDArray[np.uint8]
 
@@ -46,7 +52,7 @@ class Head(NamedTuple):
     half_voters, half_yes : int
         Votes at ½, as published, and those for yes.
     voters : int
-        Votes by the vote rule.
+        Independent votes by the vote rule: those of a team are one.
     selected : int
         Position among those present of the expert that was drawn from ``select``.
     n_experts : int
@@ -62,6 +68,8 @@ class Head(NamedTuple):
         Weighted mean of the distance between ℓ(p, 1) and ℓ(p, 0), under the published weights.
     pair, rest : float
         Moments of the votes by the vote rule.
+    ones : float
+        Share of the experts' own reference answers that are 1, a team counting once.
     class_first, class_second, class_third, class_answer, class_both : float
         Those of the vote count, where each class has a rate; else, or with fewer than three voters, all -1.
     mean, peer, truth_slow, truth_fast : float
@@ -94,6 +102,7 @@ class Head(NamedTuple):
     spread: float
     pair: float
     rest: float
+    ones: float
     class_first: float
     class_second: float
     class_third: float
@@ -203,7 +212,7 @@ class Circumstances(NamedTuple):
     rate_zero, rate_one : float
         Error rates that price.
     min_experts : int
-        Voters that a round needs to count.
+        Independent voters that a round needs to count.
     stretch : bool
         Whether the published forecast may be stretched.
     coin : int
@@ -216,6 +225,8 @@ class Circumstances(NamedTuple):
         Experts seen.
     gaps : float
         Sum of the mixability gaps.
+    teams : (n,) int64, optional
+        Experts with equal numbers are in one team, those with negative ones in none; without them nobody is in any.
     """
 
     weights: ExpertWeights
@@ -232,6 +243,7 @@ class Circumstances(NamedTuple):
     chance: Chance | None = None
     n_experts: int = 1
     gaps: float = 0.0
+    teams: IntArray | None = None
 
 
 def score(
@@ -256,7 +268,9 @@ def score(
         *own,
         *weighted,
         spread,
-        *moments,
+        *moments[:2],
+        share_of_ones(others.answers, under.teams),
+        *moments[2:],
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
         _gap(losses, weighted, under, method),
@@ -269,8 +283,9 @@ def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances
     """The reference answer that each expert is scored against, given the votes by the rule in force."""
     if method.variant is not None and under.chance is not None:
         select = under.weights.select
-        return variant_answers(forecasts, under.thresholds, select, under.coin, under.chance, method.variant)
-    return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, thresholds=under.thresholds))
+        line, teams = under.thresholds, under.teams
+        return variant_answers(forecasts, line, select, under.coin, under.chance, method.variant, teams)
+    return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
 
 
 def _gap(losses: FloatArray, means: Sequence[float], under: Circumstances, method: Method) -> float:
@@ -291,11 +306,15 @@ def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[floa
 def _votes(
     cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method
 ) -> tuple[int, tuple[float, ...]]:
-    """How many vote by the rule in force, and all moments of their votes."""
-    counts = vote_counts(cast, others.answers)
+    """How many vote independently by the rule in force, and all moments of their votes."""
     by_class = under.thresholds is not None or method.reads_classes
-    of_classes = class_terms_of(counts) if by_class else None
-    return counts.voters, (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+    if under.teams is None:
+        counts = vote_counts(cast, others.answers)
+        of_classes = class_terms_of(counts) if by_class else None
+        return counts.voters, (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+    found = team_votes(cast, others.answers, under.teams)
+    of_classes = class_terms_of_teams(found) if by_class else None
+    return found.voters, (*(agreement_of_teams(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
 
 
 def _weighted(

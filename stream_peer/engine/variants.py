@@ -52,7 +52,7 @@ class Chance(NamedTuple):
     Attributes
     ----------
     groups : (n,) int64
-        Number of each expert's group.
+        Number of each expert's group, the same for all of a team.
     coins : (int, int, int)
         A fair coin for each group.
     flip : bool
@@ -97,12 +97,17 @@ def variant_answers(
     coin: int,
     chance: Chance,
     method: MethodSettings,
+    teams: IntArray | None = None,
 ) -> OwnAnswers:
-    """Reference answers by the rule and of the experts that the settings name."""
+    """Reference answers by the rule and of the experts that the settings name.
+
+    Of all others: those of other teams. Groups take in whole teams, see ``Chance``; who is scored against everybody
+    has a share in the answer anyway.
+    """
     weights = select if method.reference == "weighted" else None
     cast = ballots(forecasts, method.reference, thresholds=thresholds, weights=weights)
     if method.against == "others":
-        own, coded = answers_of_others(cast, coin), NO_ANSWERS
+        own, coded = answers_of_others(cast, coin, teams), NO_ANSWERS
     elif method.against == "everybody":
         own, coded = _alike(answers_of_all(cast, coin), len(forecasts)), NO_ANSWERS
     else:

@@ -202,8 +202,17 @@ def test_low_evidence_adds_nothing_until_the_outcome_is_known() -> None:
     assert column(resolved, "outcome_loss") == pytest.approx([0.01, 0.04, 0.25], abs=1e-11)
     assert column(resolved, "mix_slope") == [0.0, 0.0, 0.0]
     assert any(column(resolved, "mix_regret"))
-    assert feed(resolved, "moment_weight") == 0.0
-    assert feed(resolved, "questions") == feed(resolved, "right_one") == 1.0
+    assert feed(resolved, "questions") == feed(resolved, "resolved") == 1.0
+
+
+def test_the_truth_table_holds_the_answers_of_rounds_that_count() -> None:
+    """Its rates price such rounds only; of two voters each has one to be compared with, of one nobody."""
+    few, enough = facts_of([0.9, 0.8, 0.5], boundary=1), facts_of([0.9, 0.8, 0.7, 0.2], boundary=2)
+    table = ("right_zero", "wrong_zero", "right_one", "wrong_one")
+
+    assert [feed(contribution(entry_of([few], 1)), cell) for cell in table] == [0.0, 0.0, 0.0, 0.0]
+    assert [feed(contribution(entry_of([few, enough], 1)), cell) for cell in table] == [0.0, 0.0, 0.5, 0.0]
+    assert [feed(contribution(entry_of([enough], 0)), cell) for cell in table] == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_million_questions_of_two_thousand_experts_fit_into_the_sums() -> None:

@@ -32,7 +32,7 @@ def test_packed_facts_come_back_bit_for_bit() -> None:
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
     np.testing.assert_array_equal(losses_of(again, METHOD), facts.losses)
     assert boundary_of(facts.pack()) == facts.head.boundary
-    assert len(facts.pack()) <= 50 * 21 + 230
+    assert len(facts.pack()) <= 50 * 21 + 240
 
 
 def test_experts_are_drawn_in_proportion_to_their_weights() -> None:
@@ -84,3 +84,46 @@ def test_under_own_medians_a_vote_is_a_forecast_above_the_experts_threshold() ->
 def test_at_one_half_there_are_no_moments_of_classes() -> None:
     assert facts_of([0.9, 0.6, 0.2]).head.class_first == -1.0
     assert facts_of([0.9, 0.6], under=circumstances(2, thresholds=[0.5, 0.5])).head.class_first == -1.0
+
+
+IN_TEAMS = np.array([4, 4, 4, -1, -1])
+
+
+def test_members_of_a_team_are_scored_against_the_others_alone() -> None:
+    under = circumstances(5)._replace(teams=IN_TEAMS)
+
+    facts = facts_of([0.9, 0.8, 0.7, 0.2, 0.1], under=under)
+
+    assert facts.answers.tolist() == [0, 0, 0, 1, 1]
+    assert (facts.head.answer, facts.head.half_voters, facts.head.half_yes) == (1, 5, 3)  # everybody's, one by one
+    assert (facts.head.voters, facts.head.counts) == (3, 1)
+    assert (facts.head.pair, facts.head.rest) == pytest.approx((-1 / 3, -1.0))  # of the teams' pairs one agrees
+    assert facts.head.ones == pytest.approx(2 / 3)
+
+
+def test_a_round_of_one_team_is_of_one_mind_and_does_not_count() -> None:
+    one_team = facts_of([0.9, 0.8, 0.7, 0.6], under=circumstances(4)._replace(teams=np.zeros(4, np.int64)))
+    two_minds = facts_of([0.9, 0.8, 0.7, 0.6], under=circumstances(4)._replace(teams=np.array([0, 0, 0, -1])))
+
+    assert (one_team.head.voters, one_team.head.counts, one_team.head.pair) == (1, 0, 0.0)
+    assert (two_minds.head.voters, two_minds.head.counts, two_minds.head.pair) == (2, 0, 1.0)
+
+
+def test_teams_of_one_leave_the_facts_as_they_are_without_teams() -> None:
+    generator = np.random.default_rng(7)
+    for thresholds in (None, generator.random(9).tolist()):
+        forecasts = generator.random(9).tolist()
+        under = circumstances(9, thresholds=thresholds)
+        plain = facts_of(forecasts, under=under).pack()
+        for teams in (np.full(9, -1), np.arange(9)):
+            assert facts_of(forecasts, under=under._replace(teams=teams)).pack() == plain
+
+
+def test_under_own_medians_class_moments_are_of_experts_of_different_teams() -> None:
+    under = circumstances(5, thresholds=[0.5] * 5)._replace(teams=IN_TEAMS)
+
+    head = facts_of([0.9, 0.8, 0.2, 0.9, 0.1], under=under).head
+
+    # the team says yes by two thirds, one other yes, one no; those who are not in it hear 2 : 1 and 1 : 0
+    assert (head.class_first, head.class_second) == pytest.approx((5 / 9, 2 / 9))
+    assert head.class_third == pytest.approx(0.0, abs=1e-15)
