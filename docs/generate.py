@@ -54,7 +54,8 @@ FEED_SETTINGS = {
     "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
     " half, and own-median while next to all votes at 1/2 are alike",
     "min_experts": "a round with fewer votes is published as low-evidence, and adds nothing while there is no outcome",
-    "memory": "null: every question counts for ever; the only one of this release",
+    "memory": "a question that so many others have followed counts e times less, one that five times as many have"
+    " followed no more; null: all count alike. There is no certificate with it",
     "seed": "another seed gives other draws and other coins for ties",
     "method.reference": "majority; in replay weighted (by selection weights), mean, or product of odds too",
     "method.against": "others: each expert against the answer of all others; in replay everybody, group-a, other-group",
@@ -77,9 +78,9 @@ FEED_SETTINGS = {
     "confidence": "of intervals and of the certificate",
     "publish_every": "changed weights are published so long after the last at the earliest, and by every snapshot",
     "top_experts": "so many experts get a series of their own in the metrics",
-    "ledger_for": "reserved: how long a question without an outcome can be corrected; in this release for ever",
-    "retract_for": "reserved: how long an outcome can be corrected; in this release for ever",
-    "ledger_max": "reserved: how many questions of a feed can be corrected; in this release all",
+    "ledger_for": "how long after its last news a question without an outcome can be corrected, or get one",
+    "retract_for": "how long after its last news a question with an outcome can be corrected",
+    "ledger_max": "how many questions of a feed can be corrected; the ones whose time is over first go before it",
     "mixer.prior_mean": "share of the plain mean before any evidence",
     "mixer.prior_peer": "share of the mixer that learns from peer losses",
     "mixer.prior_truth_slow": "share of the mixer that learns slowly from outcomes",

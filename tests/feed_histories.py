@@ -8,6 +8,8 @@ import msgspec
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events.feed_log import (
+    ExpertChanged,
+    FeedChanged,
     FeedLogRecord,
     OutcomeRevealed,
     Round,
@@ -51,13 +53,21 @@ def settings(document: dict[str, Any]) -> SettingsChanged:
     return SettingsChanged(src=_ANYWHERE, document=document, hash=document_hash(document))
 
 
+def expert(expert_id: str, *, feed: str = "f", **changes: Any) -> ExpertChanged:
+    return ExpertChanged(src=_ANYWHERE, feed=feed, expert_id=expert_id, **changes)
+
+
+def changed(feed: str = "f", *, reset: bool = False, delete: bool = False) -> FeedChanged:
+    return FeedChanged(src=_ANYWHERE, feed=feed, reset=reset, delete=delete)
+
+
 def log_of(events: Iterable[FeedLogRecord], first: int = 0) -> list[LogRecord]:
     """Events at consecutive offsets, each with a source of its own."""
     return [
         LogRecord(
             offset,
             START + offset * 1000,
-            event.feed.encode(),
+            (event.feed or "settings").encode(),
             encode_feed_log(msgspec.structs.replace(event, src=Source("forecast-events", 0, 0, offset, 0))),
         )
         for offset, event in enumerate(events, first)
@@ -70,22 +80,34 @@ def stage(**defaults: object) -> FeedStage:
     return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=settings)
 
 
-def folded(records: Iterable[LogRecord], into: FeedStage | None = None) -> tuple[FeedStage, Effects]:
-    """A stage that has folded the records and published, and all that came out."""
+def folded(
+    records: Iterable[LogRecord], into: FeedStage | None = None, before: Sequence[LogRecord] = ()
+) -> tuple[FeedStage, Effects]:
+    """A stage that has folded the records and published, and all that came out; ``before``: what refolds need."""
     feed_stage, effects = into or stage(), Effects()
+    log = list(before)
+    refold(feed_stage, log)
     for record in records:
         feed_stage.step(record, effects)
+        log.append(record)
+        refold(feed_stage, log)
     feed_stage.publish(effects)
     return feed_stage, effects
 
 
+def refold(feed_stage: FeedStage, log: Sequence[LogRecord]) -> None:
+    """What whoever drives a stage does when it must be folded anew."""
+    while feed_stage.must_refold:
+        refolding = feed_stage.refolding(log[-1].offset)
+        for record in log:
+            refolding.step(record)
+        refolding.finish()
+
+
 def newest(outputs: Sequence[Output], topic: str) -> dict[str, dict[str, Any]]:
     """The last record of each key of a topic."""
-    return {
-        (output.key or b"").decode(): msgspec.json.decode(output.value or b"")
-        for output in outputs
-        if output.topic == topic
-    }
+    last = {(output.key or b"").decode(): output.value for output in outputs if output.topic == topic}
+    return {key: msgspec.json.decode(value) for key, value in last.items() if value is not None}
 
 
 class Changelog:

@@ -31,6 +31,12 @@ class Board:
         self._unpublished.add(feed.name)
         self._views.pop(feed.name, None)
 
+    def end(self, name: str) -> None:
+        """There is no such feed any more."""
+        self._unpublished.discard(name)
+        self._published.pop(name, None)
+        self._views.pop(name, None)
+
     def unpublished(self, among: Iterable[str] | None = None) -> list[str]:
         """Feeds changed since they were last published, by name."""
         return sorted(self._unpublished if among is None else self._unpublished.intersection(among))

@@ -1,15 +1,17 @@
 """The state of one feed: its experts, its ledger, its sums, and what is read off them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from stream_peer.engine.accounts import Accounts
+from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed, group_of
 from stream_peer.engine.facts import Circumstances, Facts, losses_of, priced_regrets
 from stream_peer.engine.five_mixers import FiveMixers
-from stream_peer.engine.ledger import Entry
+from stream_peer.engine.ledger import Entry, Limits
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
 from stream_peer.engine.rates import Rates, read_rates, used_rules
@@ -25,6 +27,7 @@ from stream_peer.engine.readings import (
     read_weights,
     rows_of,
 )
+from stream_peer.engine.roster import Roster, StoredRoster
 from stream_peer.engine.sums import (
     UNIT,
     VOTE_RULES,
@@ -33,7 +36,6 @@ from stream_peer.engine.sums import (
     IndexArray,
     Sums,
     VoteRule,
-    expert_column,
     feed_column,
 )
 from stream_peer.engine.trust import UNTRIED, Trust, next_trust
@@ -46,7 +48,6 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.learners import hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray
 
-_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
 _YES, _VOTES = feed_column("yes"), feed_column("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
@@ -56,8 +57,10 @@ _NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_s
 class Standing(msgspec.Struct, array_like=True):
     """What depends on the path and not only on the sums. It changes the reading, never what was stored.
 
-    ``revision`` and ``at``: offset and time of the last record that changed the feed; ``outcomes``: how often an
-    outcome was applied or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed.
+    ``revision`` and ``at``: of the last record that changed the feed; ``outcomes``: how often an outcome was applied
+    or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
+    ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
+    how many questions were taken in.
     """
 
     revision: int = -1
@@ -67,38 +70,33 @@ class Standing(msgspec.Struct, array_like=True):
     outcomes: int = 0
     vote_rule: VoteRule = "half"
     switches: int = 0
+    base: int = 0
+    lost: int = 0
+    ordinals: int = 0
 
 
 class StoredFeed(msgspec.Struct, array_like=True):
     """What of a feed is stored beside its ledger and its standing."""
 
-    experts: list[str]
+    roster: StoredRoster
     meaning: dict[str, object]
-    teams: dict[str, str]
-    excluded: list[str]
     settled: bytes
 
 
 class Feed:
-    """One feed. ``entries`` is its ledger by question; ``settings`` those in force, ``settings_hash`` their document.
+    """One feed. ``settings`` are those in force, ``settings_hash`` names their document.
 
-    ``sums`` always is ``settled`` plus the contributions of all entries.
+    Who its experts are is in ``roster``, what is known of its questions in ``accounts``.
     """
 
     def __init__(self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes) -> None:
         self.name = name
-        self.entries: dict[str, Entry] = {}
-        self.experts: list[str] = []
-        self.teams: dict[str, str] = {}
-        self.excluded: set[str] = set()
-        self.settled = Sums()
-        self.sums = Sums()
+        self.roster = Roster(name, secret)
+        self.accounts = Accounts(settings)
         self.standing = Standing()
         self.pieces = 0
         self.stored = False
         self._secret = secret
-        self._places: dict[str, int] = {}
-        self._order: IndexArray = np.zeros(0, np.int32)
         self._rates: tuple[Rates, ...] = ()
         self._mixing: tuple[bytes, Mixing] | None = None
         self._shared = SharedWeights()
@@ -106,12 +104,30 @@ class Feed:
         self._five = FiveMixers()
         self.adopt(settings, settings_hash)
 
+    @property
+    def sums(self) -> Sums:
+        """The sums as they count now."""
+        return self.accounts.blocks.reading
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The ledger by question."""
+        return self.accounts.ledger.entries
+
+    @property
+    def experts(self) -> list[str]:
+        """Ids of the experts by their places."""
+        return self.roster.experts
+
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
-        """Settings from here on."""
+        """Settings from here on. Those that change meaning may differ only while nothing was scored."""
         self.settings = settings
         self.method: Method = method_of(settings)
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
+        if settings.memory != self.accounts.blocks.memory:
+            self.accounts = Accounts(settings, len(self.roster))
+        self.accounts.ledger.limit(Limits.of(settings))
         self._groups = np.zeros(0, np.int64)
         self._rates = ()
         self._mixing = None
@@ -123,65 +139,68 @@ class Feed:
 
     def has_rounds(self) -> bool:
         """Whether anything was scored that a change of meaning would contradict."""
-        return any(entry.rounds for entry in self.entries.values()) or not self.settled.is_zero()
+        return self.accounts.has_rounds()
+
+    def reset(self) -> None:
+        """New sums and an empty ledger; who the experts are, and revisions, go on."""
+        before = self.standing
+        self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
+        self.accounts = Accounts(self.settings, len(self.roster))
+        self._shared, self._five = SharedWeights(), FiveMixers()
+        self.adopt(self.settings, self.settings_hash)
 
     # --- experts ---
 
     def places(self, experts: Sequence[str]) -> IndexArray:
-        """Indices of experts in the matrix of sums; unknown ones are taken in."""
-        try:
-            found = [self._places[expert] for expert in experts]
-        except KeyError:
-            for expert in experts:
-                if expert not in self._places:
-                    self._take_in(expert)
-            found = [self._places[expert] for expert in experts]
-        return np.array(found, dtype=np.int32)
-
-    def _take_in(self, expert: str) -> None:
-        self._places[expert] = len(self.experts)
-        self.experts.append(expert)
-        self.sums.reserve(len(self.experts))
-        self.stored = False
+        """Places of experts in the matrix of sums; unknown ones are taken in."""
+        for expert in self.roster.missing(experts):
+            self.roster.take_in(expert)
+            self.stored = False
+        self.accounts.reserve(len(self.roster))
+        return self.roster.places(experts)
 
     def listed(self) -> IndexArray:
-        """Indices of the experts with questions that count, in the order of their ids."""
-        if len(self._order) < len(self.experts):
-            by_id = sorted(range(len(self.experts)), key=self.experts.__getitem__)
-            self._order = np.array(by_id, dtype=np.int32)
-        matrix = self.sums.matrix
-        counted = matrix[_SCORED] + matrix[_RESOLVED]
-        return self._order.compress(counted[self._order] > 0)
+        """Places of the experts with questions that count, in the order of their ids; without the excluded."""
+        return self.roster.listed(self.sums)
 
     def n_seen(self, present: IndexArray) -> int:
         """How many experts have questions that count or are present."""
-        matrix = self.sums.matrix
-        counted = matrix[_SCORED] | matrix[_RESOLVED]
-        newcomers = len(present) - int(np.count_nonzero(counted.take(present)))
-        return int(np.count_nonzero(counted)) + newcomers
+        return self.roster.n_seen(present, self.sums)
 
     # --- sums ---
+
+    def take_in(self, question_id: str) -> Entry:
+        """The entry of a question, a new one if need be."""
+        self._rates = ()
+        return self.accounts.take_in(question_id)
 
     def take_out(self, entry: Entry) -> None:
         """Take a question's contribution out of the sums."""
         if entry.rounds:
-            self.sums.subtract(contribution(entry, self.method))
+            self.accounts.subtract(contribution(entry, self.method), entry)
             self._rates = ()
             self._five.take_out(entry)
 
-    def put_in(self, part: Contribution) -> None:
+    def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
-        self.sums.add(part)
+        self.accounts.add(part, entry)
         self._rates = ()
 
-    def recomputed(self) -> Sums:
+    def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
+        """Questions whose time in the ledger is over; what they added to the sums stays."""
+        expired = list(self.accounts.expire(now, self.method))
+        for _, entry in expired:
+            self._five.settle(entry)
+            self.stored = False
+        return expired
+
+    def recomputed(self) -> Blocks:
         """The sums as they follow from the ledger."""
-        sums = self.settled.copy()
-        sums.reserve(len(self.experts))
-        for entry in self.entries.values():
-            if entry.rounds:
-                sums.add(contribution(entry, self.method))
-        return sums
+        return self.accounts.recomputed(self.method)
+
+    def audit(self) -> Generator[None, None, bool]:
+        """Compare the sums with the ledger; see ``Accounts.audit``."""
+        return self.accounts.audit(self.method)
 
     # --- readings ---
 
@@ -320,21 +339,21 @@ class Feed:
     def encode(self) -> bytes:
         """Stored form, without ledger and standing."""
         meaning = {name: msgspec.to_builtins(getattr(self.settings, name)) for name in MEANING}
-        settled = self.settled.to_bytes(len(self.experts))
-        return msgspec.msgpack.encode(StoredFeed(self.experts, meaning, self.teams, sorted(self.excluded), settled))
+        settled = self.accounts.settled.to_bytes(len(self.roster))
+        return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
 
-    def restore(self, data: bytes, standing: Standing, entries: Mapping[str, Entry]) -> None:
+    def restore(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Take up what was stored; the sums are computed anew from the ledger."""
         stored = _decode_feed(data)
         plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
+        self.roster = Roster(self.name, self._secret, stored.roster)
         self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
-        self.experts = stored.experts
-        self._places = {expert: place for place, expert in enumerate(stored.experts)}
-        self.teams, self.excluded = stored.teams, set(stored.excluded)
-        self.settled = Sums.from_bytes(stored.settled, len(stored.experts))
         self.standing = standing
-        self.entries = dict(entries)
-        self.sums = self.recomputed()
+        settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
+        self.accounts.reserve(len(self.roster))
+        self.accounts.restore(settled, ledger, standing.ordinals)
+        self.accounts.blocks = self.recomputed()
+        self._rates = ()
         self.stored = True
 
 

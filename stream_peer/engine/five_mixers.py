@@ -51,6 +51,11 @@ class FiveMixers:
         for share in self._shares.pop(entry, ()):
             self._add(share, -share.weight)
 
+    def settle(self, entry: Entry) -> None:
+        """A question has left the ledger: what it has added stays for good."""
+        self._shares.pop(entry, None)
+        self._said.pop(entry, None)
+
     def put_in(self, entry: Entry, n_experts: int) -> None:
         """Learn from a question as it is now known."""
         rounds = entry.facts()

@@ -1,20 +1,32 @@
-"""The ledger: one entry a question, with the facts of its rounds and the evidence for its outcome."""
+"""The ledger: one entry a question, with the facts of its rounds and the evidence for its outcome.
+
+It is bounded: an entry goes when nothing is expected to change it any more, or when there are too many. What it added
+to the sums stays in them for good; of the question only its name is kept for a while, so that news that come too late
+are known as such.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 import msgspec
 
+from stream_peer.engine.clock import Agenda
 from stream_peer.engine.facts import Facts, boundary_of, unpack
 from stream_peer.events.feed_log import Verdict
-from stream_peer.events.times import Milliseconds
+from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.times import NEVER, Milliseconds
 
 
 class Entry:
     """What is known of a question: its weight, the evidence for its outcome, and the facts of its rounds.
 
-    ``rounds`` holds packed facts, ordered by boundary; ``touched`` is the record time of its last news, ``pieces``
-    the number of state records that it was last stored in.
+    ``rounds`` holds packed facts, ordered by boundary; ``touched`` is the record time of its last news, ``ordinal``
+    its number among the questions of its feed, ``pieces`` the number of state records that it was last stored in,
+    ``audit`` the number of the audit that looked at it last.
     """
 
-    __slots__ = ("evidence", "pieces", "rounds", "touched", "weight")
+    __slots__ = ("audit", "evidence", "ordinal", "pieces", "rounds", "touched", "weight")
 
     def __init__(
         self,
@@ -22,12 +34,15 @@ class Entry:
         evidence: Verdict = "open",
         rounds: tuple[bytes, ...] = (),
         touched: Milliseconds = 0,
+        ordinal: int = 0,
     ) -> None:
         self.weight = weight
         self.evidence: Verdict = evidence
         self.rounds = rounds
         self.touched = touched
+        self.ordinal = ordinal
         self.pieces = 0
+        self.audit = 0
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
@@ -51,13 +66,119 @@ class Entry:
 
     def encode(self) -> bytes:
         """Stored form."""
-        return msgspec.msgpack.encode((self.weight, self.evidence, self.touched, self.rounds))
+        return msgspec.msgpack.encode((self.weight, self.evidence, self.touched, self.ordinal, self.rounds))
 
     @classmethod
     def decode(cls, data: bytes) -> "Entry":
         """Entry of ``encode``."""
-        weight, evidence, touched, rounds = _decode_entry(data)
-        return cls(weight, evidence, rounds, touched)
+        weight, evidence, touched, ordinal, rounds = _decode_entry(data)
+        return cls(weight, evidence, rounds, touched, ordinal)
 
 
-_decode_entry = msgspec.msgpack.Decoder(tuple[float, Verdict, Milliseconds, tuple[bytes, ...]]).decode
+_decode_entry = msgspec.msgpack.Decoder(tuple[float, Verdict, Milliseconds, int, tuple[bytes, ...]]).decode
+
+
+class Limits(NamedTuple):
+    """How long entries stay after their last news, without an outcome and with one, and how many there may be."""
+
+    without_outcome: Milliseconds
+    with_outcome: Milliseconds
+    most: int
+
+    @classmethod
+    def of(cls, settings: FeedSettings) -> "Limits":
+        """The limits of a feed."""
+        return cls(settings.ledger_for, settings.retract_for, settings.ledger_max)
+
+
+class Ledger:
+    """The entries of a feed by question, and which questions have left it.
+
+    Attributes
+    ----------
+    entries : dict of str to Entry
+    expired : dict of str to int
+        Questions whose entry has gone, and when; at most ``most`` of them, the earliest are forgotten first.
+    ordinals : int
+        How many questions were ever taken in.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.expired: dict[str, Milliseconds] = {}
+        self.ordinals = 0
+        self._limits = limits
+        self._agenda = Agenda()
+        self._left: list[tuple[Milliseconds, str]] = []
+
+    def __contains__(self, question_id: str) -> bool:
+        return question_id in self.entries or question_id in self.expired
+
+    def take_in(self, question_id: str) -> Entry:
+        """The entry of a question, a new one if need be. It must not have expired."""
+        entry = self.entries.get(question_id)
+        if entry is None:
+            entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
+            self.ordinals += 1
+        return entry
+
+    def keep(self, question_id: str, entry: Entry) -> None:
+        """An entry has had news: its time begins anew."""
+        without, with_outcome, _ = self._limits
+        self._agenda.put(question_id, entry.touched + (without if entry.evidence == "open" else with_outcome))
+
+    def expire(self, now: Milliseconds) -> Iterator[tuple[str, Entry]]:
+        """Entries whose time is over, or that are too many, each taken out."""
+        for question_id in self._agenda.due(now):
+            yield question_id, self._expired(question_id, now)
+        surplus = len(self.entries) - self._limits.most
+        if surplus > 0:
+            first = self._agenda.due(NEVER - 1)
+            for _ in range(surplus):
+                question_id = next(first)
+                yield question_id, self._expired(question_id, now)
+
+    def forget_expired(self) -> Iterator[str]:
+        """Names of expired questions that are too many, the earliest first, each taken out."""
+        while len(self.expired) > self._limits.most:
+            _, question_id = heappop(self._left)
+            del self.expired[question_id]
+            yield question_id
+
+    def limit(self, limits: Limits) -> None:
+        """Other limits from here on."""
+        if limits != self._limits:
+            self._limits = limits
+            self._plan_anew()
+
+    def restore(self, entries: dict[str, Entry], expired: dict[str, Milliseconds], ordinals: int) -> None:
+        """Take up what was stored."""
+        self.entries, self.expired, self.ordinals = entries, expired, ordinals
+        self._left = [(when, question_id) for question_id, when in expired.items()]
+        heapify(self._left)
+        self._plan_anew()
+
+    def _plan_anew(self) -> None:
+        self._agenda = Agenda()
+        for question_id, entry in self.entries.items():
+            self.keep(question_id, entry)
+
+    def _expired(self, question_id: str, now: Milliseconds) -> Entry:
+        self.expired[question_id] = now
+        heappush(self._left, (now, question_id))
+        return self.entries.pop(question_id)
+
+
+def encode_expired(when: Milliseconds) -> bytes:
+    """Stored form of an expired question: what an entry never begins with."""
+    return msgspec.msgpack.encode(when)
+
+
+def decode_entry(data: bytes) -> Entry | Milliseconds:
+    """The entry, or when it expired."""
+    return _decode_either(data) if len(data) < _LONGEST_NUMBER else Entry.decode(data)
+
+
+_LONGEST_NUMBER = 10
+"""Bytes: no entry is as short, no number longer."""
+_decode_either = msgspec.msgpack.Decoder(Milliseconds).decode

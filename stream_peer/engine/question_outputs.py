@@ -22,7 +22,7 @@ from stream_peer.events.outputs import (
     SelectedExpert,
     StateOfQuestion,
 )
-from stream_peer.events.times import to_iso
+from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.mixers import logit_mean
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
@@ -46,6 +46,19 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
         *published(topics.PEER_LOSSES, question_id, losses, at),
         *published(topics.MIXED_FORECASTS, question_id, forecast, at),
     ]
+
+
+def question_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
+    """Records that say that the outputs of all questions in a feed's ledger are gone."""
+    keys = {
+        (topic, question.encode()) for question in feed.accounts.ledger.expired for topic in topics.KEYED_BY_QUESTION
+    }
+    for question, entry in feed.entries.items():
+        keys.update((topic, question.encode()) for topic in topics.KEYED_BY_QUESTION)
+        keys.update(
+            (output.topic, output.key or b"") for output in question_outputs(feed, question, entry, entry.latest())
+        )
+    return [Output(topic, key, None, at) for topic, key in sorted(keys)]
 
 
 def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
@@ -80,17 +93,19 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
     forecasts = facts.forecasts
     losses = _peer_losses(facts, _rates(feed, facts), feed.method).round(DECIMALS).tolist()
     rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
-    ids = feed.experts
+    ids, excluded = feed.experts, feed.roster.excluded
     if outcome is None or outcome == "annulled":
         return [
             ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
+            if ids[place] not in excluded
         ]
     against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
     true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
     return [
         ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
+        if ids[place] not in excluded
     ]
 
 

@@ -249,6 +249,11 @@ class Sums:
         self._reserve_bins()
         return self.histograms.take(experts, axis=0)
 
+    def all_histograms(self) -> IntArray:
+        """Histograms of all experts that there is room for."""
+        self._reserve_bins()
+        return self.histograms
+
     def copy(self) -> "Sums":
         """Sums of their own with the same values."""
         twin = Sums()

@@ -102,7 +102,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         Weights(
             **heading(feed),
             status=trust.state,
-            status_reasons=list(trust.reasons),
+            status_reasons=[*trust.reasons, *_lost(feed)],
             questions=_count(feed, _QUESTIONS),
             resolved=_count(feed, _RESOLVED),
             error_rate=summary(feed.rates),
@@ -116,17 +116,24 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
     )
 
 
+def _lost(feed: Feed) -> list[str]:
+    lost = feed.standing.lost
+    return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
+
+
 def _count(feed: Feed, column: int) -> float:
     return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
 
 
 def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
+    if feed.settings.memory is not None:
+        return None
     if not (feed.method.certifies and certifies(feed.standing.trust) and len(reading.experts)):
         return None
     standing, confidence = feed.standing, feed.settings.confidence
     rules = [rates.rule for rates in feed.all_rates]
     steps = 1 + standing.outcomes + standing.switches
-    bound = read_certificate(feed.sums.feed, reading.columns, rules, len(feed.experts), steps, confidence, feed.method)
+    bound = read_certificate(feed.sums.feed, reading.columns, rules, len(feed.roster), steps, confidence, feed.method)
     return None if bound is None else Certificate(regret_at_most=bound, confidence=confidence)
 
 
@@ -134,6 +141,7 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
     records = read_records(reading.columns, feed.all_rates, feed.method)
     questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
+    teams = feed.roster.teams
     rows = zip(
         reading.experts.tolist(),
         reading.mix.tolist(),
@@ -155,7 +163,7 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
             peer_loss=peer_loss,
             outcome_loss=outcome_loss,
             resolved=resolved,
-            team=feed.teams.get(feed.experts[place]) if feed.teams else None,
+            team=teams.get(feed.experts[place]),
         )
         for place, mix, select, counted, share, peer_loss, outcome_loss, resolved in rows
     ]
@@ -212,6 +220,13 @@ def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
         *published(topics.WEIGHTS, key, view.weights, at),
         *published(topics.ERROR_RATES, key, view.error_rates, at),
     ]
+
+
+def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
+    """Records that say that a feed's outputs are gone, those of parts included."""
+    outputs = feed_outputs(feed, feed_view(feed, read_feed(feed)))
+    keys = dict.fromkeys((output.topic, key) for output in outputs for key in (output.key, feed.name.encode()))
+    return [Output(topic, key, None, at) for topic, key in keys]
 
 
 def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:

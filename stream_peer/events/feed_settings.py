@@ -258,12 +258,6 @@ def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[st
             f"min_experts is {settings.min_experts}"
         )
         faults.append(("vote_rule", message))
-    built_in = FeedSettings()
-    faults += [
-        (name, f"this release keeps every question for ever; leave {name} out")
-        for name in ("memory", "ledger_for", "retract_for", "ledger_max")
-        if getattr(settings, name) != getattr(built_in, name)
-    ]
     mixer = settings.mixer
     total = mixer.prior_mean + mixer.prior_peer + mixer.prior_truth_slow + mixer.prior_truth_fast
     if abs(total - 1.0) > 1e-9:

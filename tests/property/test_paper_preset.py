@@ -183,7 +183,7 @@ def test_a_round_of_too_few_voters_adds_nothing_to_selection_even_when_its_outco
     one, two = (folded(log_of(history), stage(**chosen))[0] for history in (crowd(20), [*crowd(20), *few]))
 
     def regrets(feed_stage: FeedStage) -> list[int]:
-        feed = feed_stage._feed("f")
+        feed = feed_stage.feeds.feed("f")
         return list(feed.sums.matrix[expert_column("regret"), feed.places([f"e{k}" for k in range(10)])])
 
     assert regrets(one) == regrets(two)

@@ -147,7 +147,7 @@ def test_what_all_experts_agree_on_is_the_answer_in_every_mode_and_state(history
 @pytest.mark.parametrize("history", ["split", "always wrong"])
 def test_answers_that_say_nothing_alarm_and_are_never_read_the_other_way_round(history: str, vote_rule: str) -> None:
     feed_stage, _ = folded(log_of(histories()[history]), stage(vote_rule=vote_rule))
-    view, feed = feed_stage.views()["f"], feed_stage._feeds["f"]
+    view, feed = feed_stage.views()["f"], feed_stage.feeds.by_name["f"]
 
     assert view.weights.status == "uninformative"
     assert view.weights.status_reasons

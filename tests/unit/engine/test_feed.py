@@ -6,7 +6,7 @@ from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Stage
 from stream_peer.errors import ForeignSecretError, StateError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import ExpertChanged, FeedChanged, FeedLogRecord, Source, encode_feed_log
+from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
 from tests.feed_histories import (
     Changelog,
     folded,
@@ -163,8 +163,6 @@ def test_feeds_do_not_influence_each_other() -> None:
         ),
         (encode_feed_log(round_of("q", {"a": 1.1})), "probability-range"),
         (encode_feed_log(msgspec.structs.replace(round_of("q", {"a": 0.1}), part=1, parts=2)), "wrong-type"),
-        (encode_feed_log(FeedChanged(src=Source("t", 0, 0, 0, 0), feed="f", reset=True)), "not-supported"),
-        (encode_feed_log(ExpertChanged(src=Source("t", 0, 0, 0, 0), feed="f", expert_id="a")), "not-supported"),
         (encode_feed_log(settings({"defaults": {"nonsense": 1}})), "settings-invalid"),
     ],
 )
@@ -191,28 +189,27 @@ def test_reading_settings_apply_from_their_place_on() -> None:
     assert two["revision"] == 9
 
 
-def test_meaning_stays_where_rounds_are_and_the_rest_applies() -> None:
+def test_a_change_of_meaning_folds_feeds_with_rounds_anew_and_the_rest_goes_on() -> None:
     document = {"defaults": {"min_experts": 2, "publish_every": "5s"}}
+    pair = {"ann": 0.9, "bob": 0.7}
     events = [
         round_of("q", FORECASTS),
+        round_of("q1", pair),
         settings(document),
-        round_of("q2", {"ann": 0.9, "bob": 0.7}),
-        round_of("q", {"ann": 0.9, "bob": 0.7}, feed="g"),
+        round_of("q2", pair),
+        round_of("q", pair, feed="g"),
     ]
-    feed_stage, effects = stage(), Effects()
-    for record in log_of(events):
-        feed_stage.step(record, effects)
+    feed_stage, effects = folded(log_of(events))
+    from_the_start, other = folded(log_of(events), stage(min_experts=2))
 
-    assert reasons(effects) == ["meaning-fixed"]
-    assert feed_stage.changed_feeds() == {"f": 5000, "g": 5000}
+    assert reasons(effects) == []
+    assert feed_stage.agrees()
     states = newest(effects.outputs, topics.REFERENCE_ANSWERS)
-    assert states["q2"]["state"] == "low-evidence"
-    assert states["q"]["state"] == "scored"
-    log = Changelog()
-    feed_stage.publish(effects)
-    log.take(feed_stage)
-    _, more = folded(log_of([round_of("q3", {"ann": 0.9, "bob": 0.7})], 4), log.restored())
-    assert newest(more.outputs, topics.REFERENCE_ANSWERS)["q3"]["state"] == "low-evidence"
+    assert states["q1"]["state"] == "low-evidence"  # what was said stays said
+    assert states["q2"]["state"] == states["q"]["state"] == "scored"
+    assert feed_stage.views() == from_the_start.views()
+    assert newest(effects.outputs, topics.WEIGHTS) == newest(other.outputs, topics.WEIGHTS)
+    assert feed_stage.views()["f"].weights.questions == 3
 
 
 def test_small_moves_wait_for_the_snapshot() -> None:
@@ -266,18 +263,34 @@ def test_huge_rounds_fit_into_records() -> None:
     assert changelog.restored().views() == feed_stage.views()
 
 
-def test_state_of_another_layout_is_refused() -> None:
-    feed_stage, _ = folded(log_of([round_of("q", FORECASTS)]))
-    head = msgspec.msgpack.decode(feed_stage.snapshot().head)
+@pytest.mark.parametrize("schema", [1, 3, 99])
+def test_state_of_another_layout_is_folded_anew_and_what_it_left_goes(schema: int) -> None:
+    log = log_of([round_of("q", FORECASTS), outcome("q", 1), settings({"defaults": {"confidence": 0.9}})])
+    first, _ = folded(log)
+    other = stage()
 
-    for schema in (1, 2, 99):
-        with pytest.raises(StateError, match=f"schema {schema}, this release reads 3"):
-            stage().load(msgspec.msgpack.encode([schema, "of another layout"]), {})
-    stage().load(msgspec.msgpack.encode(head), {})
+    other.load(msgspec.msgpack.encode([schema, "of another layout"]), {b"e/f/q": b"?", b"z/of/old": b"?"})
+    assert other.must_refold
+    again, later = folded(log_of([round_of("q2", FORECASTS)], 3), other, log)
+
+    assert again.agrees()
+    assert not newest(later.outputs, topics.REFERENCE_ANSWERS).keys() & {"q"}
+    rows = again.snapshot().entries
+    assert (rows[b"z/of/old"], rows[b"e/f/q"] is None) == (None, False)
+    whole, _ = folded(log_of([round_of("q2", FORECASTS)], 3), first)
+    assert again.views() == whole.views()
+
+
+def test_state_that_is_none_is_refused_in_a_sentence() -> None:
+    with pytest.raises(StateError, match="cannot be read"):
+        stage().load(b"\xc1", {})
+
+
+def test_a_stage_without_state_begins_with_nothing() -> None:
     empty = stage()
     empty.load(None, {})
-    assert empty.clock == 0
-    assert empty.deadline() is None
+
+    assert (empty.clock, empty.deadline(), empty.must_refold) == (0, None, False)
 
 
 def test_state_made_with_another_secret_is_refused() -> None:

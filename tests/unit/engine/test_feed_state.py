@@ -4,7 +4,6 @@ import pytest
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.facts import score
 from stream_peer.engine.feed_state import Feed, Standing
-from stream_peer.engine.ledger import Entry
 from stream_peer.events.feed_settings import FeedSettings
 
 
@@ -12,9 +11,9 @@ def feed_with_a_round(names: list[str]) -> Feed:
     feed = Feed("f", FeedSettings(), "hash", b"secret")
     places = feed.places(names)
     forecasts = np.linspace(0.1, 0.8, len(names))
-    entry = feed.entries.setdefault("q", Entry())
+    entry = feed.take_in("q")
     entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1), feed.method))
-    feed.put_in(contribution(entry, feed.method))
+    feed.put_in(contribution(entry, feed.method), entry)
     return feed
 
 
@@ -66,7 +65,7 @@ def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: 
     entry = feed.entries["q"]
     feed.take_out(entry)
     entry.weight = weight
-    feed.put_in(contribution(entry, feed.method))
+    feed.put_in(contribution(entry, feed.method), entry)
 
     assert feed.trust().state == "warming-up"
 
@@ -84,7 +83,7 @@ def test_the_net_reads_the_sums_of_the_feed() -> None:
     entry = feed.entries["q"]
     feed.take_out(entry)
     entry.evidence = 1
-    feed.put_in(contribution(entry, feed.method))
+    feed.put_in(contribution(entry, feed.method), entry)
 
     difference, square = feed.net_sums()
 

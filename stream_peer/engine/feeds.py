@@ -1,0 +1,196 @@
+"""The feeds of one partition: which there are, what controls and settings do to them, and what must be refolded."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stream_peer.engine.board import Board
+from stream_peer.engine.feed_state import Feed, with_meaning
+from stream_peer.engine.feed_store import FeedStore
+from stream_peer.engine.ledger import Entry
+from stream_peer.engine.stage import Effects, Record
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_log import ExpertChanged
+from stream_peer.events.feed_settings import MEANING, FeedSettings, FeedSettingsBook
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds
+
+
+class Firm(NamedTuple):
+    """What of a feed a refold knows from its start: the meaning of its settings, and whom it has forgotten."""
+
+    meaning: Mapping[str, Any]
+    forgotten: frozenset[bytes]
+
+    @classmethod
+    def of(cls, settings: FeedSettings, forgotten: Iterable[bytes]) -> "Firm":
+        """The meaning of settings, and who was forgotten."""
+        return cls({name: getattr(settings, name) for name in MEANING}, frozenset(forgotten))
+
+
+class Feeds:
+    """The feeds of one partition of the feed-log.
+
+    Parameters
+    ----------
+    secret : bytes
+        The release's; coins and draws derive from it.
+    book : FeedSettingsBook
+        In force until the log says otherwise.
+    firm : mapping of str to Firm
+        Feeds whose meaning does not depend on their place in the log: those that are being refolded.
+
+    Attributes
+    ----------
+    by_name : dict of str to Feed
+    store : FeedStore
+        What must be written.
+    board : Board
+        What must be published.
+    due : set of str
+        Feeds that must be refolded.
+    """
+
+    def __init__(self, secret: bytes, book: FeedSettingsBook, firm: Mapping[str, Firm]) -> None:
+        self.book = book
+        self.by_name: dict[str, Feed] = {}
+        self.store = FeedStore()
+        self.board = Board()
+        self.due: set[str] = set()
+        self._secret = secret
+        self._firm = firm
+
+    def feed(self, name: str) -> Feed:
+        """The feed, a new one if need be."""
+        feed = self.by_name.get(name)
+        if feed is None:
+            feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
+            if name in self._firm:
+                feed.roster.forgotten.update(self._firm[name].forgotten)
+        return feed
+
+    def _settings(self, name: str) -> FeedSettings:
+        settings = self.book.of(name)
+        return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
+
+    # --- questions ---
+
+    def entry(self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects) -> Entry | None:
+        """The ledger's entry of a question that has news, None if they come too late."""
+        expired = feed.expire(now)
+        for expired_id, entry in expired:
+            self.store.leave(feed.name, expired_id, entry)
+        for expired_id in feed.accounts.ledger.forget_expired() if expired else ():
+            self.store.leave(feed.name, expired_id, None)
+        if expired:
+            effects.counts["expired", ""] += len(expired)
+        if question_id in feed.accounts.ledger.expired:
+            effects.counts["too-late", ""] += 1
+            return None
+        return feed.take_in(question_id)
+
+    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> None:
+        """A question of the feed has changed."""
+        feed.follow(entry)
+        entry.touched = record.timestamp
+        feed.standing.ordinals = feed.accounts.ledger.ordinals
+        feed.accounts.ledger.keep(question_id, entry)
+        self.store.touch(feed.name, question_id)
+        self.changed(feed, record)
+
+    def changed(self, feed: Feed, record: Record) -> None:
+        """A record has changed the feed."""
+        standing = feed.standing
+        standing.revision, standing.at = standing.base + record.offset, record.timestamp
+        vote_rule = feed.vote_rule()
+        if vote_rule != standing.vote_rule:
+            standing.vote_rule = vote_rule
+            standing.switches += 1
+        standing.trust = feed.trust().state
+        self.board.changed(feed)
+
+    # --- settings and controls ---
+
+    def settle(self, book: FeedSettingsBook, record: Record) -> None:
+        """Settings from here on. Where they give what was scored another meaning, the feed must be refolded."""
+        if book.hash == self.book.hash:
+            return
+        self.book = book
+        for feed in self.by_name.values():
+            settings, before = self._settings(feed.name), feed.settings
+            if settings.meaning() != before.meaning() and feed.has_rounds():
+                settings = with_meaning(settings, Firm.of(before, ()).meaning)
+                self.due.add(feed.name)
+            feed.adopt(settings, book.hash)
+            self.changed(feed, record)
+
+    def change_expert(self, event: ExpertChanged, record: Record) -> None:
+        """An expert's team, exclusion or wish to be forgotten.
+
+        Raises
+        ------
+        RejectedEvent
+            If the expert was forgotten before.
+        """
+        feed, expert = self.feed(event.feed), event.expert_id
+        roster = feed.roster
+        if event.forget:
+            if roster.place(expert) is not None:
+                self.due.add(feed.name)
+            roster.forget(expert)
+        elif roster.is_forgotten(expert):
+            message = "the expert asked to be forgotten; no control brings it back"
+            raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
+        if event.team is not msgspec.UNSET and not event.forget:
+            roster.put_in_team(expert, event.team)
+        if event.excluded is not msgspec.UNSET and not event.forget:
+            roster.exclude(expert, excluded=event.excluded)
+        feed.stored = False
+        self.changed(feed, record)
+
+    def reset(self, name: str, record: Record) -> None:
+        """New sums from here on."""
+        feed = self.by_name.get(name)
+        if feed is not None:
+            self.store.leave_all(feed)
+            feed.reset()
+            self.due.discard(name)
+            self.changed(feed, record)
+
+    def end(self, name: str) -> Feed | None:
+        """Delete a feed; what it was, None if there was none."""
+        feed = self.by_name.pop(name, None)
+        if feed is not None:
+            self.store.end(feed)
+            self.board.end(name)
+            self.due.discard(name)
+        return feed
+
+    # --- refolding and auditing ---
+
+    def firm(self) -> Mapping[str, Firm]:
+        """What a refold of the feeds that are due must know from its start."""
+        return {name: Firm.of(self.book.of(name), self.by_name[name].roster.forgotten) for name in sorted(self.due)}
+
+    def replace(self, refolded: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
+        """Take up refolded feeds; (before, after) of each."""
+        pairs = []
+        for name in names:
+            before = self.by_name[name]
+            after = refolded.by_name[name]
+            after.pieces, after.standing.lost = before.pieces, before.standing.lost
+            self.store.leave_all(before)
+            self.by_name[name] = after
+            self.store.touch_all(after)
+            self.board.changed(after)
+            self.due.discard(name)
+            pairs.append((before, after))
+        return pairs
+
+    def audit(self) -> Iterator[None]:
+        """Compare the sums of every feed with its ledger, a piece an item; those that do not agree are due."""
+        for name in sorted(self.by_name):
+            feed = self.by_name.get(name)
+            if feed is not None and not (yield from feed.audit()) and self.by_name.get(name) is feed:
+                self.due.add(name)

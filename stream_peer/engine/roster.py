@@ -1,0 +1,157 @@
+"""Who the experts of a feed are: their places in the matrix of sums, teams, who is excluded, who was forgotten."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from stream_peer.engine.sums import IndexArray, Sums, expert_column
+from stream_peer.events.feed_log import Round
+from stream_peer.numerics.losses import IntArray
+
+_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
+_DIGEST_BYTES = 16
+_NO_TEAM = -1
+
+
+def digest_of(secret: bytes, feed: str, expert: str) -> bytes:
+    """What is kept of an expert that asked to be forgotten: enough to know the id again, not to tell it."""
+    named = b"".join(len(part).to_bytes(4, "little") + part for part in (feed.encode(), expert.encode()))
+    return hashlib.blake2b(named, digest_size=_DIGEST_BYTES, key=secret[:64]).digest()
+
+
+class StoredRoster(msgspec.Struct, array_like=True):
+    """A roster as it is stored; experts by their places."""
+
+    experts: list[str]
+    teams: dict[str, str]
+    excluded: list[str]
+    forgotten: list[bytes]
+
+
+class Roster:
+    """The experts of a feed.
+
+    Attributes
+    ----------
+    experts : list of str
+        By their places. A place is for good: columns of sums and facts refer to it.
+    teams : dict
+        Team of each expert that is in one.
+    excluded : set of str
+        Treated as absent, until they are included again.
+    forgotten : set of bytes
+        Digests of ids that are refused.
+    """
+
+    def __init__(self, feed: str, secret: bytes, stored: StoredRoster | None = None) -> None:
+        self._feed, self._secret = feed, secret
+        self.experts: list[str] = stored.experts if stored else []
+        self.teams: dict[str, str] = stored.teams if stored else {}
+        self.excluded = set(stored.excluded) if stored else set()
+        self.forgotten = set(stored.forgotten) if stored else set()
+        self._places = {expert: place for place, expert in enumerate(self.experts)}
+        self._order: IndexArray = np.zeros(0, np.int32)
+        self._teams: IntArray | None = None
+
+    def stored(self) -> StoredRoster:
+        """Stored form."""
+        teams = dict(sorted(self.teams.items()))
+        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.forgotten))
+
+    def __len__(self) -> int:
+        return len(self.experts)
+
+    def __contains__(self, expert: str) -> bool:
+        return expert in self._places
+
+    def missing(self, experts: Iterable[str]) -> list[str]:
+        """Those of some experts that have no place yet."""
+        return [expert for expert in experts if expert not in self._places]
+
+    def take_in(self, expert: str) -> None:
+        """Give an expert a place."""
+        self._places[expert] = len(self.experts)
+        self.experts.append(expert)
+        self._teams = None
+
+    def places(self, experts: Sequence[str]) -> IndexArray:
+        """Places of experts that have one."""
+        return np.array([self._places[expert] for expert in experts], dtype=np.int32)
+
+    def place(self, expert: str) -> int | None:
+        """An expert's place, if it has one."""
+        return self._places.get(expert)
+
+    # --- membership ---
+
+    def put_in_team(self, expert: str, team: str | None) -> None:
+        """From here on the expert is in this team, or in none."""
+        if team is None:
+            self.teams.pop(expert, None)
+        else:
+            self.teams[expert] = team
+        self._teams = None
+
+    def exclude(self, expert: str, *, excluded: bool) -> None:
+        """From here on the expert is excluded, or not any more."""
+        if excluded:
+            self.excluded.add(expert)
+        else:
+            self.excluded.discard(expert)
+
+    def forget(self, expert: str) -> None:
+        """Refuse the id from here on, and keep nothing of it but a digest. Its place goes with a refold."""
+        self.forgotten.add(digest_of(self._secret, self._feed, expert))
+        self.teams.pop(expert, None)
+        self.excluded.discard(expert)
+        self._teams = None
+
+    def is_forgotten(self, expert: str) -> bool:
+        """Whether the id is refused."""
+        return bool(self.forgotten) and digest_of(self._secret, self._feed, expert) in self.forgotten
+
+    def admitted(self, event: Round) -> Round:
+        """The round without those that are excluded or were forgotten."""
+        if not self.excluded and not self.forgotten:
+            return event
+        rows = [
+            (expert, probability)
+            for expert, probability in zip(event.experts, event.probabilities, strict=True)
+            if expert not in self.excluded and not self.is_forgotten(expert)
+        ]
+        if len(rows) == len(event.experts):
+            return event
+        experts, probabilities = [expert for expert, _ in rows], [probability for _, probability in rows]
+        return msgspec.structs.replace(event, experts=experts, probabilities=probabilities)
+
+    def team_numbers(self, places: IndexArray) -> IntArray | None:
+        """Number of the team of each of some experts, -1 for none; None if nobody of the feed is in a team."""
+        if not self.teams:
+            return None
+        if self._teams is None:
+            numbers = {team: number for number, team in enumerate(sorted(set(self.teams.values())))}
+            of_experts = [numbers.get(self.teams.get(expert, ""), _NO_TEAM) for expert in self.experts]
+            self._teams = np.array(of_experts, dtype=np.int64)
+        return self._teams[places]
+
+    # --- readings ---
+
+    def listed(self, sums: Sums) -> IndexArray:
+        """Places of the experts with questions that count, in the order of their ids; without the excluded."""
+        if len(self._order) < len(self.experts):
+            by_id = sorted(range(len(self.experts)), key=self.experts.__getitem__)
+            self._order = np.array(by_id, dtype=np.int32)
+        counted = sums.matrix[_SCORED] + sums.matrix[_RESOLVED]
+        found = self._order.compress(counted[self._order] > 0)
+        if not self.excluded:
+            return found
+        return np.array([place for place in found.tolist() if self.experts[place] not in self.excluded], np.int32)
+
+    def n_seen(self, present: IndexArray, sums: Sums) -> int:
+        """How many experts have questions that count or are present."""
+        counted = sums.matrix[_SCORED] | sums.matrix[_RESOLVED]
+        newcomers = len(present) - int(np.count_nonzero(counted.take(present)))
+        absent = [self._places[expert] for expert in self.excluded if expert in self._places]
+        return int(np.count_nonzero(counted)) + newcomers - int(np.count_nonzero(counted[absent]))

@@ -1,0 +1,74 @@
+"""Entries that leave the ledger, and the sums that stay."""
+
+from typing import Any
+
+import pytest
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects
+from stream_peer.events.feed_log import FeedLogRecord
+from tests.feed_histories import Changelog, folded, log_of, outcome, round_of, stage, withdrawn
+
+FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
+
+
+def rounds(count: int) -> list[FeedLogRecord]:
+    return [round_of(f"q{k:03d}", {**FORECASTS, "bob": (k % 9) / 10}) for k in range(count)]
+
+
+def after_restart(events: list[FeedLogRecord], at: int, **defaults: Any) -> tuple[FeedStage, Effects]:
+    changelog, log = Changelog(), log_of(events)
+    first, _ = folded(log[:at], stage(**defaults))
+    changelog.take(first)
+    return folded(log[at:], changelog.restored(**defaults))
+
+
+@pytest.mark.parametrize("at", [0, 15, 25, 31])
+def test_a_question_leaves_the_ledger_in_its_time_and_the_sums_stay(at: int) -> None:
+    """A record a second; a question without an outcome stays ten, one with an outcome five."""
+    events = [*rounds(20), outcome("q019", 1), *rounds(32)[21:]]
+    limits = {"ledger_for": "10s", "retract_for": "5s"}
+    feed_stage, _ = after_restart(events, at, **limits)
+    kept, _ = folded(log_of(events))
+
+    ledger = feed_stage.feeds.feed("f").accounts.ledger
+    assert sorted(ledger.entries) == [f"q{k:03d}" for k in range(22, 32)]
+    assert len(ledger.expired) == 21
+    assert feed_stage.feeds.feed("f").sums.equals(kept.feeds.feed("f").sums)
+    assert feed_stage.agrees()
+
+
+def test_news_that_come_too_late_change_nothing_and_are_counted() -> None:
+    events = rounds(30)
+    late: list[FeedLogRecord] = [
+        outcome("q000", 1),
+        round_of("q001", FORECASTS),
+        withdrawn("q002"),
+        outcome("never seen", 1),
+    ]
+    feed_stage, effects = after_restart([*events, *late], 30, ledger_for="10s")
+    without, _ = folded(log_of(events), stage(ledger_for="10s"))
+
+    assert effects.counts["too-late", ""] == 3
+    assert feed_stage.feeds.feed("f").sums.equals(without.feeds.feed("f").sums)
+
+
+@pytest.mark.parametrize("at", [0, 12, 29])
+def test_there_are_at_most_so_many_questions_in_the_ledger_and_so_many_names_of_former_ones(at: int) -> None:
+    feed_stage, _ = after_restart(rounds(30), at, ledger_max=8)
+    ledger = feed_stage.feeds.feed("f").accounts.ledger
+
+    assert len(ledger.entries) == 8 + 1  # what goes, goes when the next comes
+    assert sorted(ledger.expired) == [f"q{k:03d}" for k in range(13, 21)]
+    changelog = Changelog()
+    changelog.take(feed_stage)
+    assert feed_stage.agrees()
+
+
+def test_a_shorter_limit_counts_from_its_place_on() -> None:
+    from tests.feed_histories import settings
+
+    events = [*rounds(10), settings({"defaults": {"ledger_for": "3s"}}), round_of("new", FORECASTS)]
+    feed_stage, _ = folded(log_of(events))
+
+    assert sorted(feed_stage.feeds.feed("f").entries) == ["new", "q009"]
