@@ -1,6 +1,7 @@
 """What the end-to-end tests share: one served deployment, since a start costs more than most tests."""
 
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -24,3 +25,46 @@ def served(_deployment: Service) -> Service:
         _deployment.start()
     _deployment.workers["w1"].wait_ready()
     return _deployment
+
+
+_LIVES = {"session": "6s", "rebalance_timeout": "8s", "batch_deadline": "2.9s"}
+"""Short, so that whoever is killed is soon missed."""
+
+_LONG_LIVES = {
+    "c01resolution": {"round_every": "2d"},
+    "c01close": {"round_every": "2d"},
+    "c07": {"round_every": "1d"},
+    "c09": {"round_every": "1d"},
+    "c14": {"round_every": "1d"},
+}
+"""Settings of feeds whose names begin so."""
+
+
+@pytest.fixture(scope="session")
+def _long_lived(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    feeds = {f"{case}{which}": own for case, own in _LONG_LIVES.items() for which in ("", "other")}
+    defaults = {"history": True, "vote_rule": "half"}
+    directory = tmp_path_factory.mktemp("lived")
+    with service(kafka, directory, defaults=defaults, feeds=feeds, **_LIVES) as made:
+        yield made.set_up(STREAM_PEER_INSTANCE="w1")
+
+
+@pytest.fixture
+def lived(_long_lived: Service) -> Service:
+    """A deployment for tests that end its worker halfway: historical feeds, votes at one half, four partitions.
+
+    Name your feeds and questions after your case.
+    """
+    if _long_lived.workers["w1"].has_ended:
+        _long_lived.start(STREAM_PEER_INSTANCE="w1")
+    _long_lived.workers["w1"].wait_ready()
+    return _long_lived
+
+
+_MONTHS = count(-70)
+
+
+@pytest.fixture
+def start() -> float:
+    """The first hour of a month that no test before has come to, years ago."""
+    return 30.0 * 24 * next(_MONTHS)

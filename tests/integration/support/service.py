@@ -346,12 +346,15 @@ class Service:
         letters = map(DeadLetter.of, self.read(topics.DEAD_LETTERS))
         return {(letter.topic, letter.partition, letter.offset): letter for letter in letters}
 
-    def samples(self, name: str, worker: str = "w1") -> list[Any]:
-        """A worker's samples of one name: each has ``labels`` and ``value``."""
+    def all_samples(self, worker: str = "w1") -> list[Any]:
+        """All samples of a worker: each has ``name``, ``labels`` and ``value``."""
         status, text = self.workers[worker].http("/metrics")
         assert status == 200, text
-        families = text_string_to_metric_families(text)
-        return [sample for family in families for sample in family.samples if sample.name == name]
+        return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def samples(self, name: str, worker: str = "w1") -> list[Any]:
+        """A worker's samples of one name: each has ``labels`` and ``value``."""
+        return [sample for sample in self.all_samples(worker) if sample.name == name]
 
     def metric(self, name: str, worker: str = "w1", **labels: str) -> float:
         """Sum of a worker's samples of that name with these labels; 0.0 if there are none."""
