@@ -11,10 +11,16 @@ from stream_peer.cli.options import Invocation, in_a_directory, settings_options
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
+    from stream_peer.adapters.explain import Explainer
     from stream_peer.adapters.feed_log_reader import Comparison
+    from stream_peer.adapters.replay import ReplayOptions
     from stream_peer.engine.stage import Output
 
 Progress = Callable[[int, int], None]
+
+
+_MOST_REVISED = ""
+_NAMED = 3
 
 
 class _Choices(NamedTuple):
@@ -30,6 +36,7 @@ class _Choices(NamedTuple):
     report: Path | None
     experts: int
     from_log: str | None
+    explain: str | None
 
 
 @click.command(name="replay")
@@ -79,6 +86,14 @@ class _Choices(NamedTuple):
 @click.option(
     "--from-log", metavar="FEED", help="Fold FEED's log from Kafka again and compare with what was published."
 )
+@click.option(
+    "--explain",
+    is_flag=False,
+    flag_value=_MOST_REVISED,
+    metavar="[QUESTION]",
+    help="Tell the life of QUESTION: what was published when, and why it was revised. Without it, of the question with"
+    " the most revisions. Goes behind the files.",
+)
 @settings_options()
 @click.pass_context
 def replay_command(
@@ -93,16 +108,19 @@ def replay_command(
     stream-peer replay forecasts.jsonl
     stream-peer replay a.jsonl.gz b.jsonl.gz --feed-as all --set round_every=1d --out replayed/
     stream-peer replay forecasts.jsonl --reveal 0.2 --report report.html
+    stream-peer replay forecasts.jsonl --explain fed-cut-june
     stream-peer replay --from-log econ --bootstrap kafka:9092
     """  # noqa: D301
     choices = _Choices(**options)
     if choices.from_log is not None:
-        if files:
-            msg = "name files or --from-log FEED, not both"
+        if files or choices.explain is not None:
+            msg = "name files or --from-log FEED, not both; --explain is for files"
             raise click.UsageError(msg)
         context.exit(_from_log(invocation, choices.from_log, choices.out))
     if not files:
         msg = "name at least one file, or --from-log FEED"
+        if choices.explain:
+            msg += f"; {choices.explain!r} was taken for the question of --explain, which goes behind the files"
         raise click.UsageError(msg)
     _from_files(invocation, files, choices)
 
@@ -121,10 +139,14 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         feed_log_partitions=choices.feed_log_partitions,
         secret=read_secret(invocation.settings),
     )
+    asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
         progress = stack.enter_context(_progress())
-        result = replay([read_lines(file) for file in files], options, write=write, progress=progress)
+        witness = asked.explainer if asked else None
+        result = replay([read_lines(file) for file in files], options, write=write, progress=progress, witness=witness)
+    if asked:
+        _explain(asked)
     click.echo(summary(result, choices.experts))
     if choices.report is not None:
         from stream_peer.adapters.report import render
@@ -132,6 +154,65 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         variants = {feed: result.variant(feed) for feed in result.history.feeds}
         write_text(choices.report, render(result.history, variants=variants))
         click.echo(f"\nreport: {choices.report}")
+
+
+class _Asked(NamedTuple):
+    """Whose story is to be told, and which other questions were published again, those most often first."""
+
+    explainer: "Explainer"
+    others: tuple[str, ...] = ()
+
+
+def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
+    """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
+    from stream_peer.adapters.explain import Explainer, RevisionCounter
+    from stream_peer.adapters.jsonl import read_lines
+    from stream_peer.adapters.replay import replay
+
+    if question:
+        return _Asked(Explainer(question))
+    pipe = next((file for file in files if file.exists() and not file.is_file()), None)
+    if pipe is not None:
+        msg = f"{pipe} can be read only once: name the question, --explain=QUESTION"
+        raise click.UsageError(msg)
+    counter = RevisionCounter()
+    with _progress() as progress:
+        replay([read_lines(file) for file in files], options, write=counter.write, progress=progress)
+    ranked = counter.ranked()
+    if not ranked:
+        msg = (
+            "no question of these files was published: none has a round with forecasts, so there is nothing to explain"
+        )
+        raise click.UsageError(msg)
+    return _Asked(Explainer(ranked[0]), tuple(ranked[1:]))
+
+
+def _explain(asked: _Asked) -> None:
+    """Print the story.
+
+    Raises
+    ------
+    click.BadParameter
+        If the files do not speak of the question; it names those that may have been meant.
+    """
+    from rich.console import Console
+
+    from stream_peer.adapters.explain import near
+    from stream_peer.adapters.explain_story import story
+    from stream_peer.cli.story import tell
+
+    explainer = asked.explainer
+    chapters = explainer.chapters()
+    if not chapters:
+        meant = near(explainer.question_id, explainer.questions)
+        hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        msg = f"no line of the files is about question {explainer.question_id!r}{hint}"
+        raise click.BadParameter(msg, param_hint="--explain")
+    tell(story(explainer.question_id, chapters), Console())
+    if asked.others:
+        named = ", ".join(asked.others[:_NAMED])
+        click.echo(f"\nIt is the question with the most revisions. --explain QUESTION tells of others, e.g. {named}.")
+    click.echo()
 
 
 def _from_log(invocation: Invocation, feed: str, out: Path | None) -> int:

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -173,3 +174,74 @@ def test_the_events_of_the_readme_are_taken(capsys: Capture, repository: Path, t
     out = run(capsys, "replay", str(file)).out
 
     assert "3 events up to 2026-06-17T18:05:00Z\n\nfeed econ: " in out
+
+
+def test_the_life_of_a_question_is_told_beside_everything_else(capsys: Capture, file: Path, tmp_path: Path) -> None:
+    out, report = tmp_path / "out", tmp_path / "report.html"
+
+    ended = run(capsys, "replay", str(file), "--out", str(out), "--report", str(report), "--explain", "q003")
+
+    assert ended.code == 0
+    assert ended.out.startswith("The life of q003\nA question of feed econ, published 2 times, as season.jsonl tells")
+    assert "\n480 events up to" in ended.out
+    assert report.stat().st_size > 10_000
+    assert (out / "weights.jsonl").stat().st_size > 1_000
+
+
+def test_without_a_question_the_one_with_the_most_revisions_is_told_and_others_named(
+    capsys: Capture, repository: Path
+) -> None:
+    example = str(repository / "examples" / "life-of-a-question.jsonl")
+
+    chosen, named = (run(capsys, "replay", example, *words) for words in (["--explain"], ["--explain", ASKED]))
+
+    assert chosen.out.startswith(f"The life of {ASKED}\n")
+    assert "--explain QUESTION tells of others, e.g. claims-" in chosen.out
+    story, _, _ = named.out.partition("\n\n244 events")
+    assert chosen.out.startswith(story)
+
+
+ASKED = "fed-cut-june-2026"
+
+
+def test_a_question_that_no_line_is_about_is_refused_with_those_that_may_be_meant(capsys: Capture, file: Path) -> None:
+    ended, strange = (run(capsys, "replay", str(file), "--explain", name) for name in ("q00", "zebra"))
+
+    assert (ended.code, ended.out, strange.code) == (2, "", 2)
+    assert "no line of the files is about question 'q00'; did you mean q000 or q001 or q002?" in ended.err
+    assert strange.err.endswith("no line of the files is about question 'zebra'\n")
+
+
+def test_files_of_which_nothing_is_published_cannot_be_explained(capsys: Capture, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text('{"type": "question", "question_id": "q", "at": "2026-03-01T12:00:00Z"}\n', encoding="utf-8")
+
+    ended = run(capsys, "replay", str(empty), "--explain")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "no question of these files was published" in ended.err
+
+
+def test_explain_in_front_of_the_files_says_where_it_goes(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", "--explain", str(file))
+
+    assert ended.code == 2
+    assert "was taken for the question of --explain, which goes behind the files" in ended.err
+
+
+def test_only_files_are_explained(capsys: Capture) -> None:
+    ended = run(capsys, "replay", "--from-log", "econ", "--explain", "q")
+
+    assert ended.code == 2
+    assert "--explain is for files" in ended.err
+
+
+def test_a_pipe_is_explained_only_with_the_name_of_the_question(capsys: Capture) -> None:
+    read, write = os.pipe()
+    os.close(write)
+
+    ended = run(capsys, "replay", f"/dev/fd/{read}", "--explain")
+    os.close(read)
+
+    assert ended.code == 2
+    assert "can be read only once: name the question, --explain=QUESTION" in ended.err
