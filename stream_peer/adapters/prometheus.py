@@ -176,9 +176,10 @@ class WorkCollector(Collector):
         self.owned: set[tuple[str, int]] = set()
         self.lag: dict[tuple[str, int], int] = {}
         self.recovering: dict[tuple[str, int], int] = {}
+        self.refolding: dict[tuple[str, int], tuple[int, int]] = {}
 
     def collect(self) -> Iterator[Metric]:
-        """Ownership, lag and recovery."""
+        """Ownership, lag, recovery and refolds."""
         owned = _gauge(
             "owned_partitions", "Input partitions that this worker folds. The sum over workers is all.", ["stage"]
         )
@@ -197,9 +198,21 @@ class WorkCollector(Collector):
         for (stage, partition), records in sorted(self.recovering.items()):
             recovering.add_metric([stage, str(partition)], max(0, records))
         yield recovering
+        yield from self._refolds()
         info = _gauge("build_info", "Always 1; says which release runs on which Python.", ["version", "python"])
         info.add_metric([__version__, platform.python_version()], 1.0)
         yield info
+
+    def _refolds(self) -> Iterator[Metric]:
+        labels = ["stage", "partition"]
+        text = "Log records still to be folded anew; the partition stands still. Not falling: the refold is stuck."
+        remaining = _gauge("refold_remaining_records", text, labels)
+        done = _gauge("refold_done_ratio", "Share of the log that was folded anew. No series: no refold.", labels)
+        for (stage, partition), (folded, total) in sorted(self.refolding.items()):
+            remaining.add_metric([stage, str(partition)], total - folded)
+            done.add_metric([stage, str(partition)], folded / total if total else 0.0)
+        yield remaining
+        yield done
 
     def describe(self) -> Iterator[Metric]:
         """Nothing is read on registration."""
@@ -243,6 +256,15 @@ class Metrics:
             "topic",
             "partition",
         )
+        self._refolds = self._counter(
+            "refolds", "Times that a log was folded anew: settings, something forgotten, an upgrade, an audit.", "stage"
+        )
+        self._audits = self._counter(
+            "audits",
+            "Comparisons of state with what it follows from. differs: a fault, mended by a refold.",
+            "stage",
+            "result",
+        )
 
     def _make_histograms(self) -> None:
         self._batch = self._histogram(
@@ -268,6 +290,7 @@ class Metrics:
         """End every gauge of the partition: its next owner reports it."""
         self._work.owned.discard((stage_name, partition))
         self._work.recovering.pop((stage_name, partition), None)
+        self._work.refolding.pop((stage_name, partition), None)
         name = _INPUTS.get(stage_name, stage_name)
         for place in [(t, p) for t, p in self._work.lag if p == partition and t.endswith(name)]:
             del self._work.lag[place]
@@ -326,3 +349,18 @@ class Metrics:
     def input_lost(self, topic: str, partition: int, records: int) -> None:
         """Count what retention took before it was read."""
         self._lost.labels(topic, str(partition)).inc(records)
+
+    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        """Note how far a refold is."""
+        self._work.refolding[stage_name, partition] = done, total
+
+    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
+        """Count a refold; its progress ends."""
+        del seconds
+        self._work.refolding.pop((stage_name, partition), None)
+        self._refolds.labels(stage_name).inc()
+
+    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
+        """Count an audit."""
+        del partition
+        self._audits.labels(stage_name, "agrees" if agrees else "differs").inc()

@@ -237,7 +237,7 @@ class BatchConsumer(driver.Consumer):
         async with self.app.ownership.drained():
             for partition in self.app.ownership.partitions():
                 if partition.has_state:
-                    self._align_group(partition.tp, partition.reached)
+                    self._align_group(partition.tp, partition.covered)
             await super().wait_empty()
 
     async def seek_wait(self, partitions: Mapping[Any, int]) -> None:
@@ -262,7 +262,7 @@ class BatchConsumer(driver.Consumer):
             return
         for tp, partition in owned.items():
             if partition.has_state:
-                self._align_group(tp, partition.reached)
+                self._align_group(tp, partition.covered)
         self._proof.clear()
         await self._seek_all(places)
 

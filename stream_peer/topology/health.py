@@ -1,6 +1,6 @@
 """Whether this worker lives, is ready, has started: the answers to an orchestrator's probes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stream_peer.topology.watchdog import Vitals
@@ -17,7 +17,7 @@ class Health:
     def __init__(self) -> None:
         self._vitals: Vitals | None = None
         self._apps: Sequence[Any] = ()
-        self._was_ready = False
+        self._has_started = False
 
     def attach(self, vitals: Vitals, apps: Sequence[Any]) -> None:
         """Say whose health it is; the topics were checked before."""
@@ -33,22 +33,39 @@ class Health:
         return (False, f"{stuck} stands still") if stuck else (True, "")
 
     def ready(self) -> Answer:
-        """Partitions are assigned and recovered, and nobody told the worker to stop."""
+        """Partitions are assigned and recovered, none is folded anew, and nobody told the worker to stop."""
         if self._vitals is None:
             return _NOT_STARTED
         if self._vitals.is_stopping:
             return False, "stopping"
-        waiting = [reason for reason in map(_not_ready, self._apps) if reason]
-        self._was_ready = self._was_ready or not waiting
-        return (False, "; ".join(waiting)) if waiting else (True, "")
+        waiting = self._waiting()
+        refolds = [] if waiting else [reason for app in self._apps for reason in _refolds(app)]
+        return (False, "; ".join(waiting or refolds)) if waiting or refolds else (True, "")
 
     def started(self) -> Answer:
-        """Was ready once."""
-        return (True, "") if self._was_ready else self.ready()
+        """Had recovered once all that it was assigned. A refold is liveness's business, however long it takes."""
+        if self._vitals is None:
+            return _NOT_STARTED
+        waiting = self._waiting()
+        return (True, "") if self._has_started else (False, "; ".join(waiting))
+
+    def _waiting(self) -> list[str]:
+        waiting = [reason for reason in map(_not_owning, self._apps) if reason]
+        self._has_started = self._has_started or not waiting
+        return waiting
 
 
-def _not_ready(app: Any) -> str | None:
-    """Why an app is not ready yet."""
+def _refolds(app: Any) -> Iterator[str]:
+    """Which partitions are folded anew, and how far they are."""
+    for partition in app.ownership.partitions():
+        progress = partition.refolding
+        if progress is not None:
+            how_far = f"{progress.done} of {progress.total} records" if progress.total else "waits for its turn"
+            yield f"{app.conf.id} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
+
+
+def _not_owning(app: Any) -> str | None:
+    """Why an app does not own yet what it was assigned."""
     if not app.started or app.rebalancing or not app.rebalancing_count or app.consumer is None:
         return f"{app.conf.id} waits for its partitions"
     keepers = app.ownership.keepers.values()

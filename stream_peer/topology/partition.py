@@ -2,93 +2,35 @@
 
 Records come in batches, are checked for order and gathered while the last ones wait for acknowledgement; then: step
 through the stage, outputs acknowledged, state entries acknowledged, head acknowledged, messages acknowledged.
+
+Two things take long: a refold, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
+whoever takes this one away gets it at once: what was not finished counts for nothing, the next owner does it again.
 """
 
 import asyncio
 import contextlib
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
 
 import structlog
 
-from stream_peer.engine.observer import Observer
-from stream_peer.engine.stage import Effects, Output, Record, Snapshot, Stage
-from stream_peer.engine.state_log import Row, Writer
-from stream_peer.settings import SnapshotEvery
-from stream_peer.topology.producer import Appended
+from stream_peer.engine.stage import Effects, Record, Stage
+from stream_peer.topology import audits
+from stream_peer.topology.holes import Hole, Holes, report_lost
+from stream_peer.topology.inbox import Inbox, Portion
+from stream_peer.topology.refolds import Progress, refold
+from stream_peer.topology.state_writer import StateWriter
+from stream_peer.topology.surroundings import Source, Surroundings
 from stream_peer.topology.watchdog import now
 
 log = structlog.get_logger(__name__)
-
-ROOM = 20_000
-"""Records that are gathered at most while a batch waits for acknowledgement."""
 
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000
 _STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
-
-BETWEEN_ENTRIES_AND_HEAD = "between-entries-and-head"
-
-
-class Producing(Protocol):
-    """What a partition needs of the producer."""
-
-    async def send(self, outputs: Sequence[Output]) -> None:
-        """Write outputs and wait for all acknowledgements."""
-
-    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
-        """Write rows and say where they were put."""
-
-
-class Source(Protocol):
-    """What a partition needs of the consumer."""
-
-    def admits(self, tp: Any, want: int, first: int) -> bool:
-        """Whether it is proven that nothing lies between; else a seek to ``want`` is asked for."""
-
-    def accept(self, message: Any) -> None:
-        """Queue a message that will be acknowledged, in the order of the log."""
-
-    def forget(self, message: Any) -> None:
-        """Let go of a message that will never be acknowledged."""
-
-    async def log_start(self, tp: Any) -> int:
-        """The first offset that the broker still has."""
-
-
-class Surroundings(NamedTuple):
-    """What all partitions of a worker share. ``turn`` is held while one of them steps through records."""
-
-    producer: Producing
-    observer: Observer
-    every: SnapshotEvery
-    fail: Callable[[BaseException], None]
-    fault: Callable[[str], None]
-    turn: asyncio.Lock
-
-
-class Portion(NamedTuple):
-    """Records of one message that are still to be folded. ``event`` is acknowledged when all were."""
-
-    event: Any
-    records: Sequence[Record]
-
-
-class StateWriter(NamedTuple):
-    """Where a partition's state goes."""
-
-    topic: str
-    rows: Writer
-
-
-class Hole(NamedTuple):
-    """Offsets that no record was read for: from ``want`` up to ``first``, not included."""
-
-    want: int
-    first: int
+_WAITS_FOR_ITS_TURN = Progress(0, 0)
 
 
 class Beginning(NamedTuple):
@@ -127,25 +69,27 @@ class OwnedPartition:
     ) -> None:
         self.stage_name, self.tp = place
         self.stage = stage
-        self.applied, self.want = begin
-        self._first = begin.want
+        self.applied, self._first = begin
+        self._covered = begin.applied
         self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source
         self._around = around
         self._draining = draining
-        self._inbox: deque[Portion] = deque()
-        self._size = 0
+        self._holes = Holes(self.tp, source, around.observer)
+        self._inbox = Inbox(self.tp, begin.want, source, self._explain)
         self._open: list[Any] = []
         self._since = now()
         self._records = self._bytes = 0
         self._fresh = True
+        self._anew = False
         self._busy = False
+        self._progress: Progress | None = None
+        self._slices = 0
         self._published: dict[str, float] = {}
-        self._holes: list[Hole] = []
-        self._explaining: asyncio.Task[None] | None = None
+        self._audits = audits.Audits(self.tp.partition)
         self._stopped = False
-        self._wake, self._room, self._rested = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -155,18 +99,33 @@ class OwnedPartition:
 
     def stop(self) -> None:
         """Drop what is not acknowledged: the next owner reads it again."""
-        for task in (self._task, self._explaining):
-            if task is not None:
-                task.cancel()
-        self._stopped = True
-        self._room.set()
-        self._rested.set()
+        self._halt()
         self._around.observer.released(self.stage_name, self.tp.partition)
+
+    def _halt(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._holes.stop()
+        self._stopped = True
+        self._inbox.stop()
+        self._rested.set()
+
+    # What others may know.
+
+    @property
+    def want(self) -> int:
+        """The input offset that is to be read next."""
+        return self._inbox.want
 
     @property
     def reached(self) -> int:
         """The first input offset that is not folded yet."""
         return max(self.applied + 1, self._first)
+
+    @property
+    def covered(self) -> int:
+        """The first input offset that the durable state does not cover."""
+        return max(self._covered + 1, self._first)
 
     @property
     def has_state(self) -> bool:
@@ -176,75 +135,68 @@ class OwnedPartition:
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is under way, everything is in the snapshot."""
-        return not (self._inbox or self._records or self._busy)
+        return not (self._inbox or self._records or self._busy or self.stage.must_refold)
+
+    @property
+    def refolding(self) -> Progress | None:
+        """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
+        if self._progress or self.stage.must_refold:
+            return self._progress or _WAITS_FOR_ITS_TURN
+        whole_at = self._writer.rows.origin.whole_at if self._writer else 0
+        return Progress(self.reached, whole_at) if self.reached < whole_at else None
+
+    @property
+    def marker(self) -> Hashable:
+        """Something else whenever work has progressed."""
+        return id(self), self.applied, self._progress, self._slices
+
+    # Letting go.
 
     async def rest(self) -> None:
         """Wait until it is idle, or no longer ours."""
         while not (self.idle or self._stopped):
             self._rested.clear()
-            self._wake.set()
+            self._inbox.filled.set()
             await self._rested.wait()
 
     def leave_rest(self) -> None:
         """Let go of what is not folded yet: whoever owns the partition next reads it again."""
-        for portion in self._inbox:
-            self._source.forget(portion.event.message)
-        self._inbox.clear()
-        self._size = 0
-        self.want = self.reached
-        self._room.set()
+        self._inbox.leave(self.reached)
+
+    def give_up_refold(self) -> None:
+        """End at once if a refold is due or under way: the durable state is one from before."""
+        if self.stage.must_refold and not self._stopped:
+            self._give_up()
+
+    def give_up_snapshot(self) -> None:
+        """End at once if the snapshot under way is one of many slices: without its head it counts for nothing."""
+        if self._inbox.lengthy and not self._stopped:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, applied=self._covered)
+        self._halt()
+        self.leave_rest()
+        for event in self._open:
+            self._source.forget(event.message)
+        self._open.clear()
 
     async def put(self, event: Any) -> None:
-        """Check the order of a batch and gather it; wait while there is no room."""
-        records: Sequence[Record] = event.value
-        first, last = records[0].offset, records[-1].offset
-        want = self.want
-        if last < want:  # read again
-            self._source.forget(event.message)
-            return
-        if first > want:
-            if not self._source.admits(self.tp, want, first):
-                self._source.forget(event.message)
-                return
-            self._explain(Hole(want, first))
-        elif first < want:
-            records = [record for record in records if record.offset >= want]
-        self._source.accept(event.message)
-        self.want = last + 1
-        self._inbox.append(Portion(event, records))
-        self._size += len(records)
-        self._wake.set()
-        while self._size > ROOM:
-            self._room.clear()
-            await self._room.wait()
+        """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
+        await self._inbox.put(event)
 
     def _explain(self, hole: Hole) -> None:
-        """Find out in the background whether records were lost: the broker's answer waits for fetches under way."""
         if self._recovered:
-            self._holes.append(hole)
-            if self._explaining is None or self._explaining.done():
-                self._explaining = asyncio.ensure_future(self._report_lost())
+            self._holes.explain(hole)
 
-    async def _report_lost(self) -> None:
-        """Holes are markers of transactions or compaction, unless the log begins behind them."""
-        while self._holes:
-            holes, self._holes = self._holes, []
-            begin = await self._source.log_start(self.tp)
-            for want, first in holes:
-                lost = min(begin, first) - want
-                if lost > 0:
-                    log.error("input_lost", topic=self.tp.topic, partition=self.tp.partition, offset=want, records=lost)
-                    self._around.observer.input_lost(self.tp.topic, self.tp.partition, lost)
+    # Working.
 
     async def _run(self) -> None:
         try:
-            while True:
+            while not self._stopped:
                 await self._wait()
                 self._busy = True
-                if self._inbox:
-                    await self._handle()
-                if self._snapshot_due():
-                    await self._snapshot()
+                await self._work()
                 self._busy = False
                 self._rested.set()
         except asyncio.CancelledError:
@@ -252,17 +204,30 @@ class OwnedPartition:
         except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
             self._around.fail(error)
 
+    async def _work(self) -> None:
+        """Whatever is to be done now. Nothing is made durable between a record that calls for a refold and its end."""
+        if self._inbox and not self.stage.must_refold:
+            await self._handle()
+        self._audit()
+        if self.stage.must_refold:
+            await self._fold_anew()
+        if lost := self._holes.take_lost():
+            self.stage.lost(lost)
+        if self._snapshot_due() and not self._stopped:
+            await self._snapshot()
+
     async def _wait(self) -> None:
-        """Until there are records, or a snapshot or a publication is due."""
-        if not self._inbox and not self._snapshot_due():
+        """Until there are records, or a refold, a snapshot, a publication or a piece of an audit is due."""
+        if not (self._inbox or self.stage.must_refold or self._snapshot_due()):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._until_due())
-        self._wake.clear()
+                await asyncio.wait_for(self._inbox.filled.wait(), self._until_due())
+        self._inbox.filled.clear()
 
     def _until_due(self) -> float:
+        idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
         if not self._records:
-            return _IDLE_SECONDS
-        return max(0.001, self._since + self._around.every.seconds - now())
+            return idle
+        return min(idle, max(0.001, self._since + self._around.every.seconds - now()))
 
     async def _handle(self) -> None:
         effects = Effects()
@@ -271,10 +236,11 @@ class OwnedPartition:
             finished, count = self._step(effects)
             self._publish_due(effects)
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
+        self._open.extend(finished)
+        self._around.notices.note(effects.warnings)
         await self._around.producer.send(effects.outputs)
         if not self._records:
             self._since = now()
-        self._open.extend(finished)
         self._records += count
         seconds = time.perf_counter() - began
         self._around.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
@@ -284,31 +250,33 @@ class OwnedPartition:
         until = time.perf_counter() + _SLICE_SECONDS
         finished: list[Any] = []
         count = 0
-        while self._inbox:
-            event, records = self._inbox.popleft()
+        while self._inbox and not self.stage.must_refold:
+            event, records = self._inbox.take()
             done = self._step_portion(records, effects, until)
             count += done
             if done < len(records):
-                self._inbox.appendleft(Portion(event, records[done:]))
+                self._inbox.put_back(Portion(event, records[done:]))
                 break
             finished.append(event)
-        self._size -= count
-        self._room.set()
+        self._inbox.folded(count)
         return finished, count
 
     def _step_portion(self, records: Sequence[Record], effects: Effects, until: float) -> int:
-        step = self.stage.step
+        """Fold records for a bounded time, and none after one that calls for a refold; how many that were."""
+        stage = self.stage
         for start in range(0, len(records), _STRIDE):
             if time.perf_counter() > until or len(effects.outputs) > _SLICE_OUTPUTS:
                 return start
-            for record in records[start : start + _STRIDE]:
-                step(record, effects)
+            for index, record in enumerate(records[start : start + _STRIDE], start + 1):
+                stage.step(record, effects)
                 self._bytes += len(record.value or b"")
-            self.applied = record.offset
+                self.applied = record.offset
+                if stage.must_refold:
+                    return index
         return len(records)
 
     def _publish_due(self, effects: Effects) -> None:
-        changed = self.stage.changed_feeds()
+        changed = {} if self.stage.must_refold else self.stage.changed_feeds()
         if not changed:
             return
         at = now()
@@ -317,10 +285,55 @@ class OwnedPartition:
             self.stage.publish(effects, due)
             self._published.update(dict.fromkeys(due, at))
 
+    # What takes long.
+
+    def _audit(self) -> None:
+        """A piece of the audit, if one is due."""
+        if self._writer is None or self._draining() or self.stage.must_refold:
+            return
+        agrees = self._audits.work(self.stage)
+        if agrees is not None:
+            self._around.observer.audited(self.stage_name, self.tp.partition, agrees)
+            if not agrees:
+                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, applied=self.applied)
+
+    async def _fold_anew(self) -> None:
+        """Refold until the stage is content."""
+        if self._draining():
+            self._give_up()
+            return
+        self._audits.give_up()
+        began = time.perf_counter()
+        with self._inbox.taking_long():
+            while self.stage.must_refold:
+                lost = await refold(self.stage, self.applied, self.tp, self._around, self._refolded_up_to)
+                self._holes.take_lost()  # the log's start, of which the refold knows, lies behind them
+                if lost:
+                    report_lost(self.tp, 0, lost, self._around.observer)
+                    self.stage.lost(lost)
+            self._progress = None
+            self._anew = True
+            effects = Effects()
+            self.stage.publish(effects, None)
+            await self._around.producer.send(effects.outputs)
+        seconds = time.perf_counter() - began
+        log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
+        self._around.observer.refolded(self.stage_name, self.tp.partition, seconds)
+
+    def _refolded_up_to(self, progress: Progress) -> None:
+        self._progress = progress
+        self._around.observer.refolding(self.stage_name, self.tp.partition, *progress)
+
     def _snapshot_due(self) -> bool:
-        """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew."""
+        """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew.
+
+        Never under the offset that the head covers already, if the state was folded anew: part of it would be taken
+        for the whole. It waits for the next record.
+        """
         if self._writer is None:
             return bool(self._open)
+        if self._anew:
+            return self.applied > self._covered
         if not self._records:
             return self._fresh and self._writer.rows.must_rewrite
         every = self._around.every
@@ -333,27 +346,24 @@ class OwnedPartition:
         effects = Effects()
         self.stage.publish(effects, None)
         await self._around.producer.send(effects.outputs)
-        snapshot = self.stage.snapshot()
         if self._writer is not None:
-            rows = await self._write(self._writer, snapshot, self.applied)
-            size = sum(len(row.key) + len(row.value or b"") for row in rows)
-            seconds = time.perf_counter() - began
-            self._around.observer.snapshotted(self.stage_name, self.tp.partition, len(rows), size, seconds)
+            await self._write(self._writer, began)
         events, self._open = self._open, []
-        self._since, self._records, self._bytes, self._fresh = now(), 0, 0, False
+        self._since, self._records, self._bytes = now(), 0, 0
+        self._fresh = self._anew = False
         for event in events:
             event.ack()
 
-    async def _write(self, writer: StateWriter, snapshot: Snapshot, applied: int) -> list[Row]:
-        entries = writer.rows.entry_rows(snapshot, applied)
-        await self._append(writer, entries)
-        self._around.fault(BETWEEN_ENTRIES_AND_HEAD)
-        head = writer.rows.head_row(snapshot, applied)
-        await self._append(writer, [head])
-        writer.rows.committed(snapshot, applied)
-        return [*entries, head]
+    async def _write(self, writer: StateWriter, began: float) -> None:
+        with contextlib.ExitStack() as stack:
 
-    async def _append(self, writer: StateWriter, rows: list[Row]) -> None:
-        at = time.time_ns() // 1_000_000
-        for base, count in await self._around.producer.append(writer.topic, self.tp.partition, rows, at):
-            writer.rows.appended(base, count)
+            def goes_on() -> None:
+                self._slices += 1
+                if not self._inbox.lengthy:
+                    stack.enter_context(self._inbox.taking_long())
+
+            snapshot, applied = self.stage.snapshot(), self.applied
+            written = await writer.write(self.tp.partition, snapshot, applied, self._around, goes_on)
+            self._covered = applied
+        seconds = time.perf_counter() - began
+        self._around.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)

@@ -9,6 +9,7 @@ from mode import Service
 
 from stream_peer.engine.observer import Observer
 from stream_peer.topology.lag import Lags
+from stream_peer.topology.notices import Notices
 from stream_peer.topology.partition import OwnedPartition
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.question_app import QUESTION
@@ -22,8 +23,9 @@ _LOOK_SECONDS = 0.5
 class Stalls:
     """How long work may stand still, in seconds."""
 
-    def __init__(self, session: float, rebalance_timeout: float) -> None:
+    def __init__(self, session: float, rebalance_timeout: float, broker_patience: float) -> None:
         self.folding = max(session / 2, 10.0)
+        self.refolding = self.folding + broker_patience  # nothing comes from a log whose broker is away
         self.joining = session + rebalance_timeout + 30.0
 
 
@@ -42,10 +44,15 @@ class Pulse(Service):
         self._ticker = Ticker()
         self._lags = Lags()
         self._observer: Observer = apps[0].observer
+        self._notices: Notices = apps[0].notices
 
     async def on_start(self) -> None:
         """Begin to watch."""
         self._watchdog.start()
+
+    async def on_stop(self) -> None:
+        """Say what was left out of the log."""
+        self._notices.close(all_of_them=True)
 
     @Service.task
     async def _beat(self) -> None:
@@ -74,6 +81,7 @@ class Pulse(Service):
             self._vitals.retain(names)
             ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
             await self._producer.send(ticks)
+            self._notices.close()
             await self.sleep(_LOOK_SECONDS)
 
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
@@ -82,7 +90,11 @@ class Pulse(Service):
         if lag == 0 and partition.idle and partition.stage_name == QUESTION:
             caught_up.append(partition)
         name = f"{partition.stage_name} {partition.tp.partition}"
-        self._vitals.progress(name, (id(partition), partition.applied) if lag else None, self._stalls.folding)
+        refold = partition.refolding
+        if refold is None:
+            self._vitals.progress(name, partition.marker if lag else None, self._stalls.folding)
+        else:
+            self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
         return name
 
     def _look_at_joining(self, app: Any) -> set[str]:

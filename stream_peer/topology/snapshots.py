@@ -12,11 +12,14 @@ import structlog
 from stream_peer.engine.stage import Stage
 from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Writer, claim_row
 from stream_peer.errors import StateError
-from stream_peer.topology.partition import Beginning, OwnedPartition, Source, StateWriter, Surroundings
+from stream_peer.topology.partition import Beginning, OwnedPartition
+from stream_peer.topology.state_writer import StateWriter
+from stream_peer.topology.surroundings import Source, Surroundings
 
 log = structlog.get_logger(__name__)
 
 _DRAIN_SECONDS = 1.0  # of folding what waits, when the group or the process lets go of a partition
+_SNAPSHOT_SECONDS = 3.0  # of writing a large state
 
 
 class Claim(NamedTuple):
@@ -211,10 +214,22 @@ class Ownership:
         for _ in range(3):  # events that agents hold already get to their partitions
             await asyncio.sleep(0)
         partitions = list(self.partitions())
+        for partition in partitions:
+            partition.give_up_refold()
         resting = asyncio.gather(*(partition.rest() for partition in partitions))
-        try:
-            await asyncio.wait_for(asyncio.shield(resting), _DRAIN_SECONDS)
-        except TimeoutError:  # a rebalance does not wait for whoever catches up
+        if not await _ends_within(_DRAIN_SECONDS, resting):  # a rebalance does not wait for whoever catches up
             for partition in partitions:
                 partition.leave_rest()
-            await resting
+        if not await _ends_within(_SNAPSHOT_SECONDS, resting):
+            for partition in partitions:
+                partition.give_up_snapshot()
+        await resting
+
+
+async def _ends_within(seconds: float, work: "asyncio.Future[Any]") -> bool:
+    """Whether the work ends soon enough; it goes on if not."""
+    try:
+        await asyncio.wait_for(asyncio.shield(work), seconds)
+    except TimeoutError:
+        return False
+    return True

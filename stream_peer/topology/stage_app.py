@@ -12,8 +12,8 @@ from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
 from stream_peer.topology.consumer import BatchTransport
-from stream_peer.topology.partition import Surroundings
 from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
+from stream_peer.topology.surroundings import Surroundings
 from stream_peer.topology.table import BatchSchema, FoldTable
 
 _QUEUE_OF_BATCHES = 64
@@ -27,6 +27,7 @@ class StageApp(faust.App):
 
     ownership: Ownership
     observer: Any
+    notices: Any
     gather: float
     start_at_end: bool
 
@@ -49,6 +50,7 @@ def stage_app(
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))
     app.ownership = Ownership((Keeper(each, around) for each in inputs), around.fail)
     app.observer = around.observer
+    app.notices = around.notices
     app.gather = settings.gather
     # Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
     app.start_at_end = settings.start == "latest" and settings.topic(FORECAST_EVENTS) in app.ownership.keepers

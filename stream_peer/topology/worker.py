@@ -19,11 +19,13 @@ from stream_peer.settings import Settings
 from stream_peer.topology import contract, start_check
 from stream_peer.topology.feed_app import feed_app
 from stream_peer.topology.health import Health
-from stream_peer.topology.partition import Surroundings
+from stream_peer.topology.log_reader import LogReader
+from stream_peer.topology.notices import Notices
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.pulse import Pulse, Stalls
 from stream_peer.topology.question_app import question_app
 from stream_peer.topology.stage_app import StageApp
+from stream_peer.topology.surroundings import Surroundings
 from stream_peer.topology.watchdog import Limits, Vitals, Watchdog, leave
 
 log = structlog.get_logger(__name__)
@@ -115,9 +117,19 @@ def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     producer = BatchProducer(options, settings.topic, compression, vitals)
-    around = Surroundings(producer, observer, settings.snapshot_every, fail, fault, asyncio.Lock())
+    around = Surroundings(
+        producer,
+        observer,
+        settings.snapshot_every,
+        fail,
+        fault,
+        turn=asyncio.Lock(),
+        logs=LogReader(options, check_crcs=settings.broker != "embedded"),
+        refolds=asyncio.Lock(),
+        notices=Notices(),
+    )
     apps = _apps(settings, around, stages)
-    stalls = Stalls(settings.session, settings.rebalance_timeout)
+    stalls = Stalls(settings.session, settings.rebalance_timeout, settings.broker_patience)
     return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls), apps)
 
 

@@ -134,6 +134,37 @@ def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
     assert {labels["stage"]: value for labels, value in of(metrics, "owned_partitions")}["feed"] == 0
 
 
+def test_a_refold_has_series_while_it_lasts_and_is_counted_when_it_ends() -> None:
+    metrics = metrics_of({})
+    metrics.refolding("feed", 3, 150, 200)
+    during = {name: list(of(metrics, name)) for name in ("refold_done_ratio", "refold_remaining_records")}
+
+    metrics.refolded("feed", 3, 1.5)
+
+    place = {"stage": "feed", "partition": "3"}
+    assert during == {"refold_done_ratio": [(place, 0.75)], "refold_remaining_records": [(place, 50.0)]}
+    assert list(of(metrics, "refold_done_ratio")) == list(of(metrics, "refold_remaining_records")) == []
+    assert list(of(metrics, "refolds_total")) == [({"stage": "feed"}, 1.0)]
+
+
+def test_a_refold_that_was_given_up_ends_with_its_partition() -> None:
+    metrics = metrics_of({}, partition=3)
+    metrics.refolding("feed", 3, 0, 0)
+
+    metrics.released("feed", 3)
+
+    assert list(of(metrics, "refold_done_ratio")) == []
+
+
+def test_audits_are_counted_by_their_result() -> None:
+    metrics = metrics_of({})
+    for agrees in (True, True, False):
+        metrics.audited("feed", 3, agrees)
+
+    counted = {labels["result"]: value for labels, value in of(metrics, "audits_total")}
+    assert counted == {"agrees": 2.0, "differs": 1.0}
+
+
 def test_effects_are_counted_by_result_reason_and_topic() -> None:
     effects = Effects()
     effects.counts.update(
@@ -227,6 +258,9 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
     metrics.folded("question", 0, 10, 0.004, Effects(), 9)
     metrics.snapshotted("question", 0, 5, 1000, 0.02)
     metrics.lag("forecast-events", 0, 4)
+    metrics.refolding("feed", 0, 4, 10)
+    metrics.refolded("feed", 1, 2.0)
+    metrics.audited("feed", 0, agrees=True)
 
     run = subprocess.run(
         ["promtool", "check", "metrics"], input=scrape(metrics), capture_output=True, text=True, timeout=60, check=False

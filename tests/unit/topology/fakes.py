@@ -1,16 +1,18 @@
 """Stand-ins for Kafka and Faust: what a partition needs of them, in memory."""
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stream_peer.engine.observer import NullObserver
 from stream_peer.engine.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
 from stream_peer.engine.state_log import Row
 from stream_peer.settings import SnapshotEvery
-from stream_peer.topology.partition import Surroundings
+from stream_peer.topology.notices import Notices
 from stream_peer.topology.producer import Appended
+from stream_peer.topology.surroundings import Surroundings
 
 LONG = SnapshotEvery(seconds=3600.0)
 
@@ -52,6 +54,7 @@ class FakeSource:
         self.asked: list[int] = []
         self.accepted: list[Any] = []
         self.forgotten: list[Any] = []
+        self.again: list[int] = []
         self.start = start
         self.answers = asyncio.Event()
         self.answers.set()
@@ -66,9 +69,44 @@ class FakeSource:
     def forget(self, message: Any) -> None:
         self.forgotten.append(message)
 
+    def read_again(self, tp: Any, want: int) -> None:
+        self.again.append(want)
+
     async def log_start(self, tp: Any) -> int:
         await self.answers.wait()
         return self.start
+
+
+class FakeLogs:
+    """A log to read from its start, a few records at a time, while the gate is open."""
+
+    def __init__(self, log: Sequence[Record], *, portion: int = 2) -> None:
+        self.log = list(log)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.opened = self.closed = 0
+        self._portion = portion
+
+    @contextlib.asynccontextmanager
+    async def reading(self, tp: Any, up_to: int) -> AsyncIterator["FakeReading"]:
+        self.opened += 1
+        try:
+            yield FakeReading(self, [record for record in self.log if record.offset <= up_to], self._portion)
+        finally:
+            self.closed += 1
+
+
+class FakeReading:
+    """One reading of it."""
+
+    def __init__(self, logs: FakeLogs, rest: list[Record], portion: int) -> None:
+        self.begin = logs.log[0].offset if logs.log else 0
+        self._logs, self._rest, self._portion = logs, rest, portion
+
+    async def batch(self) -> Sequence[Record]:
+        await self._logs.gate.wait()
+        batch, self._rest = self._rest[: self._portion], self._rest[self._portion :]
+        return batch
 
 
 class FakeEvent:
@@ -128,6 +166,87 @@ class SumStage(NeverRefolds):
         return self.due
 
 
+MEANING = b"meaning"
+
+
+class RefoldingStage(SumStage):
+    """A record with the key ``MEANING`` doubles what every record counts, those before it too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.must_refold = False
+        self.unit = 1
+        self.lost_records: list[int] = []
+        self.refolds: list[int] = []
+        self.pieces: list[bool] = []
+        self.audited = 0
+
+    def step(self, record: Record, effects: Effects) -> None:
+        assert not self.must_refold
+        super().step(record, effects)
+        if record.key == MEANING:
+            self.unit *= 2
+            self.must_refold = True
+
+    def snapshot(self) -> Snapshot:
+        assert not self.must_refold
+        return super().snapshot()
+
+    def refolding(self, applied: int) -> "FoldAnew":
+        self.refolds.append(applied)
+        return FoldAnew(self, applied)
+
+    def audit(self) -> Iterator[None]:
+        for agrees in self.pieces:
+            self.audited += 1
+            self.must_refold = not agrees
+            yield
+
+    def lost(self, records: int) -> None:
+        self.lost_records.append(records)
+
+
+class FoldAnew:
+    """Its refolding."""
+
+    def __init__(self, stage: RefoldingStage, up_to: int) -> None:
+        self.up_to = up_to
+        self.offsets: list[int] = []
+        self._stage = stage
+        self._counts: Counter[bytes] = Counter()
+
+    def step(self, record: Record) -> None:
+        self.offsets.append(record.offset)
+        self._counts[record.key or b""] += self._stage.unit
+
+    def finish(self) -> None:
+        self._stage.counts, self._stage.dirty = self._counts, set(self._counts)
+        self._stage.changed = {"econ": 1_000}
+        self._stage.must_refold = False
+
+
+class Telling(NullObserver):
+    """An observer that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.refolds: list[tuple[int, int]] = []
+        self.audits: list[bool] = []
+        self.lost: list[int] = []
+        self.ended = 0
+
+    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        self.refolds.append((done, total))
+
+    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
+        self.ended += 1
+
+    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:
+        self.audits.append(agrees)
+
+    def input_lost(self, topic: str, partition: int, records: int) -> None:
+        self.lost.append(records)
+
+
 def no_fault(_place: str) -> None:
     """Nothing breaks."""
 
@@ -138,10 +257,22 @@ def surroundings(
     every: SnapshotEvery = LONG,
     fault: Callable[[str], None] = no_fault,
     observer: Any = None,
+    logs: "FakeLogs | None" = None,
 ) -> tuple[Surroundings, list[BaseException]]:
     """What partitions share, and the errors that would have ended the process."""
     errors: list[BaseException] = []
-    return Surroundings(producer, observer or NullObserver(), every, errors.append, fault, asyncio.Lock()), errors
+    around = Surroundings(
+        producer,
+        observer or NullObserver(),
+        every,
+        errors.append,
+        fault,
+        turn=asyncio.Lock(),
+        logs=logs or FakeLogs([]),
+        refolds=asyncio.Lock(),
+        notices=Notices(),
+    )
+    return around, errors
 
 
 def records(first: int, last: int, key: bytes = b"a") -> list[LogRecord]:

@@ -1,9 +1,11 @@
 """The answers to an orchestrator's probes."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from stream_peer.topology.health import Health
+from stream_peer.topology.refolds import Progress
 from stream_peer.topology.watchdog import Limits, Vitals
 from tests.unit.topology.fakes import Place
 
@@ -15,7 +17,11 @@ class Clock:
         return self.at
 
 
-def app(*, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined: int = 1) -> Any:
+def app(
+    *, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined: int = 1, refolds: Sequence[Progress] = ()
+) -> Any:
+    refolding: list[Progress | None] = [None, *refolds]
+    partitions = [SimpleNamespace(refolding=each, tp=Place("feed-log", n)) for n, each in enumerate(refolding)]
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
     consumer = SimpleNamespace(assignment=lambda: {Place("forecast-events", n) for n in range(assigned)})
     return SimpleNamespace(
@@ -24,7 +30,7 @@ def app(*, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined:
         rebalancing_count=joined,
         consumer=consumer,
         conf=SimpleNamespace(id="acme-question"),
-        ownership=SimpleNamespace(keepers={"forecast-events": keeper}),
+        ownership=SimpleNamespace(keepers={"forecast-events": keeper}, partitions=lambda: partitions),
     )
 
 
@@ -57,6 +63,26 @@ def test_a_worker_that_recovers_or_waits_says_so() -> None:
     assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
     assert silent.ready() == (False, "acme-question waits for its partitions")
     assert waiting.ready() == (False, "acme-question waits for its partitions")
+
+
+def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
+    health, _, _ = health_of(app(refolds=[Progress(12, 200), Progress(0, 0)]))
+
+    ready, reason = health.ready()
+
+    assert not ready
+    assert reason.split("; ") == [
+        "acme-question folds feed-log-1 anew: 12 of 200 records",
+        "acme-question folds feed-log-2 anew: waits for its turn",
+    ]
+    assert health.live() == (True, "")
+
+
+def test_a_refold_at_the_start_does_not_count_as_starting() -> None:
+    """However long it takes: an orchestrator that ended the worker would make it begin anew."""
+    health, _, _ = health_of(app(refolds=[Progress(12, 200)]))
+
+    assert health.started() == (True, "")
 
 
 def test_once_started_a_rebalance_does_not_undo_it() -> None:

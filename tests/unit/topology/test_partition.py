@@ -10,13 +10,10 @@ from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.errors import ForeignWriterError
 from stream_peer.settings import SnapshotEvery
-from stream_peer.topology.partition import (
-    BETWEEN_ENTRIES_AND_HEAD,
-    Beginning,
-    OwnedPartition,
-    StateWriter,
-)
+from stream_peer.topology.partition import Beginning, OwnedPartition
+from stream_peer.topology.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
 from tests.unit.topology.fakes import (
+    LONG,
     FakeEvent,
     FakeProducer,
     FakeSource,
@@ -43,8 +40,7 @@ class Bench:
         fault: Callable[[str], None] = no_fault,
     ) -> None:
         self.producer, self.source, self.stage = FakeProducer(), FakeSource(), SumStage()
-        kwargs = {"every": every} if every else {}
-        around, self.errors = surroundings(self.producer, fault=fault, **kwargs)
+        around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG)
         fold = Fold()
         self.producer.changelog.append(claim_row(3, "me"))
         fold.add(0, *claim_row(3, "me"))

@@ -1,0 +1,80 @@
+"""Reads a partition from its start beside the consumer of the app: what a refold folds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from stream_peer.engine.stage import Record
+from stream_peer.errors import StateError
+
+_FETCH_BYTES = 1_048_576  # what waits while records are folded; a larger record still comes
+_POLL_MILLISECONDS = 500
+
+
+class LogReader:
+    """Makes a consumer without a group for each reading.
+
+    Parameters
+    ----------
+    options : mapping
+        ``bootstrap_servers`` and the security of aiokafka's clients.
+    check_crcs : bool
+        The embedded broker writes none for its control records.
+    """
+
+    def __init__(self, options: Mapping[str, Any], *, check_crcs: bool = True) -> None:
+        self._options = {**options, "check_crcs": check_crcs}
+
+    @asynccontextmanager
+    async def reading(self, tp: Any, up_to: int) -> AsyncIterator["LogReading"]:
+        """Read a partition from its start up to ``up_to``, included; closed in every case.
+
+        Raises
+        ------
+        StateError
+            If the log ends before ``up_to``.
+        """
+        place = TopicPartition(tp.topic, tp.partition)
+        consumer = AIOKafkaConsumer(
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            fetch_max_bytes=_FETCH_BYTES,
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            **self._options,
+        )
+        try:
+            await consumer.start()
+            consumer.assign([place])
+            begin = (await consumer.beginning_offsets([place]))[place]
+            end = (await consumer.end_offsets([place]))[place]
+            if end <= up_to:
+                msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was made anew"
+                raise StateError(msg)
+            consumer.seek(place, begin)
+            yield LogReading(consumer, place, begin, up_to)
+        finally:
+            await asyncio.shield(asyncio.ensure_future(consumer.stop()))
+
+
+class LogReading:
+    """One reading of a partition. ``begin``: the first offset that the broker still has."""
+
+    def __init__(self, consumer: Any, place: TopicPartition, begin: int, up_to: int) -> None:
+        self.begin = begin
+        self._consumer = consumer
+        self._place = place
+        self._up_to = up_to
+        self._next = begin
+
+    async def batch(self) -> Sequence[Record]:
+        """The next records, in order; none: that was all. Waits as long as it takes."""
+        while self._next <= self._up_to:
+            found = await self._consumer.getmany(self._place, timeout_ms=_POLL_MILLISECONDS)
+            self._next = await self._consumer.position(self._place)
+            records = [record for record in found.get(self._place, ()) if record.offset <= self._up_to]
+            if records:
+                return records
+        return ()
