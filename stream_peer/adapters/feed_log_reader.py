@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -93,7 +94,7 @@ async def _replay(
         stage, folded = FeedStage(topic=place.topic, partition=place.partition, secret=secret), 0
         async for records in read_to_end(consumer, [place]):
             for record in records:
-                for output in _outputs(stage, record, feed):
+                for output in await _outputs(stage, record, feed, settings, place):
                     tally.add(output)
                     if write is not None:
                         write(output)
@@ -103,12 +104,27 @@ async def _replay(
     return tally.result(folded, start)
 
 
-def _outputs(stage: FeedStage, record: Any, feed: str) -> list[Output]:
+async def _outputs(stage: FeedStage, record: Any, feed: str, settings: Settings, place: TopicPartition) -> list[Output]:
     """What a record gives for the feed. Whether a revision of weights was published depends on timing, so all are."""
     effects = Effects()
     stage.step(record, effects)
+    while stage.must_refold:
+        await _refold(stage, record.offset, settings, place)
     stage.publish(effects)
     return [o for o in effects.outputs if o.topic in _COMPARED and o.value and _head(o.value).feed == feed]
+
+
+async def _refold(stage: FeedStage, applied: int, settings: Settings, place: TopicPartition) -> None:
+    """Fold the log again from its start, as the stage asks for, with a consumer of its own."""
+    refolding = stage.refolding(applied)
+    async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
+        async for records in batches:
+            for record in records:
+                if record.offset <= refolding.up_to:
+                    refolding.step(record)
+            if records[-1].offset >= refolding.up_to:
+                break
+    refolding.finish()
 
 
 class _Tally:

@@ -1,6 +1,6 @@
 """Reading topics as an onlooker: no group, no commits, from where one likes to where the log ends now."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -87,7 +87,7 @@ async def partitions_of(settings: Settings, topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for partition in range(counts[topic])]
 
 
-async def read_to_end(consumer: Any, partitions: Sequence[TopicPartition]) -> AsyncIterator[list[Any]]:
+async def read_to_end(consumer: Any, partitions: Sequence[TopicPartition]) -> AsyncGenerator[list[Any], None]:
     """Records of the partitions from their starts to where they end now, in batches of one partition, in order."""
     consumer.assign(partitions)
     ends = await consumer.end_offsets(partitions)

@@ -1,6 +1,7 @@
 """Everything published can be derived again from the feed-log, and what could not is found."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from stream_peer.adapters.kafka_admin import KafkaAdmin
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
-from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
+from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, Source, encode_feed_log
 from stream_peer.events.partitioning import partition_of
 from stream_peer.settings import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
@@ -57,8 +58,15 @@ def serve(kafka: KafkaClient, settings: Settings, values: list[bytes], every: in
     records = [Message(FEED.encode(), value, PARTITION, START + n) for n, value in enumerate(values)]
     kafka.produce(settings.topic(topics.FEED_LOG), records)
     stage, effects = FeedStage(topic=settings.topic(topics.FEED_LOG), partition=PARTITION, secret=b"seed"), Effects()
-    for offset, message in enumerate(records):
-        stage.step(LogRecord(offset, START + offset, message.key, message.value), effects)
+    log = [LogRecord(n, START + n, message.key, message.value) for n, message in enumerate(records)]
+    for offset, record in enumerate(log):
+        stage.step(record, effects)
+        if stage.must_refold:
+            refolding = stage.refolding(offset)
+            for earlier in log[: offset + 1]:
+                refolding.step(earlier)
+            refolding.finish()
+            stage.publish(effects)
         if offset % every == 0:
             stage.publish(effects)
     stage.publish(effects)
@@ -82,6 +90,30 @@ def test_every_published_revision_follows_from_the_log(kafka: KafkaClient, setti
     assert found.equal == len({(o.topic, o.key, o.value) for o in published})
     assert (found.records, seen[-1], found.log_start) == (40, (40, 40), 0)
     assert {(o.topic, o.key, o.value) for o in published} <= {(o.topic, o.key, o.value) for o in written}
+
+
+def with_controls(values: list[bytes]) -> list[bytes]:
+    """The log with a team and an exclusion after ten records, and an expert forgotten after another ten."""
+
+    def control(number: int, **fields: Any) -> bytes:
+        source = Source(topics.CONTROL_EVENTS, 0, 0, number, 0)
+        return encode_feed_log(ExpertChanged(src=source, feed=FEED, **fields))
+
+    early = [control(0, expert_id="e1", team="pair"), control(1, expert_id="e2", team="pair")]
+    early.append(control(2, expert_id="e3", excluded=True))
+    return [*values[:10], *early, *values[10:20], control(3, expert_id="e4", forget=True), *values[20:]]
+
+
+def test_a_log_in_which_an_expert_is_forgotten_is_folded_again_as_the_service_did(
+    kafka: KafkaClient, settings: Settings
+) -> None:
+    published = serve(kafka, settings, with_controls(list(log_of(24))), every=5)
+
+    found = replay_from_log(settings, FEED, secret=b"seed")
+
+    assert found.is_equal, found
+    assert found.equal == len({(o.topic, o.key, o.value) for o in published if o.value is not None})
+    assert b'"e4"' not in b"".join(o.value or b"" for o in published[-3:])
 
 
 def test_a_record_that_the_log_does_not_give_is_named(kafka: KafkaClient, settings: Settings) -> None:

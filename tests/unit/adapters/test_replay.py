@@ -13,7 +13,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_settings import load_document
 from stream_peer.events.partitioning import partition_of
 from tests.unit.adapters.file_lines import lines, season
-from tests.unit.engine.question_log import DAY, HOUR, T0, forecast, question, resolution, settings_event
+from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
 
 PUBLISHED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
 QUICK = {"defaults": {"round_every": "9h", "vote_rule": "half"}}
@@ -226,3 +226,55 @@ def test_an_outcome_in_a_file_is_told_when_the_file_has_it() -> None:
     replay([lines(values)], write=note)
 
     assert times == [T0 + 2 * DAY, T0 + 3 * DAY]
+
+
+def control(at: int, kind: str = "expert", **fields: Any) -> bytes:
+    return event(kind, feed="econ", **({"at": at} if kind == "expert" else {}), **fields)
+
+
+def without(expert_id: str, values: list[bytes]) -> list[bytes]:
+    return [value for value in values if b'"expert_id":"%b"' % expert_id.encode() not in value]
+
+
+@pytest.mark.parametrize("options", [{}, {"partitions": 3, "feed_log_partitions": 2}], ids=["one", "several"])
+def test_an_expert_that_is_forgotten_is_as_if_it_had_never_been(options: dict[str, Any]) -> None:
+    values = season()
+    middle = len(values) // 2
+    forgets = control(T0 + 4 * DAY, expert_id="e4", forget=True)
+
+    forgotten = last_records([*values[:middle], forgets, *without("e4", values[middle:])], **options)
+
+    never = last_records(without("e4", values), **options)
+    assert {key: order_free(value) for key, value in forgotten.items()} == {
+        key: order_free(value) for key, value in never.items()
+    }
+    assert len(never) == 40 * 3 + 2
+
+
+def test_an_expert_that_is_excluded_has_no_weight_and_gets_it_back_when_it_is_included() -> None:
+    def listed(*controls: bytes) -> set[str]:
+        weights = replay([lines([*season(), *controls])]).history.feeds["econ"].weights
+        assert weights is not None
+        return {expert.id for expert in weights.experts}
+
+    end = T0 + 20 * DAY
+    excluded, included = (control(end + n, expert_id="e1", excluded=not n) for n in range(2))
+
+    assert listed() - listed(excluded) == {"e1"}
+    assert listed(excluded, included) == listed()
+
+
+def test_a_feed_that_is_reset_counts_from_there_on() -> None:
+    values = season()
+    middle = 12 * 20
+
+    weights = replay([lines([*values[:middle], control(0, "feed", reset=True), *values[middle:]])]).history.feeds
+
+    assert weights["econ"].weights is not None
+    assert weights["econ"].weights.questions < 25
+
+
+def test_controls_that_ask_for_nothing_are_refused_with_their_place() -> None:
+    (refused,) = replay([[*lines(season(2)), Line("bad:1", control(T0, expert_id="e1"))]]).refused
+
+    assert (refused.place, refused.reason) == ("bad:1", "contradictory")
