@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -23,15 +23,16 @@ class Deployment(NamedTuple):
     prefix: str
     directory: Path
 
-    def prepare(self) -> None:
-        """Write the settings file and make the topics."""
-        settings = {
+    def prepare(self, **changed: Any) -> None:
+        """Write the settings file, with what is changed in it, and make the topics."""
+        settings: dict[str, Any] = {
             "bootstrap": self.bootstrap,
             "prefix": self.prefix,
             "http": {"port": 0},
             "log": {"format": "console"},
             "partitions": {"forecast_events": PARTITIONS, "feed_log": PARTITIONS},
             "defaults": FEED_SETTINGS,
+            **changed,
         }
         (self.directory / "settings.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
         self.command("topics", "apply")
@@ -51,23 +52,31 @@ class Deployment(NamedTuple):
     @contextlib.contextmanager
     def worker(self) -> Iterator[subprocess.Popen[bytes]]:
         """A worker that runs while the block does, and has to stop cleanly."""
-        log = self.directory / "worker.log"
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                self._line("worker"), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
-            )
+        process = self.start()
         try:
             yield process
         except BaseException:
-            sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            sys.stderr.write(self.log.read_text(errors="replace")[-4000:])
             raise
         finally:
             process.send_signal(signal.SIGTERM)
             status = process.wait(60)
         if status:
-            sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            sys.stderr.write(self.log.read_text(errors="replace")[-4000:])
             msg = f"the worker ended with {status}, not 0"
             raise RuntimeError(msg)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """A worker that runs until somebody ends it."""
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                self._line("worker"), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
+            )
+
+    @property
+    def log(self) -> Path:
+        """What all workers said."""
+        return self.directory / "worker.log"
 
     def _line(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "stream_peer", *arguments]

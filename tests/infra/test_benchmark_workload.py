@@ -5,7 +5,12 @@ from collections import Counter
 
 import pytest
 
+from benchmarks.lives import Lives
+from benchmarks.soak_bounds import Bounds, Sample, bounds_of, faults
+from benchmarks.soak_log import Held
 from benchmarks.workload import EXPERTS_PER_QUESTION, OPEN_FOR, Workload
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, Tick, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import to_milliseconds
@@ -55,3 +60,97 @@ def test_the_readme_names_every_figure() -> None:
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
 
     assert set(MEASURED) <= set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
+
+
+def test_no_more_questions_of_the_soak_are_open_at_once_than_said() -> None:
+    lives = Lives(20)
+    changes = []
+    for number in range(300):
+        event = decode(lives.messages(number)[0].value)
+        assert isinstance(event, Question)
+        assert event.opens_at is not None
+        assert event.closes_at is not None
+        changes += [(to_milliseconds(event.opens_at), 1), (to_milliseconds(event.closes_at), -1)]
+    open_now = most = 0
+    for _, change in sorted(changes):
+        open_now += change
+        most = max(most, open_now)
+
+    assert 10 < most <= 20
+
+
+def test_the_soak_goes_on_from_any_question_as_if_it_had_begun_with_the_first() -> None:
+    lives = Lives(5)
+    steps = list(lives.steps(0, 1_500))
+
+    assert list(lives.steps(1_300, 1_500)) == steps[1_300:]
+    moments = [message.at for _, messages in steps for message in messages]
+    assert moments == sorted(moments)
+
+
+def test_at_most_a_tenth_of_the_questions_of_the_soak_hear_an_outcome_and_some_lines_are_broken() -> None:
+    told, resolved = Counter[str](), set()
+    for number in range(2_000):
+        for message in Lives(20).messages(number):
+            try:
+                event = decode(message.value)
+            except RejectedEvent:
+                told["broken"] += 1
+                continue
+            told[type(event).__name__] += 1
+            if isinstance(event, Forecast) and event.probability is None:
+                told["withdrawn"] += 1
+            if isinstance(event, Resolution):
+                told[str(event.verdict)] += 1
+                resolved.add(event.question_id)
+
+    assert 150 < len(resolved) <= 230
+    assert min(told[kind] for kind in ("broken", "withdrawn", "annulled", "open")) > 5
+    assert told["Question"] == 2_000
+
+
+def samples(**last: int) -> list[Sample]:
+    """A run that is level, but for its last third."""
+    level = {"rss": 60_000_000, "state": 900_000, "stubs": 900}
+    found = []
+    for number in range(1_000, 4_001, 100):
+        now = {**level, **(last if number > 3_000 else {})}
+        found.append(Sample(number, 1.0, now["rss"], now["state"], Held(10, now["stubs"], 500, 900), 1))
+    return found
+
+
+BOUNDS = Bounds(Held(20, 1_000, 1_000, 1_000), memory=50_000_000, state=2_000_000, warm_up=999)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({}, []),
+        ({"stubs": 1_001}, ["1,001 stubs, 1,000 allowed"]),
+        ({"rss": 101_000_000}, ["memory 61.0 MB above the start", "rss grew"]),
+        ({"rss": 75_000_000}, ["rss grew from 60.00 to 75.00 MB"]),
+        ({"state": 2_100_000}, ["state 2.10 MB, 2.00 allowed", "state grew"]),
+    ],
+)
+def test_the_soak_fails_for_what_is_more_than_allowed_and_for_what_still_grows(
+    last: dict[str, int], said: list[str]
+) -> None:
+    found = faults(samples(**last), BOUNDS, base=40_000_000)
+
+    assert len(found) >= len(said)
+    assert all(any(text.startswith(words) for text in found) for words in said)
+    assert bool(found) == bool(said)
+
+
+def test_a_soak_that_ends_before_it_is_level_is_no_proof() -> None:
+    found = faults(samples(), BOUNDS._replace(warm_up=3_990), base=40_000_000)
+
+    assert found == ["too few questions to see whether anything grows"]
+
+
+def test_twice_the_questions_open_may_take_twice_the_memory_beyond_the_fixed_part() -> None:
+    one, two = (bounds_of(Lives(most_open), FeedSettings(ledger_max=most_open), 4) for most_open in (80, 160))
+    fixed = 2 * one.memory - two.memory
+
+    assert two.memory - fixed == 2 * (one.memory - fixed)
+    assert two.held == Held(*(2 * count for count in one.held))
