@@ -69,6 +69,7 @@ _COUNTS = feed_columns("questions", "votes")
 _MIXERS = feed_columns("peer_peer", "net_square")
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
+_REVEALED, _ANSWERS = FEED_RULE.index("revealed_pair"), slice(FEED_RULE.index("answer"), FEED_RULE.index("answer2") + 1)
 _CLASSES = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _VARIANTS = feed_columns(FEED_VARIANT[0], FEED_VARIANT[-1])
 
@@ -275,10 +276,12 @@ def _rule_columns(heads: Sequence[Head], rule: int, outcome: int | None, weight:
         pair, rest = means.pair, means.rest
         moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest)
         values[: len(moments)] = [share * number for number in moments]
+        values[_ANSWERS] = share * means.ones, share * means.ones * means.ones
     if counting and outcome is not None:
         ones = share * means.ones
         zeros = share - ones
         values[_CELLS[outcome]] = (ones, zeros) if outcome else (zeros, ones)
+        values[_REVEALED] = share * means.pair
     return values
 
 

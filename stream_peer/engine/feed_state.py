@@ -277,6 +277,7 @@ class Feed:
             chance=self._chance(experts, question_id, boundary) if self.method.variant else None,
             n_experts=seen.experts,
             gaps=seen.gaps,
+            teams=self.roster.team_numbers(experts),
         )
 
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
@@ -312,8 +313,9 @@ class Feed:
     def _chance(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
         """What variants need to have drawn for a round."""
         variant = self.method.variant or BUILT_IN
-        if variant.groups == "redrawn":
-            groups = self._drawn_groups(experts.tolist(), f"{question_id}/{boundary}")
+        of_round = f"{question_id}/{boundary}" if variant.groups == "redrawn" else ""
+        if of_round or self.roster.teams:
+            groups = self._drawn_groups(experts.tolist(), of_round)
         else:
             new = range(len(self._groups), len(self.experts))
             self._groups = np.append(self._groups, self._drawn_groups(new)) if new else self._groups
@@ -323,9 +325,10 @@ class Feed:
         return Chance(groups, (coins[0], coins[1], coins[2]), flip)
 
     def _drawn_groups(self, experts: Iterable[int], of_round: str = "") -> IntArray:
-        """The groups of some experts, 0 where none are asked."""
+        """The groups of some experts, 0 where none are asked. Members of a team are in the same."""
         asked = n_groups(self.method.variant or BUILT_IN) or 1
-        names = [self.experts[place] for place in experts]
+        ids, teams = [self.experts[place] for place in experts], self.roster.teams
+        names = [f"team {teams[expert]}" if expert in teams else expert for expert in ids]
         groups = [group_of(self.seed, self.name, name, asked, of_round) for name in names]
         return np.array(groups, dtype=np.int64)
 

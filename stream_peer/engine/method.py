@@ -60,6 +60,11 @@ class Method:
         return self.variant is not None and self.variant.error_rate == "class-moments"
 
     @property
+    def estimates(self) -> bool:
+        """Whether error rates are estimated from votes, so that outcomes can contradict them."""
+        return self.variant is None or self.variant.error_rate not in ("outcomes", "known")
+
+    @property
     def shares(self) -> bool:
         """Whether the learner is fixed share, which goes by what it said."""
         return self.variant is not None and self.variant.learner == "fixed-share"

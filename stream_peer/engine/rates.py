@@ -1,5 +1,6 @@
 """Error rates, read off the sums of a feed: of each vote rule, without outcomes and with them."""
 
+from dataclasses import astuple
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,18 @@ from stream_peer.engine.sums import (
 )
 from stream_peer.engine.variants import variant_rate
 from stream_peer.events.outputs import ErrorRateStatus
-from stream_peer.numerics.error_rates import ClassMomentSums, ErrorRate, MomentSums, combine_with_truth, priced
+from stream_peer.numerics.error_rates import (
+    ClassMomentSums,
+    Contradiction,
+    ErrorRate,
+    MomentSums,
+    RevealShift,
+    TruthSums,
+    combine_with_truth,
+    contradiction,
+    priced,
+    reveal_shift,
+)
 from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
 from stream_peer.numerics.losses import IntArray
 
@@ -24,6 +36,7 @@ HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _MOMENTS = [feed_columns("moment_weight", "pair_rest", rule) for rule in VOTE_RULES]
 _TRUTH_TABLE = [feed_columns("right_zero", "wrong_one", rule) for rule in VOTE_RULES]
+_SHIFTS = [feed_columns("revealed_pair", "answer2", rule) for rule in VOTE_RULES]
 _CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _GROUPS = feed_columns("group_weight", "group_123")
 
@@ -41,9 +54,14 @@ class Rates(NamedTuple):
         As they price losses: their sum is at most .8.
     status : ErrorRateStatus
         That of the estimate; ``uninformative`` if pricing had to scale it down; that of the class-dependent estimate
-        where it gave none and the symmetric one stands in.
+        where it gave none and the symmetric one stands in; where nothing of this ails it, ``biased-reveal`` if the
+        questions with outcomes are unlike the others, ``contradicted`` if outcomes show more errors than votes do.
     right_zero, wrong_zero, right_one, wrong_one : float
         Reference answers of resolved questions, by outcome.
+    contradiction : Contradiction, optional
+        How often they were wrong, beside what was expected; None while that cannot be judged.
+    shifts : (RevealShift or None, RevealShift or None)
+        How questions with outcomes differ from the others: in agreement, and in the share of answers that are 1.
     """
 
     rule: int
@@ -55,6 +73,8 @@ class Rates(NamedTuple):
     wrong_zero: float
     right_one: float
     wrong_one: float
+    contradiction: Contradiction | None = None
+    shifts: tuple[RevealShift | None, RevealShift | None] = None, None
 
     @property
     def distance(self) -> float:
@@ -90,22 +110,77 @@ def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
 
 def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    right_zero, wrong_zero, right_one, wrong_one = truth = (feed[_TRUTH_TABLE[rule]] * UNIT).tolist()
-    if method.variant is not None:
-        weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
-        groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
-        chosen = variant_rate(method.variant, groups, truth, questions, confidence)
-        if chosen is not None:
-            zero, one, capped = priced(chosen.zero, chosen.one)
-            return Rates(rule, chosen, zero, one, "uninformative" if capped else chosen.status, *truth)
-    free, free_status = free_rate(feed, rule, confidence, method)
-    revealed_zero, revealed_one = right_zero + wrong_zero, right_one + wrong_one
-    estimate = combine_with_truth(free, wrong_zero, revealed_zero, wrong_one, revealed_one, confidence)
+    truth = TruthSums(*(feed[_TRUTH_TABLE[rule]] * UNIT).tolist())
+    chosen = _of_variant(feed, rule, truth, confidence, method)
+    free, free_status = (chosen, None) if chosen else free_rate(feed, rule, confidence, method)
+    estimate = free
+    if chosen is None:
+        zeros, ones = truth.right_zero + truth.wrong_zero, truth.right_one + truth.wrong_one
+        estimate = combine_with_truth(free, truth.wrong_zero, zeros, truth.wrong_one, ones, confidence)
     zero, one, capped = priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
-    if status == "ok" and free_status != free.status:
+    if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    return Rates(rule, estimate, zero, one, status, right_zero, wrong_zero, right_one, wrong_one)
+    found = Rates(rule, estimate, zero, one, status, *astuple(truth))
+    return found if chosen is not None and not method.estimates else _checked(found, truth, free, feed)
+
+
+def _of_variant(feed: IntArray, rule: int, truth: TruthSums, confidence: float, method: Method) -> ErrorRate | None:
+    """Error rates by the estimator that a variant names; None for those from moments of the votes."""
+    if method.variant is None:
+        return None
+    weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
+    groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
+    return variant_rate(method.variant, groups, astuple(truth), questions, confidence)
+
+
+def _checked(found: Rates, truth: TruthSums, free: ErrorRate, feed: IntArray) -> Rates:
+    """Rates beside what outcomes say of them, and their status if nothing else ails them."""
+    compared = contradiction(truth, free)
+    if compared is None:
+        return found
+    shifts = _reveal_shifts(feed, found.rule, truth)
+    status: ErrorRateStatus = found.status
+    if status == "ok" and any(shift is not None and shift.found for shift in shifts):
+        status = "biased-reveal"
+    elif status == "ok" and compared.found:
+        status = "contradicted"
+    return found._replace(status=status, contradiction=compared, shifts=shifts)
+
+
+def _reveal_shifts(feed: IntArray, rule: int, truth: TruthSums) -> tuple[RevealShift | None, RevealShift | None]:
+    """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
+    weight, _, pair, _, pair2, *_ = (feed[_MOMENTS[rule]] * UNIT).tolist()
+    revealed_pair, answer, answer2 = (feed[_SHIFTS[rule]] * UNIT).tolist()
+    revealed = min(sum(astuple(truth)), weight)  # each cell is rounded
+    return (
+        reveal_shift(weight, pair, pair2, revealed, revealed_pair),
+        reveal_shift(weight, answer, answer2, revealed, truth.wrong_zero + truth.right_one),
+    )
+
+
+def outcome_reasons(rates: Rates) -> list[str]:
+    """What outcomes say against error rates, or the rates against them."""
+    reasons = []
+    names = "agreement of the experts", "share of reference answers that are 1"
+    for name, shift in zip(names, rates.shifts, strict=True):
+        if shift is not None and shift.found:
+            reasons.append(
+                f"resolved questions are unlike the others: {name} {shift.resolved:.2f}, of those {shift.others:.2f};"
+                " what is measured on them does not speak for all"
+            )
+    found = rates.contradiction
+    if found is not None and found.found:
+        reasons.append(said_against(found))
+    return reasons
+
+
+def said_against(found: Contradiction) -> str:
+    """That reference answers were wrong more often than was expected."""
+    return (
+        f"{found.measured:.1%} of the reference answers to {found.revealed:.0f} resolved questions were wrong, by"
+        f" agreement alone {found.expected:.1%} were to be expected: experts share errors"
+    )
 
 
 def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:

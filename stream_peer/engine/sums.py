@@ -88,6 +88,9 @@ FEED_RULE = (
     "wrong_zero",
     "right_one",
     "wrong_one",
+    "revealed_pair",  # pair, of questions with an outcome
+    "answer",  # share of reference answers that are 1, of all questions
+    "answer2",
 )
 FEED_CLASS = tuple(f"class_{field.name}" for field in fields(ClassMomentSums))
 """Moments of the vote count, of the rule ``own-median`` only."""

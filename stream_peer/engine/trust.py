@@ -5,15 +5,17 @@ The state ``dependent``, and what follows from a state for the weights, belong h
 
 from typing import NamedTuple
 
-from stream_peer.engine.rates import Rates
+from stream_peer.engine.rates import Rates, outcome_reasons, said_against
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import TrustState
+from stream_peer.numerics.error_rates.rate import LEAST_Z
 
 _VOTERS_MARGIN = 0.25
 _RATES_LEAVE = 0.75
 _RATES_LIMIT = 0.8
 _WARM_AGAIN = 0.9
+_CONTRADICTED_LEAVE = 2.0
 
 
 class Trust(NamedTuple):
@@ -32,7 +34,8 @@ def next_trust(before: TrustState, rates: Rates, mean_voters: float | None, sett
     ``low-evidence``: fewer than ``min_experts`` voters a question; left at a quarter voter more.
     ``uninformative``: the error rates sum to more than .8 (left at .75), or the votes (under the preset ``paper`` the
     answers of the groups) do not tell them.
-    ``contradicted``: they come out as no two kinds of questions would make them.
+    ``contradicted``: they come out as no two kinds of questions would make them; or more reference answers were wrong
+    than they allow, by three standard deviations (left at two).
     ``warming-up``: fewer effective questions than ``trust.warm_up_questions``; back again below nine tenths of it.
 
     Parameters
@@ -68,9 +71,20 @@ def _alarm(before: TrustState, rates: Rates, evidence: str) -> Trust | None:
         return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
     if rates.status == "uninformative":
         return Trust("uninformative", (f"{evidence} vary no more from question to question than coins would",))
+    by_outcomes = _by_outcomes(before, rates)
+    if by_outcomes:
+        return by_outcomes
     if rates.status == "contradicted":
         return Trust("contradicted", (f"{evidence} are not those of independent experts on two kinds of questions",))
     return None
+
+
+def _by_outcomes(before: TrustState, rates: Rates) -> Trust | None:
+    """What outcomes say against error rates estimated without them."""
+    found = rates.contradiction
+    if found is None or not found.z > (_CONTRADICTED_LEAVE if before == "contradicted" else LEAST_Z):
+        return None
+    return Trust("contradicted", tuple(outcome_reasons(rates) if found.found else [said_against(found)]))
 
 
 def certifies(state: TrustState) -> bool:

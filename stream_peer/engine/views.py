@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.rates import Rates
+from stream_peer.engine.rates import Rates, outcome_reasons
 from stream_peer.engine.readings import DECIMALS, mixing_weights, read_certificate, read_extent, read_records
 from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
@@ -199,6 +199,9 @@ def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
     """Why the error rates are no better known than their status says."""
     if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one:
         return ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"]
+    by_outcomes = outcome_reasons(rates)
+    if by_outcomes and rates.status in ("biased-reveal", "contradicted"):
+        return by_outcomes
     evidence, coins, strange = "votes", _STANDS_IN, _STANDS_IN
     if asks_groups(feed.settings):
         evidence, coins, strange = "answers of the groups", "a rate of 0.25 stands in", "the nearest rates stand in"

@@ -20,7 +20,7 @@ error_rates: How often is that wrong?
     known_error_rate, priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams,
     share_of_ones, ThreeReferenceClassSolution, three_reference_solution, three_reference_class_solution,
     ThreeReferenceRates, ThreeReferenceSums, ThreeReferenceClassSums, TruthSums, revealed_error_bound,
-    combine_with_truth, VoteMixture, vote_mixture
+    combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift, VoteMixture, vote_mixture
 
 dependence: Do experts err independently, as those estimates take for granted?
     majority_error_rate, condorcet_gap, truth_z, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence,

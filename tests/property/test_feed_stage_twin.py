@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from stream_peer.engine.draws import draw, feed_seed
 from stream_peer.engine.stage import Effects, Output
 from stream_peer.events import topics
-from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.events.outputs import ErrorRates, Weights
-from tests.feed_histories import log_of, newest, outcome, round_of, stage, withdrawn
+from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage, withdrawn
 from tests.slow_feed import Said, Setting, SlowFeed
 
 Event = Round | RoundWithdrawn | OutcomeRevealed
+Control = ExpertChanged
 
 probabilities = st.one_of(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]), st.floats(0.0, 1.0))
 experts = st.sampled_from([f"e{number}" for number in range(8)])
@@ -32,6 +34,15 @@ rounds = st.builds(
 withdrawals = st.builds(lambda question, boundary: withdrawn(question, boundary=boundary), questions, boundaries)
 outcomes = st.builds(outcome, questions, st.sampled_from([0, 1, 0, 1, "annulled", "open"]))
 histories = st.lists(st.one_of(rounds, rounds, rounds, outcomes, outcomes, withdrawals), min_size=8, max_size=40)
+memberships = st.one_of(
+    st.builds(lambda e, team: expert(e, team=team), experts, st.sampled_from(["red", "red", "blue", None])),
+    st.builds(lambda e, excluded: expert(e, excluded=excluded), experts, st.booleans()),
+)
+with_controls = st.lists(
+    st.one_of(rounds, rounds, rounds, outcomes, outcomes, withdrawals, memberships, memberships),
+    min_size=8,
+    max_size=40,
+)
 
 
 def near(value: float | None) -> Any:
@@ -42,14 +53,18 @@ def coin(question: str, boundary: int) -> int:
     return int(draw(feed_seed(b"secret", "f"), "f", question, boundary, "tie") < 0.5)
 
 
-def follow(twin: SlowFeed, event: Event) -> None:
+def follow(twin: SlowFeed, event: Event | Control) -> None:
     if isinstance(event, Round):
         forecasts = dict(zip(event.experts, event.probabilities, strict=True))
         twin.round(event.question_id, event.boundary, forecasts, event.weight)
     elif isinstance(event, RoundWithdrawn):
         twin.withdraw(event.question_id, event.boundary)
-    else:
+    elif isinstance(event, OutcomeRevealed):
         twin.outcome(event.question_id, event.outcome)
+    elif isinstance(event.excluded, bool):
+        twin.exclude(event.expert_id, excluded=event.excluded)
+    else:
+        twin.member(event.expert_id, event.team or None)
 
 
 def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> None:
@@ -73,11 +88,11 @@ def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> 
 
 def check_losses(row: dict[str, Any], said: Said, twin: SlowFeed, truth: int | None) -> None:
     zero, one = twin.priced(said.rule)
-    expert = row["id"]
-    unit = said.loss(expert, "y") - zero * said.loss(expert, "1") - one * said.loss(expert, "0")
-    assert row["reference_answer"] == said.answer[expert]
+    e = row["id"]
+    unit = said.loss(e, "y") - zero * said.loss(e, "1") - one * said.loss(e, "0")
+    assert row["reference_answer"] == said.answer[e]
     assert row["peer_loss"] == near(twin.unit * unit / (1.0 - zero - one))
-    assert row["outcome_loss"] == near(None if truth is None else twin.unit * twin.score(said.p[expert], truth))
+    assert row["outcome_loss"] == near(None if truth is None else twin.unit * twin.score(said.p[e], truth))
 
 
 def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
@@ -88,29 +103,30 @@ def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
     assert weights.stretch == near(twin.stretch())
     assert (weights.questions, weights.resolved) == (near(twin.sum("questions")), near(twin.sum("resolved")))
     listed = twin.listed()
-    assert [expert.id for expert in weights.experts] == listed
+    assert [known.id for known in weights.experts] == listed
     if not listed:
         return
     if weights.status == "warming-up":
         bound = weights.certificate.regret_at_most if weights.certificate else None
         assert bound == near(twin.certificate())
-    for expert, mix, select in zip(weights.experts, twin.mix(listed), twin.select(listed), strict=True):
-        answered = twin.sum("n", expert.id) + twin.sum("m", expert.id)
-        assert (expert.mix, expert.select) == (near(mix), near(select))
-        assert (expert.questions, expert.resolved) == (near(answered), near(twin.sum("m", expert.id)))
-        assert expert.coverage == near(answered / twin.sum("questions"))
-        assert expert.peer_loss == near(twin.peer_loss(expert.id))
-        assert expert.outcome_loss == near(twin.outcome_loss(expert.id))
+    for known, mix, select in zip(weights.experts, twin.mix(listed), twin.select(listed), strict=True):
+        answered = twin.sum("n", known.id) + twin.sum("m", known.id)
+        assert (known.mix, known.select) == (near(mix), near(select))
+        assert (known.questions, known.resolved) == (near(answered), near(twin.sum("m", known.id)))
+        assert known.coverage == near(answered / twin.sum("questions"))
+        assert known.peer_loss == near(twin.peer_loss(known.id))
+        assert known.outcome_loss == near(twin.outcome_loss(known.id))
+        assert known.team == twin.teams.get(known.id)
 
 
-def compare(history: Sequence[Event], vote_rule: Setting = "half", loss: str = "squared") -> SlowFeed:
+def compare(history: Sequence[Event | Control], vote_rule: Setting = "half", loss: str = "squared") -> SlowFeed:
     """Fold a history twice, and compare what is said of each question at once and of the feed at the end."""
     fast, twin = stage(vote_rule=vote_rule, loss=loss), SlowFeed(coin, vote_rule=vote_rule, loss=loss)
     for record, event in zip(log_of(history), history, strict=True):
         effects = Effects()
         fast.step(record, effects)
         follow(twin, event)
-        if effects.outputs:
+        if effects.outputs and not isinstance(event, ExpertChanged):
             check_question(effects.outputs, event.question_id, twin)
     for view in fast.views().values():
         check_feed(view.weights, view.error_rates, twin)
@@ -199,4 +215,40 @@ def test_a_long_history_under_the_log_loss_agrees_to_its_end() -> None:
 @settings(max_examples=40)
 @given(histories, st.sampled_from(["half", "own-median", "auto"]), st.sampled_from(["squared", "squared", "log"]))
 def test_the_stage_says_what_the_formulas_say(history: list[Event], vote_rule: Setting, loss: str) -> None:
+    compare(history, vote_rule, loss)
+
+
+def changing_members(history: Sequence[Event], seed: int) -> list[Event | Control]:
+    """The history with experts that join teams, leave them, are excluded and come back, a change in every fifth gap."""
+    generator = np.random.default_rng(seed)
+    found: list[Event | Control] = [expert("e1", team="red"), expert("e2", team="red"), expert("e3", team="red")]
+    for number, event in enumerate(history):
+        found.append(event)
+        who = f"e{generator.integers(9)}"
+        if number % 10 == 4:
+            found.append(expert(who, team=(None, "red", "blue")[generator.integers(3)]))
+        elif number % 10 == 9:
+            found.append(expert(who, excluded=bool(generator.integers(2))))
+    return found
+
+
+@pytest.mark.case("C22")
+@pytest.mark.parametrize("vote_rule", ["half", "own-median", "auto"])
+def test_teams_and_exclusions_in_mid_stream_agree_to_the_end(vote_rule: Setting) -> None:
+    base = skewed_history(60) if vote_rule == "own-median" else long_history(45, misleading=False)
+
+    twin = compare(changing_members(base, 3), vote_rule)
+
+    said = [said for known in twin.questions.values() for said in known.rounds.values()]
+    assert len({tuple(sorted(set(r.teams.values()))) for r in said}) > 1
+    assert any(len(r.minds(r.votes)) < len(r.votes) for r in said if r.counts)
+    assert twin.excluded
+
+
+@pytest.mark.case("C22")
+@settings(max_examples=40)
+@given(with_controls, st.sampled_from(["half", "own-median", "auto"]), st.sampled_from(["squared", "squared", "log"]))
+def test_the_stage_says_what_the_formulas_say_whoever_is_in_teams_or_excluded(
+    history: list[Event | Control], vote_rule: Setting, loss: str
+) -> None:
     compare(history, vote_rule, loss)

@@ -8,6 +8,7 @@
 - ``groups``, ``group_agreement``: the paper's two groups, and a shortcut for equal ones
 - ``three_references``, ``three_answers``: three references, symmetric and one rate for each class
 - ``truth``: measured on resolved questions, and combined with an estimate made without them
+- ``truth_checks``: whether outcomes bear the others out, and were revealed at random
 - ``horvitz_thompson``: the paper's way to measure, for comparison
 - ``drift``: sums that forget
 
@@ -55,11 +56,13 @@ from stream_peer.numerics.error_rates.truth import (
     combine_with_truth,
     revealed_error_bound,
 )
+from stream_peer.numerics.error_rates.truth_checks import Contradiction, RevealShift, contradiction, reveal_shift
 from stream_peer.numerics.error_rates.vote_mixture import VoteMixture, vote_mixture
 
 __all__ = [
     "ClassMomentSums",
     "ClassMomentTerms",
+    "Contradiction",
     "EqualGroupSums",
     "ErrorRate",
     "ErrorRateSums",
@@ -68,6 +71,7 @@ __all__ = [
     "MomentSums",
     "MomentTerms",
     "PricedRates",
+    "RevealShift",
     "TeamVotes",
     "ThreeReferenceClassSolution",
     "ThreeReferenceClassSums",
@@ -84,12 +88,14 @@ __all__ = [
     "class_moment_terms",
     "class_terms_of_teams",
     "combine_with_truth",
+    "contradiction",
     "discounted",
     "forgetting_factor",
     "interval_ends",
     "known_error_rate",
     "moment_terms",
     "priced",
+    "reveal_shift",
     "revealed_error_bound",
     "share_of_ones",
     "team_votes",

@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from stream_peer.engine.method import Method
-from stream_peer.engine.rates import read_rates, used_rules
+from stream_peer.engine.rates import outcome_reasons, read_rates, used_rules
 from stream_peer.engine.readings import (
     rows_of,
 )
 from stream_peer.engine.sums import N_EXPERT, N_FEED, feed_column
+from stream_peer.events.method_settings import MethodSettings
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
 from stream_peer.numerics.losses import IntArray
 from tests.unit.engine.sample_sums import agreeing, feed_sums
@@ -79,3 +80,69 @@ def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
     stands_in = read_rates(both, 1, 0.95, METHOD)
     assert stands_in.status == "uninformative"
     assert stands_in.zero == read_rates(agreeing(1000), 0, 0.95, METHOD).zero
+
+
+def resolved(wrong: int, right: int, *, pair: float = 0.25, answers: float | None = None) -> IntArray:
+    """A thousand questions, of which some have outcomes, as many of 0 as of 1; with means of these and of all."""
+    mean = 0.5 if answers is None else answers
+    return agreeing(1000) + feed_sums(
+        right_zero=right / 2,
+        wrong_zero=wrong / 2,
+        right_one=right / 2,
+        wrong_one=wrong / 2,
+        revealed_pair=pair * (wrong + right),
+        answer=1000 * mean,
+        answer2=1000 * mean,
+    )
+
+
+@pytest.mark.case("C02")
+def test_outcomes_that_show_far_more_errors_contradict_until_they_are_taken_back() -> None:
+    before = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    after = read_rates(resolved(60, 140), 0, 0.95, METHOD)
+    taken_back = read_rates(resolved(60, 140) - resolved(60, 140) + agreeing(1000), 0, 0.95, METHOD)
+
+    assert (before.status, after.status) == ("ok", "contradicted")
+    assert taken_back == before
+    (reason,) = outcome_reasons(after)
+    assert reason.startswith("30.0% of the reference answers to 200 resolved questions were wrong")
+    assert not outcome_reasons(before)
+
+
+def test_outcomes_within_what_the_estimate_allows_leave_it_ok() -> None:
+    for wrong in (0, 10, 20, 30):
+        rates = read_rates(resolved(wrong, 200 - wrong), 0, 0.95, METHOD)
+        assert rates.status == "ok", wrong
+        assert not outcome_reasons(rates)
+
+
+def test_a_few_outcomes_contradict_nothing() -> None:
+    assert read_rates(resolved(49, 0), 0, 0.95, METHOD).contradiction is None
+
+
+@pytest.mark.parametrize(
+    ("sums", "said"),
+    [
+        (resolved(20, 180, pair=0.6), "agreement of the experts 0.60, of those 0.16"),
+        (resolved(20, 180, answers=0.2), "share of reference answers that are 1 0.50, of those 0.12"),
+    ],
+)
+def test_outcomes_of_unlike_questions_are_a_biased_reveal(sums: IntArray, said: str) -> None:
+    rates = read_rates(sums, 0, 0.95, METHOD)
+
+    assert rates.status == "biased-reveal"
+    (reason,) = outcome_reasons(rates)
+    assert said in reason
+
+
+def test_a_biased_reveal_may_explain_a_contradiction_and_both_are_said() -> None:
+    rates = read_rates(resolved(80, 120, pair=0.6), 0, 0.95, METHOD)
+
+    assert rates.status == "biased-reveal"
+    assert len(outcome_reasons(rates)) == 2
+
+
+def test_rates_that_nobody_estimated_are_not_contradicted() -> None:
+    known = Method(variant=MethodSettings(error_rate="known", known_zero=0.1, known_one=0.1))
+
+    assert read_rates(resolved(100, 100), 0, 0.95, known).contradiction is None

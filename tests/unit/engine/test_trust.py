@@ -4,7 +4,7 @@ from stream_peer.engine.rates import Rates
 from stream_peer.engine.trust import certifies, next_trust
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
-from stream_peer.numerics.error_rates import ErrorRate
+from stream_peer.numerics.error_rates import Contradiction, ErrorRate, RevealShift
 
 SETTINGS = FeedSettings()
 
@@ -92,3 +92,40 @@ def test_only_ok_and_warming_up_certify() -> None:
         False,
         False,
     ]
+
+
+def contradicted_by(z: float) -> Rates:
+    return rates(500.0)._replace(contradiction=Contradiction(0.3, 0.2, 400.0, z))
+
+
+@pytest.mark.parametrize(
+    ("before", "z", "expected"),
+    [
+        ("ok", 2.9, "ok"),
+        ("ok", 3.1, "contradicted"),
+        ("contradicted", 2.1, "contradicted"),
+        ("contradicted", 1.9, "ok"),
+    ],
+)
+def test_what_outcomes_contradict_is_believed_again_well_below_the_limit(
+    before: TrustState, z: float, expected: TrustState
+) -> None:
+    trust = next_trust(before, contradicted_by(z), 10.0, SETTINGS)
+
+    assert trust.state == expected
+    assert bool(trust.reasons) == (expected == "contradicted")
+    assert next_trust(trust.state, contradicted_by(z), 10.0, SETTINGS) == trust
+
+
+def test_outcomes_contradict_even_where_they_may_not_speak_for_all_and_that_is_said() -> None:
+    biased = contradicted_by(5.0)._replace(status="biased-reveal", shifts=(RevealShift(0.6, 0.2, 9.0), None))
+
+    trust = next_trust("ok", biased, 10.0, SETTINGS)
+
+    assert trust.state == "contradicted"
+    assert len(trust.reasons) == 2
+    assert next_trust("ok", biased._replace(contradiction=None), 10.0, SETTINGS).state == "ok"
+
+
+def test_a_contradicted_feed_certifies_nothing() -> None:
+    assert not certifies("contradicted")
