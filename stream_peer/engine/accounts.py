@@ -102,7 +102,8 @@ class Accounts:
                 if entry is not None:
                     self._look_at(entry, contribution(entry, method))
             yield
-        for entry in self.ledger.entries.values():  # what came meanwhile
+        came_meanwhile = [entry for entry in self.ledger.entries.values() if entry.audit != self._audit]
+        for entry in came_meanwhile:
             self._look_at(entry, contribution(entry, method))
         self._audited = None
         return audited.equals(self.blocks)

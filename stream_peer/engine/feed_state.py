@@ -171,7 +171,8 @@ class Feed:
 
     def take_in(self, question_id: str) -> Entry:
         """The entry of a question, a new one if need be."""
-        self._rates = ()
+        if self.settings.memory is not None:  # a new question makes the others older
+            self._rates = ()
         return self.accounts.take_in(question_id)
 
     def take_out(self, entry: Entry) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from stream_peer.engine.contributions import contribution
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.events.feed_log import FeedLogRecord
@@ -72,3 +73,21 @@ def test_a_shorter_limit_counts_from_its_place_on() -> None:
     feed_stage, _ = folded(log_of(events))
 
     assert sorted(feed_stage.feeds.feed("f").entries) == ["new", "q009"]
+
+
+def test_an_audit_looks_at_every_entry_once_in_pieces_of_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed_stage, _ = folded(log_of(rounds(100)))
+    looked_at: list[int] = []
+
+    def noted(entry: Any, method: Any) -> Any:
+        looked_at.append(entry.ordinal)
+        return contribution(entry, method)
+
+    monkeypatch.setattr("stream_peer.engine.accounts.contribution", noted)
+    lengths: list[int] = []
+    for _ in feed_stage.audit():
+        lengths.append(len(looked_at) - sum(lengths))
+
+    assert sorted(looked_at) == list(range(100))
+    assert max(lengths) <= 32
+    assert not feed_stage.must_refold
