@@ -1,8 +1,8 @@
 """Microseconds for one round: the weights it is scored under, its facts, its contribution, its place in the sums.
 
 ``python benchmarks/numerics.py [--json]``: for 50 and for 10,000 experts, in a feed that has scored and resolved some;
-as built in, with the vote rule ``own-median`` in force, and with the log loss. ``a round`` is the sum of the first
-three: what a round costs apart from writing it to the ledger and the sums.
+as built in, with the vote rule ``own-median`` in force, with the log loss, and with half of the experts in teams of
+five. ``a round`` is the sum of the first three: what a round costs apart from writing it to the ledger and the sums.
 """
 
 import argparse
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from stream_peer.engine.contributions import contribution_of
 from stream_peer.engine.facts import Facts, score
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.ledger import Entry
 from stream_peer.engine.sums import IndexArray
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.numerics.losses import FloatArray
@@ -28,6 +29,7 @@ KINDS = {
     "as built in": FeedSettings(),
     "own-median": FeedSettings(vote_rule="own-median"),
     "log loss": FeedSettings(loss="log"),
+    "in teams": FeedSettings(),
 }
 OF_A_ROUND = ("weights", "facts", "contribution")
 ROUNDS_BEFORE = 40
@@ -52,22 +54,24 @@ def scored(feed: Feed, number: int, experts: IndexArray, forecasts: FloatArray) 
     return score(number, experts, forecasts, under, feed.method)
 
 
-def times(settings: FeedSettings, n_experts: int) -> dict[str, float]:
+def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> dict[str, float]:
     """Times of the steps of one round of so many experts."""
     random = np.random.default_rng(1)
     feed = Feed("benchmark", settings, "", b"")
     experts = feed.places([f"expert-{number:05d}" for number in range(n_experts)])
+    for number in range(n_experts // 2 if in_teams else 0):
+        feed.roster.put_in_team(f"expert-{number:05d}", f"team-{number // 5}")
     for number in range(ROUNDS_BEFORE):
         forecasts = np.clip(random.normal(0.5 + 0.2 * random.choice((-1, 1)), 0.2, n_experts), 0.0, 1.0)
         facts = scored(feed, number, experts, forecasts)
-        feed.put_in(contribution_of(facts.alone(), 1 if number % 4 == 0 else "open", 1.0, feed.method))
+        feed.put_in(contribution_of(facts.alone(), 1 if number % 4 == 0 else "open", 1.0, feed.method), Entry())
     forecasts = random.random(n_experts)
     under = feed.circumstances(experts, "question", 0)
     facts = score(0, experts, forecasts, under, feed.method)
     part = contribution_of(facts.alone(), "open", 1.0, feed.method)
     weights = microseconds(
         lambda: feed.circumstances(experts, "question", 0),
-        before=lambda: feed.put_in(part),  # so that nothing is read from what was kept
+        before=lambda: feed.put_in(part, Entry()),  # so that nothing is read from what was kept
     )
     return {
         "weights": weights,
@@ -86,7 +90,7 @@ def main() -> None:
     found: dict[str, dict[str, float]] = {}
     for kind, settings in KINDS.items():
         for size in SIZES:
-            parts = times(settings, size)
+            parts = times(settings, size, in_teams=kind == "in teams")
             parts["a round"] = sum(parts[name] for name in OF_A_ROUND)
             found[f"{kind}, {size:,}"] = {name: round(value, 1) for name, value in parts.items()}
     if options.json:

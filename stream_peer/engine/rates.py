@@ -1,6 +1,6 @@
 """Error rates, read off the sums of a feed: of each vote rule, without outcomes and with them."""
 
-from dataclasses import astuple
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +35,8 @@ HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _MOMENTS = [feed_columns("moment_weight", "pair_rest", rule) for rule in VOTE_RULES]
-_TRUTH_TABLE = [feed_columns("right_zero", "wrong_one", rule) for rule in VOTE_RULES]
-_SHIFTS = [feed_columns("revealed_pair", "answer2", rule) for rule in VOTE_RULES]
+_KNOWN = [feed_columns("right_zero", "answer2", rule) for rule in VOTE_RULES]
+_CELLS = 4
 _CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _GROUPS = feed_columns("group_weight", "group_123")
 
@@ -122,24 +122,23 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
     found = Rates(rule, estimate, zero, one, status, *astuple(truth))
-    return found if chosen is not None and not method.estimates else _checked(found, truth, free, feed)
+    compared = contradiction(truth, free) if method.estimates else None
+    return found if compared is None else _checked(found, compared, _reveal_shifts(feed, rule, known))
 
 
-def _of_variant(feed: IntArray, rule: int, truth: TruthSums, confidence: float, method: Method) -> ErrorRate | None:
+def _of_variant(
+    feed: IntArray, rule: int, truth: Sequence[float], confidence: float, method: Method
+) -> ErrorRate | None:
     """Error rates by the estimator that a variant names; None for those from moments of the votes."""
     if method.variant is None:
         return None
     weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
     groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
-    return variant_rate(method.variant, groups, astuple(truth), questions, confidence)
+    return variant_rate(method.variant, groups, truth, questions, confidence)
 
 
-def _checked(found: Rates, truth: TruthSums, free: ErrorRate, feed: IntArray) -> Rates:
+def _checked(found: Rates, compared: Contradiction, shifts: tuple[RevealShift | None, RevealShift | None]) -> Rates:
     """Rates beside what outcomes say of them, and their status if nothing else ails them."""
-    compared = contradiction(truth, free)
-    if compared is None:
-        return found
-    shifts = _reveal_shifts(feed, found.rule, truth)
     status: ErrorRateStatus = found.status
     if status == "ok" and any(shift is not None and shift.found for shift in shifts):
         status = "biased-reveal"
@@ -148,14 +147,14 @@ def _checked(found: Rates, truth: TruthSums, free: ErrorRate, feed: IntArray) ->
     return found._replace(status=status, contradiction=compared, shifts=shifts)
 
 
-def _reveal_shifts(feed: IntArray, rule: int, truth: TruthSums) -> tuple[RevealShift | None, RevealShift | None]:
+def _reveal_shifts(feed: IntArray, rule: int, known: Sequence[float]) -> tuple[RevealShift | None, RevealShift | None]:
     """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
     weight, _, pair, _, pair2, *_ = (feed[_MOMENTS[rule]] * UNIT).tolist()
-    revealed_pair, answer, answer2 = (feed[_SHIFTS[rule]] * UNIT).tolist()
-    revealed = min(sum(astuple(truth)), weight)  # each cell is rounded
+    _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known
+    revealed = min(sum(known[:_CELLS]), weight)  # each cell is rounded
     return (
         reveal_shift(weight, pair, pair2, revealed, revealed_pair),
-        reveal_shift(weight, answer, answer2, revealed, truth.wrong_zero + truth.right_one),
+        reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
     )
 
 
