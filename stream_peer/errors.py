@@ -129,3 +129,9 @@ class UnreadableFileError(StreamPeerError):
     """A file to read is missing, damaged, or may not be read. Check the path that the message names."""
 
     exit_code = 2
+
+
+class UnwritableFileError(StreamPeerError):
+    """A file could not be written to its end: the disk is full, most likely. What was written of it is incomplete."""
+
+    exit_code = 2

@@ -11,7 +11,7 @@ import msgspec
 
 from stream_peer.engine.dead_letters import refusal_of
 from stream_peer.engine.stage import Output
-from stream_peer.errors import UnreadableFileError
+from stream_peer.errors import UnreadableFileError, UnwritableFileError
 from stream_peer.events import topics
 
 _GZIP = b"\x1f\x8b"
@@ -54,6 +54,7 @@ class OutputFiles:
 
     def __init__(self, directory: Path, only: Sequence[str] = (*topics.OUTPUTS, topics.FEED_LOG)) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
         self._files: dict[str, BinaryIO] = {name: (directory / f"{name}.jsonl").open("wb") for name in only}
 
     def __enter__(self) -> "OutputFiles":
@@ -62,16 +63,34 @@ class OutputFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        failed = None
         for file in self._files.values():
-            file.close()
+            try:
+                file.close()
+            except OSError as problem:  # what was buffered does not fit; the descriptor is closed all the same
+                failed = problem
+        if failed is not None and error is None:
+            raise self._unwritable(failed)
 
     def write(self, output: Output) -> None:
-        """Append an output's value; of a dead letter what was wrong and how it began, since it may be no JSON."""
+        """Append an output's value; of a dead letter what was wrong and how it began, since it may be no JSON.
+
+        Raises
+        ------
+        UnwritableFileError
+            If there is no room for it. Leaving the context raises it for what was still buffered.
+        """
         file = self._files.get(output.topic)
         if file is None or (output.value is None and output.topic != topics.DEAD_LETTERS):
             return
-        file.write(_letter(output) if output.topic == topics.DEAD_LETTERS else output.value or b"")
-        file.write(b"\n")
+        value = _letter(output) if output.topic == topics.DEAD_LETTERS else output.value or b""
+        try:
+            file.write(value + b"\n")
+        except OSError as problem:
+            raise self._unwritable(problem) from problem
+
+    def _unwritable(self, problem: OSError) -> UnwritableFileError:
+        return UnwritableFileError(f"the topics cannot be written to {self._directory}: {problem.strerror or problem}")
 
 
 def _letter(output: Output) -> bytes:

@@ -2,11 +2,12 @@
 
 import struct
 from collections.abc import Iterator
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 
 import msgspec
 
 from stream_peer.engine.stage import LogRecord
+from stream_peer.errors import UnwritableFileError
 from stream_peer.events.times import Milliseconds
 
 IN_MEMORY = 64_000_000
@@ -26,9 +27,19 @@ class KeptLog:
         self._file = SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115 - lives as long as the replay
 
     def append(self, record: LogRecord) -> None:
-        """Keep a record."""
+        """Keep a record.
+
+        Raises
+        ------
+        UnwritableFileError
+            If there is no room for it.
+        """
         row = _encode((record.offset, record.timestamp, record.key, record.value))
-        self._file.write(_LENGTH.pack(len(row)) + row)
+        try:
+            self._file.write(_LENGTH.pack(len(row)) + row)
+        except OSError as error:
+            msg = f"no room in {gettempdir()} for what a refold needs: {error.strerror or error}"
+            raise UnwritableFileError(msg) from error
 
     def up_to(self, offset: int) -> Iterator[LogRecord]:
         """The records from the first to that of ``offset``. Append nothing before the last of them was taken."""

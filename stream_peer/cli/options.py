@@ -38,10 +38,21 @@ class Invocation(NamedTuple):
         return shlex.join(["stream-peer", *name.split(), *config, *given])
 
 
-def settings_options(*shown: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+class NamedPath(click.Path):
+    """A path that is written to: an empty one would silently be the directory one is in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or the sentence that there is none."""
+        if value == "":
+            self.fail("it is empty: name a place, or . for this directory", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def settings_options(*shown: str, in_replay: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command ``--config`` and a flag for every setting; it gets an ``Invocation`` as its first argument.
 
     ``shown`` are dotted paths whose flags stand in ``--help`` beside the common ones; the others work unseen.
+    ``in_replay``: whether the file may choose mathematics that only a replay computes.
     A secret has no flag, since anyone on the machine could read it there: its ``…-file`` flag names a file.
     """
 
@@ -52,7 +63,8 @@ def settings_options(*shown: str) -> Callable[[Callable[..., Any]], Callable[...
         def with_settings(config: Path | None, **arguments: Any) -> Any:
             given = {path: arguments.pop(name) for name, path in flags.items()}
             texts = {path: text for path, text in given.items() if text is not None}
-            return function(Invocation(load(config, os.environ, texts), config, texts), **arguments)
+            loaded = load(config, os.environ, texts, in_replay=in_replay)
+            return function(Invocation(loaded, config, texts), **arguments)
 
         decorated: Callable[..., Any] = with_settings
         for path, leaf in reversed(_flag_paths().items()):

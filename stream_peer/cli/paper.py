@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stream_peer.cli.options import must_be_writable, write_text
+from stream_peer.cli.options import NamedPath, must_be_writable, write_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -25,14 +25,14 @@ _MISSED = 1
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     default=Path("paper-report"),
     show_default=True,
     help="Directory for index.html and results.json; made if need be.",
 )
 @click.option(
     "--images",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     help="Write every figure here as well, as an SVG of its own.",
 )
 @click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, in_a_directory, settings_options, write_text
+from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options, write_text
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class _Choices(NamedTuple):
     show_default=True,
     help="Fold as if feed-log had so many.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the topics here, as JSON lines.")
+@click.option("--out", type=NamedPath(path_type=Path, file_okay=False), help="Write the topics here, as JSON lines.")
 @click.option(
     "--report",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    type=NamedPath(path_type=Path, dir_okay=False, writable=True),
     callback=in_a_directory,
     help="Write a report here (HTML).",
 )
@@ -94,7 +94,7 @@ class _Choices(NamedTuple):
     help="Tell the life of QUESTION: what was published when, and why it was revised. Without it, of the question with"
     " the most revisions. Goes behind the files.",
 )
-@settings_options()
+@settings_options(in_replay=True)
 @click.pass_context
 def replay_command(
     context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], **options: Any

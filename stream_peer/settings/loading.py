@@ -31,7 +31,11 @@ class Loaded(NamedTuple):
 
 
 def load(
-    file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, str] | None = None
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+    *,
+    in_replay: bool = False,
 ) -> Loaded:
     """Merge flags over environment over file over defaults, and remember where each value came from.
 
@@ -43,6 +47,8 @@ def load(
         ``STREAM_PEER_…`` variables; others are ignored, and so are empty ones.
     flags : mapping of str
         Dotted paths and texts.
+    in_replay : bool
+        Whether feed settings are welcome that only a replay computes (``method.…``).
 
     Raises
     ------
@@ -68,7 +74,7 @@ def load(
     for paths, message in (*contradictions(settings), *security_contradictions(settings.security)):
         if faulty.isdisjoint(paths):
             faults.append(SettingFault(paths[0], origins[paths[0]], message))
-    book = _load_book(document, str(file), faults)
+    book = _load_book(document, str(file), faults, in_replay=in_replay)
     if faults:
         raise SettingsError(faults)
     return Loaded(settings, origins, book)
@@ -172,9 +178,11 @@ def _build(struct: type[Any], before: str, values: Mapping[str, object]) -> Any:
     return struct(**fields)
 
 
-def _load_book(document: dict[str, Any], origin: str, faults: list[SettingFault]) -> FeedSettingsBook:
+def _load_book(
+    document: dict[str, Any], origin: str, faults: list[SettingFault], *, in_replay: bool
+) -> FeedSettingsBook:
     try:
-        return load_document(document, f"file {origin}")
+        return load_document(document, f"file {origin}", in_replay=in_replay)
     except SettingsError as error:
         faults.extend(error.faults)
         return load_document({})

@@ -1,9 +1,11 @@
+import errno
 from collections.abc import Iterator
 
 import pytest
 
 from stream_peer.adapters.replay_log import KeptLog
 from stream_peer.engine.stage import LogRecord
+from stream_peer.errors import UnwritableFileError
 
 RECORDS = [LogRecord(n, 7 * n, b"econ", b"%d" % n * 10) for n in range(5)]
 
@@ -33,3 +35,16 @@ def test_empty_keys_and_values_stay_what_they_are(log: KeptLog) -> None:
         log.append(record)
 
     assert list(log.up_to(1)) == odd
+
+
+def test_a_full_disk_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = KeptLog()
+
+    def fail(_: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(log._file, "write", fail)
+
+    with pytest.raises(UnwritableFileError, match="No space left on device"):
+        log.append(RECORDS[0])
+    log.close()

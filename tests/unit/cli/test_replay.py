@@ -66,6 +66,46 @@ def test_a_variant_of_the_mathematics_is_chosen_by_set_and_named_in_the_summary(
     assert set(selected(other.out)) == {"0.500", "0.000"}
 
 
+def test_a_settings_file_chooses_variants_for_a_replay_and_for_nothing_else(
+    capsys: Capture, file: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "variant.yaml"
+    config.write_text("defaults: {method: {learner: top-committee, committee: 2}}\n", encoding="utf-8")
+
+    replayed, checked = (
+        run(capsys, *words, "-c", str(config)) for words in (["replay", str(file)], ["settings", "check"])
+    )
+
+    assert replayed.code == 0
+    assert "  settings     method.learner=top-committee, method.committee=2\n" in replayed.out
+    assert checked.code == 78
+    assert "defaults.method.learner" in checked.err
+
+
+def test_a_full_disk_is_one_sentence(capsys: Capture, file: Path, tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no device that is always full")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "weights.jsonl").symlink_to(full)
+
+    ended = run(capsys, "replay", str(file), "--out", str(out))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"stream-peer: the topics cannot be written to {out}: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["replay", "f", "--out", ""], ["replay", "f", "--report", ""], ["paper", "--out", ""]], ids=" ".join
+)
+def test_an_empty_place_to_write_to_is_not_the_directory_one_is_in(capsys: Capture, words: list[str]) -> None:
+    ended = run(capsys, *words)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "it is empty: name a place, or . for this directory" in ended.err
+
+
 def selected(summary: str) -> list[str]:
     rows = [line.split() for line in summary.splitlines() if line.startswith("    e")]
     return [row[2] for row in rows]
