@@ -110,8 +110,10 @@ def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
 
 def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    truth = TruthSums(*(feed[_TRUTH_TABLE[rule]] * UNIT).tolist())
-    chosen = _of_variant(feed, rule, truth, confidence, method)
+    known = (feed[_KNOWN[rule]] * UNIT).tolist()
+    cells = known[:_CELLS]
+    truth = TruthSums(*cells)
+    chosen = _of_variant(feed, rule, cells, confidence, method)
     free, free_status = (chosen, None) if chosen else free_rate(feed, rule, confidence, method)
     estimate = free
     if chosen is None:
@@ -121,7 +123,7 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    found = Rates(rule, estimate, zero, one, status, *astuple(truth))
+    found = Rates(rule, estimate, zero, one, status, *cells)
     compared = contradiction(truth, free) if method.estimates else None
     return found if compared is None else _checked(found, compared, _reveal_shifts(feed, rule, known))
 
