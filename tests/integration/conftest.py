@@ -27,13 +27,14 @@ def served(_deployment: Service) -> Service:
     return _deployment
 
 
-_LIVES = {"session": "6s", "rebalance_timeout": "8s", "batch_deadline": "2.9s"}
-"""Short, so that whoever is killed is soon missed."""
+_LIVES = {"session": "20s", "rebalance_timeout": "24s", "batch_deadline": "9s"}
+"""Whoever is killed comes back as the same member of its groups: nobody waits for the end of a session."""
 
 _LONG_LIVES = {
     "c01resolution": {"round_every": "2d"},
     "c01close": {"round_every": "2d"},
     "c07": {"round_every": "1d"},
+    "c22paper": {"preset": "paper"},
     "c09": {"round_every": "1d"},
     "c14": {"round_every": "1d"},
 }
@@ -59,6 +60,32 @@ def lived(_long_lived: Service) -> Service:
         _long_lived.start(STREAM_PEER_INSTANCE="w1")
     _long_lived.workers["w1"].wait_ready()
     return _long_lived
+
+
+_AS_IT_HAPPENS = {"history": False, "backdate_limit": "24h", "idle_after": "1s", "grace": "1s"}
+_LATE_COMERS = {
+    "c08move": {"late_forecasts": "move"},
+    "c08refuse": {"late_forecasts": "refuse"},
+    "c11move": {"late_forecasts": "move", "backdate_limit": "1s"},
+    "c11refuse": {"late_forecasts": "refuse", "backdate_limit": "1s"},
+}
+
+
+@pytest.fixture(scope="session")
+def _live(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    defaults = {"vote_rule": "half", **_AS_IT_HAPPENS}
+    directory = tmp_path_factory.mktemp("live")
+    with service(kafka, directory, defaults=defaults, feeds=_LATE_COMERS, **_LIVES) as made:
+        yield made.set_up(STREAM_PEER_INSTANCE="w1")
+
+
+@pytest.fixture
+def live(_live: Service) -> Service:
+    """A deployment whose clock is the wall's: deadlines are met within two seconds. Name feeds after your case."""
+    if _live.workers["w1"].has_ended:
+        _live.start(STREAM_PEER_INSTANCE="w1")
+    _live.workers["w1"].wait_ready()
+    return _live
 
 
 _MONTHS = count(-70)

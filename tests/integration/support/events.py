@@ -17,6 +17,11 @@ def moment(hours: float) -> datetime:
     return START + timedelta(hours=hours)
 
 
+def now() -> float:
+    """How many hours after the start it is."""
+    return (datetime.now(UTC) - START).total_seconds() / 3600
+
+
 def at(hours: float) -> str:
     """The moment as events state it."""
     return moment(hours).isoformat().replace("+00:00", "Z")

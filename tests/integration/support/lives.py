@@ -1,13 +1,18 @@
 """What tests of a feed's long life do again and again: pass time, compare whole histories, end a worker halfway."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stream_peer.adapters.jsonl import Line
+from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.engine.order_free import order_free
+from stream_peer.engine.stage import Output
+from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
-from tests.integration.support.service import Service
+from tests.integration.support.service import SECRET, Service, Stage
 
 DAY = 24
 
@@ -102,6 +107,39 @@ def renamed(records: Mapping[str, Mapping[str, Any]], feed: str) -> dict[str, An
     text = json.dumps({key: order_free(record) for key, record in records.items()}, sort_keys=True)
     named: dict[str, Any] = json.loads(text.replace(feed, ""))
     return named
+
+
+def replayed(events: Iterable[Event], feed: str, **settings: Any) -> dict[str, dict[str, Any]]:
+    """What is order-free of a feed, by topic, after a replay of these events alone."""
+    last: dict[str, dict[str, Any]] = {topic: {} for topic in COMPARED}
+
+    def keep(output: Output) -> None:
+        value = json.loads(output.value or b"{}")
+        if output.topic in COMPARED and value.get("feed") == feed:
+            last[output.topic][(output.key or b"").decode()] = value
+
+    lines = [Line(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
+    document = {"defaults": {"vote_rule": "half", **settings}}
+    replay([lines], ReplayOptions(document=document, secret=SECRET.encode()), write=keep)
+    return {topic: renamed(records, feed) for topic, records in last.items()}
+
+
+def last_values(service: Service, topic: str) -> dict[bytes, bytes]:
+    """What compaction leaves of a topic: the last value of each key, if it has one."""
+    last = {message.key or b"": message.value for message in service.kafka.read_all(topic)}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def state(service: Service, stage: Stage) -> dict[bytes, bytes]:
+    """Entries of a stage's state as whoever starts next would recover them, of all partitions."""
+    folds: dict[int, Fold] = defaultdict(Fold)
+    for message in service.kafka.read_all(service.settings.changelog(stage)):
+        folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+    return {
+        b"%d/%b" % (partition, key): value
+        for partition, fold in folds.items()
+        for key, value in fold.recovered().entries.items()
+    }
 
 
 def gauges(service: Service, feed: str) -> dict[tuple[Any, ...], float]:

@@ -207,6 +207,21 @@ class Service:
         self.wait_configured()
         return self
 
+    def recreate(self, *names: str) -> None:
+        """Delete topics by their physical names, and make them as the manual says."""
+        self._clients.close()
+        self._watchers.clear()
+        self.kafka.delete(*names)
+        self.run("topics", "apply")
+
+    def apply(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
+        """Change settings of feeds in the file, and apply them."""
+        content = yaml.safe_load(self._file.read_text())
+        for feed, settings in feeds.items():
+            content["feeds"][feed] = {**content["feeds"].get(feed, {}), **settings}
+        self._file.write_text(yaml.safe_dump(content))
+        self.run("settings", "apply")
+
     def restart(self, name: str = "w1") -> Worker:
         """Stop a worker cleanly and start it again."""
         assert self.workers[name].terminate() == 0, self.logs()
