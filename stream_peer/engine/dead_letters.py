@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from stream_peer.engine.stage import Effects, Headers, Output, Record, headers_size
+from stream_peer.engine.stage import Effects, Headers, LogRecord, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 
@@ -50,6 +50,11 @@ def dead_letter(record: Record, topic: str, partition: int, rejection: RejectedE
         timestamp=record.timestamp,
         headers=(*original, *headers),
     )
+
+
+def bare(record: Record) -> LogRecord:
+    """The record without key, payload and headers: all that a dead letter may hold of one that names the forgotten."""
+    return LogRecord(record.offset, record.timestamp, None, None)
 
 
 def refuse(record: Record, topic: str, partition: int, rejection: RejectedEvent, effects: Effects) -> None:

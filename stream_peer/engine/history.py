@@ -7,7 +7,8 @@ replace each other.
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,8 +99,11 @@ class History:
         own = entries[entries["who"] == self.experts.get(expert_id, -1)]
         return [(int(entry["stated"]), int(entry["at"])) for entry in own]
 
-    def standing_at(self, moments: Sequence[Milliseconds]) -> list[Standing]:
-        """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws."""
+    def standing_at(self, moments: Sequence[Milliseconds], lifetime: Milliseconds | None = None) -> list[Standing]:
+        """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws.
+
+        With a ``lifetime`` an entry stands before the moment at which it is so old, and no longer at it.
+        """
         if not moments:
             return []
         entries = self._entries()
@@ -107,34 +111,34 @@ class History:
         cuts = np.searchsorted(entries["at"][order], moments, side="right")
         names = list(self.experts)
         last = np.full(len(names), -1, dtype=np.int64)
-        standing = []
+        standing: list[Standing] = []
         start = 0
         for cut in cuts.tolist():
             newer = order[start:cut]
             last[entries["who"][newer]] = newer  # of a repeated index the last assignment stays
             start = cut
-            standing.append(_named(names, entries["probability"], last))
+            expired = None if lifetime is None else moments[len(standing)] - lifetime
+            standing.append(_named(names, entries, last, expired))
         return standing
 
-    def quorum_moment(self, opens: Milliseconds, close: Milliseconds, quorum: int) -> Milliseconds | None:
+    def quorum_moment(
+        self, opens: Milliseconds, close: Milliseconds, quorum: int, lifetime: Milliseconds | None = None
+    ) -> Milliseconds | None:
         """The first moment from ``opens`` to ``close`` at which at least ``quorum`` experts stand."""
         if len(self.experts) < quorum or opens > close:
             return None
-        standing: set[int] = set()
+        standing = _Crowd(lifetime)
         moment = opens
         for at, probability, who in self._by_moment():
             effect = max(at, opens)
             if effect > moment:
-                if len(standing) >= quorum:
+                if standing.number_at(moment) >= quorum:
                     return moment
                 moment = effect
             if moment > close:
                 return None
-            if math.isnan(probability):
-                standing.discard(who)
-            else:
-                standing.add(who)
-        return moment if len(standing) >= quorum else None
+            standing.hear(who, at, probability)
+        return moment if standing.number_at(moment) >= quorum else None
 
     def trim(self, expert_id: str, moments: Sequence[Milliseconds]) -> int:
         """Drop the oldest of an expert's surplus entries, but none that stands at one of ``moments``; how many."""
@@ -148,6 +152,13 @@ class History:
         self._replace(np.delete(entries, dropped), who)
         return len(dropped)
 
+    def let_go(self, experts: Collection[str]) -> None:
+        """Keep nothing of some experts: entries, stated moments, names. ``first`` stays: it is the question's."""
+        names, log, moved = self.part({who for name, who in self.experts.items() if name not in experts})
+        self.experts, self.log, self.moved = {}, bytearray(), bytearray()
+        self.id_bytes, self._counts = 0, bytearray()
+        self.merge(names, log, moved)
+
     def part(self, chosen: set[int]) -> tuple[list[str], bytearray, bytearray]:
         """Names, log and moved entries of some experts (by number), numbered anew."""
         names = [name for name, who in self.experts.items() if who in chosen]
@@ -156,8 +167,9 @@ class History:
         return names, _of(self.log, _ENTRY, numbers), _of(self.moved, _MOVED, numbers)
 
     def merge(self, names: Sequence[str], log: bytearray, moved: bytearray) -> None:
-        """Take up what ``part`` gave, or a whole history, and consume it; none of the experts may be known yet."""
-        numbers = np.array([self._number(name) for name in names], dtype=np.int64)
+        """Take up what ``part`` gave, or a whole history, and consume it; what is there already came before it."""
+        known = self.experts
+        numbers = np.array([known[name] if name in known else self._number(name) for name in names], dtype=np.int64)
         entries = np.frombuffer(log, _ENTRY)
         entries["who"] = numbers[entries["who"]]
         late = np.frombuffer(moved, _MOVED)
@@ -166,6 +178,11 @@ class History:
         self.moved += late.tobytes()
         for who, count in enumerate(np.bincount(entries["who"], minlength=len(self.experts)).tolist()):
             self._counts[who] += count
+
+    def rename(self, name: Callable[[str], str]) -> None:
+        """Give every expert another name; no two may get the same."""
+        self.experts = {name(expert_id): who for expert_id, who in self.experts.items()}
+        self.id_bytes = sum(len(expert_id.encode()) for expert_id in self.experts)
 
     def _number(self, expert_id: str) -> int:
         who = len(self.experts)
@@ -183,17 +200,51 @@ class History:
         return iter(ordered)
 
     def _replace(self, entries: Entries, who: int) -> None:
-        """The entries after a trim of one expert; of its moved ones those stay whose entry stayed."""
+        """The entries after a trim of one expert; of its stated moments no more stay than entries they belong to."""
         self.log = bytearray(entries.tobytes())
-        own = entries["at"][entries["who"] == who]
-        self._counts[who] = len(own)
+        moments, numbers = np.unique(entries["at"][entries["who"] == who], return_counts=True)
+        self._counts[who] = int(numbers.sum())
+        left = dict(zip(moments.tolist(), numbers.tolist(), strict=True))
         moved = np.frombuffer(bytes(self.moved), _MOVED)
-        self.moved = bytearray(moved[(moved["who"] != who) | np.isin(moved["at"], own)].tobytes())
+        stays = moved["who"] != who
+        for place in np.flatnonzero(~stays)[::-1].tolist():  # of one moment the last to come are the last to go
+            at = int(moved["at"][place])
+            left[at] = left.get(at, 0) - 1
+            stays[place] = left[at] >= 0
+        self.moved = bytearray(moved[stays].tobytes())
 
 
-def _named(names: list[str], probabilities: Entries, last: NDArray[np.int64]) -> Standing:
+class _Crowd:
+    """Who stands, as entries come by moment."""
+
+    def __init__(self, lifetime: Milliseconds | None) -> None:
+        self._lifetime = lifetime
+        self._since: dict[int, Milliseconds] = {}
+        self._recent: deque[tuple[Milliseconds, int]] = deque()
+
+    def hear(self, who: int, at: Milliseconds, probability: float) -> None:
+        if math.isnan(probability):
+            self._since.pop(who, None)
+            return
+        self._since[who] = at
+        if self._lifetime is not None:
+            self._recent.append((at, who))
+
+    def number_at(self, moment: Milliseconds) -> int:
+        if self._lifetime is not None:
+            while self._recent and self._recent[0][0] + self._lifetime <= moment:
+                at, who = self._recent.popleft()
+                if self._since.get(who) == at:
+                    del self._since[who]
+        return len(self._since)
+
+
+def _named(names: list[str], entries: Entries, last: NDArray[np.int64], expired: Milliseconds | None) -> Standing:
+    """Those whose last entry is a forecast, and younger than ``expired``."""
     present = np.flatnonzero(last >= 0)
-    values = probabilities[last[present]]
+    if expired is not None:
+        present = present[entries["at"][last[present]] > expired]
+    values = entries["probability"][last[present]]
     stands = ~np.isnan(values)
     pairs = sorted(zip([names[who] for who in present[stands].tolist()], values[stands].tolist(), strict=True))
     return Standing([name for name, _ in pairs], [value for _, value in pairs])

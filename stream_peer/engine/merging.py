@@ -1,10 +1,10 @@
 """What an event changes in the state of its question. Times are checked before anything is changed."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Truth
+from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.feed_settings import FeedSettingsBook
+from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook
 from stream_peer.events.incoming import Question, Resolution, moment
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds, to_iso
@@ -32,18 +32,50 @@ def plausible_moment(
     return milliseconds
 
 
-def counts_from(question: QuestionState, at: Milliseconds, record_time: Milliseconds) -> Milliseconds:
+def counts_from(
+    question: QuestionState, settings: FeedSettings, at: Milliseconds, record_time: Milliseconds
+) -> Milliseconds:
     """From when a forecast stated for ``at`` counts: not earlier than ``backdate_limit`` before it arrived.
 
     One that arrives after its question's resolution counts from its arrival, unless the feed is historical.
+    ``settings`` are those of the feed that the question belongs to with this forecast.
+
+    Raises
+    ------
+    RejectedEvent
+        If it would count from another moment than stated, and ``late_forecasts`` is ``refuse``.
     """
-    settings = question.settings
     limit = settings.backdate_limit
+    counts = at
     if limit is not None and at < record_time - limit:
-        at = record_time - limit
-    if question.resolved and at < record_time and not settings.history:
-        return record_time
-    return at
+        counts = record_time - limit
+    if question.resolved and counts < record_time and not settings.history:
+        counts = record_time
+    if counts != at and settings.late_forecasts == "refuse":
+        raise RejectedEvent(Reason.LATE, field="at", message=_too_late(question, limit, at, record_time))
+    return counts
+
+
+def _too_late(question: QuestionState, limit: Milliseconds | None, at: Milliseconds, record_time: Milliseconds) -> str:
+    stated = f"at is {to_iso(at)}, and it arrived at {to_iso(record_time)}"
+    allowed = "" if limit is None else f" (backdate_limit is {_span(limit)})"
+    if limit is not None and at < record_time - limit:
+        return f"{stated}, {_span(record_time - at)} later{allowed}; late_forecasts is refuse"
+    resolved = to_iso(question.truth.at) if question.truth else "before"
+    return f"{stated}{allowed}, but its question was resolved, stated at {resolved}; late_forecasts is refuse"
+
+
+def _span(milliseconds: Milliseconds) -> str:
+    """A duration as people say it."""
+    return str(timedelta(milliseconds=milliseconds))
+
+
+def feed_with(question: QuestionState, feed: str, at: Milliseconds, *, own: bool = False) -> str:
+    """The feed that a question belongs to once an event stated for ``at`` has named one; see ``note_feed``."""
+    stated = question.own_feed if own else question.other_feed
+    if stated is not None and at < stated[0]:
+        feed = stated[1]
+    return feed if own or question.own_feed is None else question.own_feed[1]
 
 
 def note_feed(
@@ -55,14 +87,13 @@ def note_feed(
     """
     if feed is None:
         return False
+    current = feed_with(question, feed, at, own=own)
     stated = question.own_feed if own else question.other_feed
     if stated is None or at >= stated[0]:
         if own:
             question.own_feed = at, feed
         else:
             question.other_feed = at, feed
-    named = question.own_feed or question.other_feed
-    current = named[1] if named else DEFAULT_FEED
     if current == question.feed:
         return False
     question.feed = current

@@ -10,19 +10,41 @@ from typing import Any
 
 import msgspec
 
-from stream_peer.engine.clock import Agenda, Clock
-from stream_peer.engine.dead_letters import refuse
-from stream_peer.engine.merging import counts_from, merge_question, merged_truth, note_feed, plausible_moment
-from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Told
+from stream_peer.engine.clock import Clock
+from stream_peer.engine.contradictions import contradiction
+from stream_peer.engine.dead_letters import bare, refuse
+from stream_peer.engine.draws import fingerprint
+from stream_peer.engine.forgotten import Forgotten, forgotten_rejection
+from stream_peer.engine.merging import (
+    counts_from,
+    feed_with,
+    merge_question,
+    merged_truth,
+    note_feed,
+    plausible_moment,
+)
+from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
-from stream_peer.engine.rounds import outcome_record, reconcile
+from stream_peer.engine.reconciling import Reconciler, warn
+from stream_peer.engine.rounds import emitted_anew, outcome_record
 from stream_peer.engine.routing import Routes
-from stream_peer.engine.schedule import Plan, Terms
+from stream_peer.engine.schedule import Plan
 from stream_peer.engine.sources import Seen, is_broadcast, source_of
 from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
-from stream_peer.errors import RejectedEvent, SettingsError
-from stream_peer.events.feed_settings import FeedSettingsBook, load_document
-from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, SettingsControl, Tick, decode, moment
+from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
+from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
+from stream_peer.events.incoming import (
+    ExpertControl,
+    FeedControl,
+    Forecast,
+    Forecasts,
+    Question,
+    Resolution,
+    SettingsControl,
+    Tick,
+    decode,
+    moment,
+)
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, YEAR_2000, Milliseconds, to_milliseconds
 
@@ -42,6 +64,8 @@ class QuestionStage(NeverRefolds):
         In force until the log says otherwise; the built-in defaults if left out.
     incarnation : int
         How often the topic was found deleted and made anew.
+    secret : bytes
+        The release's: ids that are to be forgotten are known again by digests that are made with it.
     """
 
     def __init__(
@@ -53,22 +77,24 @@ class QuestionStage(NeverRefolds):
         feed_log_partitions: int,
         settings: FeedSettingsBook | None = None,
         incarnation: int = 0,
+        secret: bytes = b"",
     ) -> None:
         self._topic = topic
         self._routes = Routes(partition, partitions, feed_log_partitions, incarnation)
         self._book = settings if settings is not None else load_document({})
         self._document: dict[str, Any] | None = None
         self._clock = Clock(self._book.default.skew)
-        self._agenda = Agenda()
-        self._ticks = Agenda()
         self._seen = Seen()
-        self._store = QuestionStore()
-        self._live = self._store.live
+        self._secret = secret
+        self._forgotten = Forgotten(secret)
+        self._begin(QuestionStore(self._book.of))
         self._handlers: dict[type, Callable[[Any, Record, Effects], None]] = {
             Forecast: self._forecast,
             Forecasts: self._forecasts,
             Question: self._question,
             Resolution: self._resolution,
+            ExpertControl: self._expert,
+            FeedControl: self._feed,
             SettingsControl: self._settings,
             Tick: self._tick,
         }
@@ -95,15 +121,12 @@ class QuestionStage(NeverRefolds):
             if key is not None and not key.isascii():
                 _check_key(key)
             event = decode(record.value)
-            handler = self._handlers.get(type(event))
-            if handler is None:
-                msg = "this type belongs on control-events"
-                raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)  # noqa: TRY301
+            handler = self._handlers[type(event)]
             if record.headers and self._is_repeat(record, type(event), effects):
                 return
             handler(event, record, effects)
         except RejectedEvent as rejection:
-            refuse(record, self._topic, self._routes.partition, rejection, effects)
+            self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Nothing: this stage has no outputs per feed."""
@@ -114,33 +137,70 @@ class QuestionStage(NeverRefolds):
 
     def deadline(self) -> Milliseconds | None:
         """When a tick should be written if the clock has not met the next deadline; None: nothing waits."""
-        return self._ticks.next if self._ticks.next < NEVER else None
+        due = self._reconciler.ticks.next
+        return due if due < NEVER else None
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
+        changes = self._store.changes()
         head = Head(
             schema=SCHEMA,
             clock=self._clock.now,
             seen=list(self._seen),
             document=self._document,
             incarnation=self._routes.incarnation,
+            stubs_since=self._store.stubs.since,
+            forgotten=self._forgotten.stored(),
+            secret=fingerprint(self._secret) if self._forgotten.digests else "",
+            scrub=self._store.scrubs,
         )
-        return Snapshot(self._store.changes(), encode_head(head))
+        return Snapshot(changes, encode_head(head))
+
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - no revisions here
+        """Begin at the start of a topic that was deleted and made anew, after ``load`` and before the first step.
+
+        Sources go on growing: they name the next incarnation. With ``keep`` all that is known stays. Else the new log
+        tells everything anew; what stays is what it cannot tell: the settings in force, who asked to be forgotten, and
+        which sources were seen. Entries that were loaded go with the next snapshot.
+        """
+        self._routes.reincarnate(incarnation)
+        if not keep:
+            self._clock.now = 0
+            self._begin(self._store.emptied(self._book.of))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take up the state that an earlier owner left."""
+        """Take up the state that an earlier owner left.
+
+        Raises
+        ------
+        StateError
+            If this release cannot read it; as ForeignSecretError, if ids were forgotten under another secret.
+        """
         if head is None:
             return
         stored = decode_head(head)
+        if stored.secret and stored.secret != fingerprint(self._secret):
+            raise ForeignSecretError(expected=stored.secret, given=fingerprint(self._secret))
         if stored.document is not None:
             self._adopt(load_document(stored.document), stored.document)
+        self._forgotten = Forgotten(self._secret, stored.forgotten)
         self._clock.now = stored.clock
         self._seen = Seen(stored.seen)
-        self._routes.incarnation = max(self._routes.incarnation, stored.incarnation)
+        self._routes.incarnation = stored.incarnation
         self._store.load(entries, self._book.default, self._routes.is_foreign)
+        self._store.stubs.since = stored.clock if stored.stubs_since is None else stored.stubs_since
+        self._store.follow(self._book.of, 0)
         for question in list(self._live.values()):
             question.settings = self._book.of(question.feed)
-            self._schedule(question, question.plan())
+            self._reconciler.schedule(question, question.plan())
+            if stored.scrub:
+                self._store.rewrite(question)
+
+    def _begin(self, store: QuestionStore) -> None:
+        self._store = store
+        self._live = store.live
+        self._reconciler = Reconciler(self._routes, self._clock, store)
+        self._agenda = self._reconciler.agenda
 
     # One handler a type: check, merge, hear the time, attend to what became due.
 
@@ -154,14 +214,16 @@ class QuestionStage(NeverRefolds):
         at = to_milliseconds(event.at)
         record_time = record.timestamp
         settings = question.settings
+        if self._forgotten.digests or (event.feed is not None and event.feed != question.feed):
+            settings = self._admitted(question, event, at)
         if not YEAR_2000 <= at <= record_time + settings.horizon:
             plausible_moment(event.at, "at", record_time, settings.horizon)
-        if event.feed is not None:
-            self._note_feed(question, event.feed, at)
         effective = at
         limit = settings.backdate_limit
         if question.resolved or (limit is not None and at < record_time - limit):
-            effective = counts_from(question, at, record_time)
+            effective = counts_from(question, settings, at, record_time)
+        if event.feed is not None:
+            self._note_feed(question, event.feed, at)
         surplus = question.history.add(event.expert_id, effective, event.probability)
         if surplus or effective != at or question.heard_from is not None:
             self._note_unusual(question, (event.expert_id,), at, effective, effects)
@@ -174,10 +236,31 @@ class QuestionStage(NeverRefolds):
             question = self._unusual(event.question_id, event.feed, record, effects)
             if question is None:
                 return
-        at = plausible_moment(event.at, "at", record.timestamp, question.settings.horizon) or 0
+        settings, refused = question.settings, list[str]()
+        if self._forgotten.digests or (event.feed is not None and event.feed != question.feed):
+            feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
+            settings = self._book.of(feed)
+            refused = self._forgotten.among(feed, event.forecasts)
+        if not refused:
+            self._merge_forecasts(question, settings, event, record, effects)
+            return
+        bare_record = bare(record)
+        self._refuse(bare_record, forgotten_rejection(len(refused), len(event.forecasts)), effects)
+        others = {expert_id: p for expert_id, p in event.forecasts.items() if expert_id not in refused}
+        if others:
+            try:
+                rest = msgspec.structs.replace(event, forecasts=others)
+                self._merge_forecasts(question, settings, rest, bare_record, effects)
+            except RejectedEvent as rejection:
+                self._refuse(bare_record, rejection, effects)
+
+    def _merge_forecasts(
+        self, question: QuestionState, settings: FeedSettings, event: Forecasts, record: Record, effects: Effects
+    ) -> None:
+        at = plausible_moment(event.at, "at", record.timestamp, settings.horizon) or 0
+        effective = counts_from(question, settings, at, record.timestamp)
         if event.feed is not None:
             self._note_feed(question, event.feed, at)
-        effective = counts_from(question, at, record.timestamp)
         surplus = question.history.add_all(event.forecasts, effective)
         if surplus or effective != at or question.heard_from is not None:
             self._note_unusual(question, event.forecasts, at, effective, effects)
@@ -190,16 +273,17 @@ class QuestionStage(NeverRefolds):
             question = self._unusual(event.question_id, event.feed, record, effects)
             if question is None:
                 return
+        before = question.feed
         stated = merge_question(question, event, record.timestamp, self._book)
+        self._moved(question, before)
         effects.counts["event", "question"] += 1
-        opens, closes = question.opens, question.closes
-        if opens and closes and closes[1] < opens[1]:
-            effects.counts["contradictory-times", ""] += 1
+        warn(question, "contradictory-times", contradiction(question), effects)
         self._attend_all(question, stated, record, effects)
 
     def _resolution(self, event: Resolution, record: Record, effects: Effects) -> None:
-        if self._store.is_stub(event.question_id):
-            self._resolve_stub(event, record, effects)
+        stub = self._store.stub(event.question_id, self._clock.now)
+        if stub is not None:
+            self._resolve_stub(stub, event, record, effects)
             return
         question = self._live.get(event.question_id)
         known = question is not None
@@ -210,39 +294,99 @@ class QuestionStage(NeverRefolds):
         truth, at = merged_truth(question.truth, event, record.timestamp, question.settings.horizon)
         question.truth = truth
         question.resolved = truth.verdict != "open"
+        before = question.feed
         note_feed(question, event.feed, at, self._book)
+        self._moved(question, before)
         effects.counts["event", "resolution"] += 1
         if not known:
             effects.counts["unknown-question", ""] += 1
+        warn(question, "contradictory-times", contradiction(question), effects)
         self._attend_all(question, at, record, effects)
+
+    def _expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
+        if not (event.forget and is_broadcast(record.headers)):
+            raise _belongs_on_control_events()
+        effects.counts["event", "expert"] += 1
+        self._forgotten.add(event.feed, event.expert_id)
+        for question_id in sorted(self._live):
+            question = self._live[question_id]
+            if question.feed == event.feed and event.expert_id in question.history.experts:
+                self._let_go(question, (event.expert_id,))
+                emitted_anew(question, question.plan())
+                self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
+
+    def _feed(self, event: FeedControl, record: Record, effects: Effects) -> None:
+        if not (event.delete and is_broadcast(record.headers)):
+            raise _belongs_on_control_events()
+        effects.counts["event", "feed"] += 1
+        for question in [question for question in self._live.values() if question.feed == event.feed]:
+            self._reconciler.let_go(question, wholly=True)
+        self._store.drop_stubs(self._store.stubs.of_feed(event.feed))
 
     def _settings(self, event: SettingsControl, record: Record, effects: Effects) -> None:
         if not is_broadcast(record.headers):
-            msg = "settings belong on control-events: write them with `stream-peer settings apply`"
-            raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
+            raise _belongs_on_control_events(": write them with `stream-peer settings apply`")
         try:
             book = load_document(event.document)
         except SettingsError as error:
             raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
+        if _stays(book) != _stays(self._book):
+            self._store.follow(book.of, self._clock.now)
         self._adopt(book, event.document)
         effects.counts["event", "settings"] += 1
         for question_id in sorted(self._live):
             question = self._live[question_id]
             question.settings = book.of(question.feed)
-            self._attend(question, record, effects, unchanged_before=NEVER)
+            self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
 
     def _tick(self, event: Tick, record: Record, effects: Effects) -> None:
         if not self._clock.hear(moment(event.now, "now"), record.timestamp):
             effects.counts["tick-ahead", ""] += 1
             return
         effects.counts["event", "tick"] += 1
-        self._attend_due(record, effects)
+        self._reconciler.attend_due(record, effects)
 
     # What handlers share.
 
+    def _admitted(self, question: QuestionState, event: Forecast, at: Milliseconds) -> FeedSettings:
+        """Settings of the feed that a question belongs to with a forecast, unless its expert is forgotten there."""
+        feed = self._feed_with(question, event.feed, at)
+        is_known = feed == question.feed and event.expert_id in question.history.experts
+        if not is_known and self._forgotten.among(feed, (event.expert_id,)):
+            raise forgotten_rejection(1, 1)
+        return self._book.of(feed)
+
+    def _feed_with(self, question: QuestionState, feed: str | None, at: Milliseconds) -> str:
+        """The feed that a question belongs to with an event that may name one."""
+        return question.feed if feed is None or feed == question.feed else feed_with(question, feed, at)
+
     def _note_feed(self, question: QuestionState, feed: str, at: Milliseconds) -> None:
+        before = question.feed
         if note_feed(question, feed, at, self._book):
             question.alert = question.replan_before = NEVER
+            self._moved(question, before)
+
+    def _moved(self, question: QuestionState, before: str) -> None:
+        """A question may have come to another feed: who is forgotten there goes."""
+        if question.feed != before:
+            self._let_go_forgotten(question)
+
+    def _let_go_forgotten(self, question: QuestionState) -> bool:
+        """Keep nothing of those in a question who are forgotten in its feed; whether there were any."""
+        forgotten = self._forgotten.among(question.feed, question.history.experts)
+        if forgotten:
+            self._let_go(question, forgotten)
+        return bool(forgotten)
+
+    def _let_go(self, question: QuestionState, experts: Collection[str]) -> None:
+        """Keep nothing of some experts in a question."""
+        question.history.let_go(experts)
+        if question.heard_from is not None:
+            question.heard_from.difference_update(experts)
+        self._store.scrub(question)
+
+    def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
+        refuse(record, self._topic, self._routes.partition, rejection, effects)
 
     def _note_unusual(
         self,
@@ -276,9 +420,9 @@ class QuestionStage(NeverRefolds):
             clock.hear(at, record.timestamp)
         if effective <= question.alert:
             unchanged_before = effective if effective >= question.replan_before else 0
-            self._attend(question, record, effects, unchanged_before)
+            self._reconciler.attend(question, record, effects, unchanged_before)
         if clock.now >= self._agenda.next:
-            self._attend_due(record, effects)
+            self._reconciler.attend_due(record, effects)
 
     def _attend_all(
         self, question: QuestionState, stated: Milliseconds | None, record: Record, effects: Effects
@@ -287,54 +431,14 @@ class QuestionStage(NeverRefolds):
         self._store.touch(question)
         if stated is not None:
             self._clock.hear(stated, record.timestamp)
-        self._attend(question, record, effects)
-        self._attend_due(record, effects)
-
-    def _attend_due(self, record: Record, effects: Effects) -> None:
-        for question_id in self._agenda.due(self._clock.now):
-            self._attend(self._live[question_id], record, effects, unchanged_before=NEVER)
-
-    def _attend(
-        self, question: QuestionState, record: Record, effects: Effects, unchanged_before: Milliseconds = 0
-    ) -> None:
-        """Reconcile a question, and look when it is due again."""
-        self._routes.begin(record)
-        plan = question.plan()
-        written = len(effects.outputs)
-        for feed_record, value in reconcile(
-            question, plan, self._clock.now, self._routes.next_source, unchanged_before
-        ):
-            effects.outputs.append(self._routes.to_feed_log(feed_record, value, record))
-        if len(effects.outputs) > written:
-            self._store.touch(question)
-        self._schedule(question, plan)
-
-    def _schedule(self, question: QuestionState, plan: Plan) -> None:
-        """Note when the question is due next; let its history go if that time has come."""
-        now = self._clock.now
-        settings = question.settings
-        grace = (question.terms or Terms.of(settings)).grace
-        closed = 0 if plan.close is None else plan.close + grace
-        ends = max(closed, question.touched) + settings.history_for
-        if ends <= now:
-            self._agenda.put(question.id, None)
-            self._ticks.put(question.id, None)
-            self._store.shrink(question, question.stub() if question.terms else None)
-            return
-        waiting = [boundary + grace for boundary in plan.boundaries if boundary + grace > now]
-        if closed > now:
-            waiting.append(closed)
-        due = min(waiting, default=None)
-        self._agenda.put(question.id, ends if due is None else min(due, ends))
-        idle_after = settings.idle_after if question.history.experts else None
-        self._ticks.put(question.id, None if due is None or idle_after is None else due + idle_after)
-        question.watch(plan, now - grace)
+        self._reconciler.attend(question, record, effects)
+        self._reconciler.attend_due(record, effects)
 
     def _unusual(self, question_id: str, feed: str | None, record: Record, effects: Effects) -> QuestionState | None:
         """The question of an event that is new, or at home elsewhere; None if the event ends here."""
         if self._forwards(question_id, record, effects):
             return None
-        if self._store.is_stub(question_id):
+        if self._store.stub(question_id, self._clock.now) is not None:
             effects.counts["too-late", ""] += 1
             return None
         known = self._live.get(question_id)
@@ -349,9 +453,8 @@ class QuestionStage(NeverRefolds):
         effects.counts["forwarded", ""] += 1
         return True
 
-    def _resolve_stub(self, event: Resolution, record: Record, effects: Effects) -> None:
-        stub = self._store.stub(event.question_id)
-        if stub is None or self._forwards(event.question_id, record, effects):
+    def _resolve_stub(self, stub: Stub, event: Resolution, record: Record, effects: Effects) -> None:
+        if self._forwards(event.question_id, record, effects):
             return
         truth, at = merged_truth(stub.truth, event, record.timestamp, self._book.of(stub.feed).horizon)
         told = stub.told
@@ -360,10 +463,11 @@ class QuestionStage(NeverRefolds):
             told = Told(stub.feed, truth.verdict)
             outcome = outcome_record(told, event.question_id, self._routes.next_source())
             effects.outputs.append(self._routes.to_feed_log(*outcome, record))
-        self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told))
         effects.counts["event", "resolution"] += 1
         self._clock.hear(at, record.timestamp)
-        self._attend_due(record, effects)
+        news = max(self._clock.now, record.timestamp)
+        self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told, news=news))
+        self._reconciler.attend_due(record, effects)
 
     def _is_repeat(self, record: Record, event_type: type, effects: Effects) -> bool:
         """Whether a forwarded or broadcast record was folded before.
@@ -387,3 +491,13 @@ def _check_key(key: bytes) -> None:
         key.decode()
     except UnicodeDecodeError as error:
         raise RejectedEvent(Reason.KEY_NOT_UTF8, message=f"the key {key[:40]!r} is not UTF-8") from error
+
+
+def _belongs_on_control_events(how: str = "") -> RejectedEvent:
+    return RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=f"this type belongs on control-events{how}")
+
+
+def _stays(book: FeedSettingsBook) -> tuple[object, ...]:
+    """How long stubs stay, feed by feed."""
+    spans = {feed: (settings.ledger_for, settings.retract_for) for feed, settings in book.feeds.items()}
+    return (book.default.ledger_for, book.default.retract_for), spans

@@ -57,11 +57,15 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stub(msgspec.Struct, frozen=True, array_like=True, tag="s"):
-    """What is left of a question whose history has gone: enough for an outcome years later."""
+    """What is left of a question whose history has gone: enough for an outcome years later.
+
+    ``news``: when the history went, or an outcome was last heard; 0: stored by a release that did not note it.
+    """
 
     feed: str
     truth: Truth | None
     told: Told | None
+    news: Milliseconds = 0
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True, tag="q"):
@@ -81,6 +85,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True, tag="q"):
     experts: list[str]
     log: bytearray
     moved: bytearray
+    warned: bool = False
 
 
 class _Chunk(msgspec.Struct, frozen=True, array_like=True, tag="c"):
@@ -100,7 +105,8 @@ class QuestionState:
 
     Schedule fields are pairs (stated when, value): the latest stated wins, of equal ones the later in the log.
     A forecast that counts from before ``replan_before`` may change the boundaries, one up to ``alert`` these or a
-    round that is already due. ``heard_from``: experts with news since the last snapshot, if stored in chunks.
+    round that is already due. ``heard_from``: experts with news since the last snapshot, if stored in chunks;
+    ``whole``: all chunks are to be written. ``warned``: its times gave rise to a warning, the one that it gets.
     """
 
     __slots__ = (
@@ -125,7 +131,9 @@ class QuestionState:
         "told",
         "touched",
         "truth",
+        "warned",
         "weight",
+        "whole",
     )
 
     def __init__(self, question_id: str, settings: FeedSettings, *, foreign: bool) -> None:
@@ -151,6 +159,8 @@ class QuestionState:
         self.dirty = False
         self.chunks = 0
         self.heard_from: set[str] | None = None
+        self.whole = False
+        self.warned = False
 
     def plan(self) -> Plan:
         """The question's moments, from schedule, truth and history."""
@@ -161,7 +171,7 @@ class QuestionState:
         if opens is None or close is None or close < opens:
             return Plan(opens, close, [])
         boundaries = regular_boundaries(opens, close, terms.round_every)
-        quorum = self.history.quorum_moment(opens, close, terms.quorum) if terms.quorum else None
+        quorum = self.history.quorum_moment(opens, close, terms.quorum, terms.forecast_for) if terms.quorum else None
         if quorum is not None and quorum != close and quorum not in boundaries:
             boundaries = sorted([*boundaries, quorum])
         return Plan(opens, close, [*boundaries, close], quorum)
@@ -175,14 +185,14 @@ class QuestionState:
         settled = max((boundary for boundary in plan.boundaries if boundary <= passed), default=0)
         self.alert = max(settled, self.replan_before - 1)
 
-    def stub(self) -> Stub:
-        """What stays when the history goes."""
-        return Stub(self.feed, self.truth, self.told)
+    def stub(self, now: Milliseconds) -> Stub:
+        """What stays when the history goes, at ``now``."""
+        return Stub(self.feed, self.truth, self.told, now)
 
     def _opens(self) -> Milliseconds | None:
         if self.opens:
             return self.opens[1]
-        return self.history.first if self.history.experts else self.declared
+        return self.declared if self.history.first == NEVER else self.history.first
 
 
 def question_key(question_id: str) -> bytes:
@@ -217,11 +227,13 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
     changed = {_chunk_of(expert, parts) for expert in question.heard_from or ()}
     if parts != question.chunks:
         yield from ((key, None) for key in chunk_keys(question))
-        question.chunks, changed = parts, set(range(parts))
+        question.chunks, question.whole = parts, True
+    if question.whole:
+        question.whole, changed = False, set(range(parts))
     if not parts:
-        yield question_key(question.id), _encode_whole(question, list(history.experts), history.log, history.moved)
+        yield question_key(question.id), encode_whole(question)
         return
-    yield question_key(question.id), _encode_whole(question, [], bytearray(), bytearray())
+    yield question_key(question.id), _encode_whole(question, parts, [], bytearray(), bytearray())
     members: dict[int, set[int]] = {chunk: set() for chunk in sorted(changed)}
     for expert, who in history.experts.items():
         if (chunk := _chunk_of(expert, parts)) in changed:
@@ -229,6 +241,12 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
     for chunk, chosen in members.items():
         yield _chunk_key(question.id, parts, chunk), _encode(_Chunk(*history.part(chosen)))
     question.heard_from = set()
+
+
+def encode_whole(question: QuestionState) -> bytes:
+    """A question in one piece, however big: what ``decode_entry`` reads without chunks."""
+    history = question.history
+    return _encode_whole(question, 0, list(history.experts), history.log, history.moved)
 
 
 def chunk_keys(question: QuestionState) -> list[bytes]:
@@ -264,8 +282,11 @@ def decode_entry(
     return question
 
 
+_AS_STORED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "terms", "told", "touched", "warned")
+
+
 def _take_up(question: QuestionState, stored: _Stored) -> None:
-    for name in ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "terms", "told", "touched"):
+    for name in _AS_STORED:
         setattr(question, name, getattr(stored, name))
     question.truth = stored.truth
     question.resolved = stored.truth is not None and stored.truth.verdict != "open"
@@ -278,7 +299,7 @@ def _take_up(question: QuestionState, stored: _Stored) -> None:
     question.feed = named[1] if named else DEFAULT_FEED
 
 
-def _encode_whole(question: QuestionState, experts: list[str], log: bytearray, moved: bytearray) -> bytes:
+def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log: bytearray, moved: bytearray) -> bytes:
     return _encode(
         _Stored(
             question.declared,
@@ -293,10 +314,11 @@ def _encode_whole(question: QuestionState, experts: list[str], log: bytearray, m
             question.touched,
             question.history.first,
             question.emitted,
-            question.chunks,
+            chunks,
             experts,
             log,
             moved,
+            question.warned,
         )
     )
 

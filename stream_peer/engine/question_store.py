@@ -1,6 +1,9 @@
-"""The questions of one partition: those alive, the stubs, and which of them must be written again."""
+"""The questions of one partition: those alive, the stubs, and which of them must be written again.
 
-from collections.abc import Callable, Mapping
+A state record holds its last two values. Where something is to be gone from them, it is written in two snapshots.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,11 +13,10 @@ from stream_peer.engine.question_state import (
     Stub,
     chunk_keys,
     decode_entry,
-    decode_stub,
     encode_question,
-    encode_stub,
     question_key,
 )
+from stream_peer.engine.stubs import SettingsOf, Stubs
 from stream_peer.errors import StateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings
@@ -25,13 +27,22 @@ _PREFIX = question_key("")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What the partition knows beside its questions. ``document``: the settings in force, if any were applied."""
+    """What the partition knows beside its questions.
+
+    ``document``: the settings in force, if any were applied. ``stubs_since``: the clock when a release first met stubs
+    that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
+    fingerprint ``secret``. ``scrub``: every question is to be written once more.
+    """
 
     schema: int
     clock: Milliseconds
     seen: list[Source]
     document: dict[str, Any] | None
     incarnation: int
+    stubs_since: Milliseconds | None = None
+    forgotten: list[bytes] = []
+    secret: str = ""
+    scrub: bool = False
 
 
 encode_head = msgspec.msgpack.Encoder().encode
@@ -58,67 +69,110 @@ def decode_head(value: bytes) -> Head:
 
 
 class QuestionStore:
-    """Questions by id. Stubs are kept as the bytes they are stored as: there may be millions."""
+    """Questions by id, alive or stubs. ``settings_of``: the settings of a feed, which say how long stubs stay."""
 
-    __slots__ = ("_changed", "_pending", "_stubs", "live")
+    __slots__ = ("_changed", "_pending", "_scrubbed", "live", "stubs")
 
-    def __init__(self) -> None:
+    def __init__(self, settings_of: SettingsOf) -> None:
         self.live: dict[str, QuestionState] = {}
-        self._stubs: dict[str, bytes] = {}
-        self._changed: list[QuestionState] = []
+        self.stubs = Stubs(settings_of)
+        self._changed: dict[str, QuestionState] = {}
+        self._scrubbed: dict[str, QuestionState] = {}
         self._pending: dict[bytes, bytes | None] = {}
 
     def touch(self, question: QuestionState) -> None:
         """Note that a question changed; a new one is alive from here on."""
         if not question.dirty:
             question.dirty = True
-            self._changed.append(question)
+            self._changed[question.id] = question
             self.live[question.id] = question
+
+    def scrub(self, question: QuestionState) -> None:
+        """Note that a question changed, and that nothing of what it was may stay in its records."""
+        self.rewrite(question)
+        self._scrubbed[question.id] = question
+
+    def rewrite(self, question: QuestionState) -> None:
+        """Write a question wholly once more."""
+        question.whole = True
+        self.touch(question)
+
+    @property
+    def scrubs(self) -> bool:
+        """Whether records that the last snapshot wrote still hold what must go."""
+        return any(question.whole for question in self._changed.values())
 
     def shrink(self, question: QuestionState, stub: Stub | None) -> None:
         """Let a question's history go; None: nothing of it needs to stay."""
         self.live.pop(question.id, None)
         question.dirty = False
+        self._changed.pop(question.id, None)
         self._pending.update((key, None) for key in chunk_keys(question))
         if stub is None:
             self._pending[question_key(question.id)] = None
         else:
             self.put_stub(question.id, stub)
 
-    def stub(self, question_id: str) -> Stub | None:
-        """The stub of a question whose history has gone."""
-        stored = self._stubs.get(question_id)
-        return None if stored is None else decode_stub(question_id, stored)
-
     def is_stub(self, question_id: str) -> bool:
         """Whether nothing but a stub is left of a question."""
-        return question_id in self._stubs
+        return question_id in self.stubs
+
+    def stub(self, question_id: str, now: Milliseconds) -> Stub | None:
+        """The stub of a question whose history has gone, if it has not ended."""
+        stub = self.stubs.get(question_id)
+        if stub is not None and self.stubs.ends(stub) <= now:
+            self.drop_stubs((question_id,))
+            return None
+        return stub
 
     def put_stub(self, question_id: str, stub: Stub) -> None:
         """Keep a stub, or a changed one."""
-        encoded = encode_stub(stub)
-        self._stubs[question_id] = encoded
-        self._pending[question_key(question_id)] = encoded
+        self._pending[question_key(question_id)] = self.stubs.put(question_id, stub)
+
+    def drop_stubs(self, questions: Iterable[str]) -> None:
+        """Keep nothing of some questions that are stubs."""
+        for question_id in questions:
+            self.stubs.discard(question_id)
+            self._pending[question_key(question_id)] = None
+
+    def expire(self, now: Milliseconds) -> None:
+        """Let go of stubs that have ended."""
+        self._pending.update((question_key(question_id), None) for question_id in self.stubs.expire(now))
+
+    def follow(self, settings_of: SettingsOf, now: Milliseconds) -> None:
+        """Stubs stay as long as other settings say from here on."""
+        self._pending.update((question_key(gone), None) for gone in self.stubs.begin(settings_of, now))
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Entries that changed since the last call."""
         entries, self._pending = self._pending, {}
-        changed, self._changed = self._changed, []
-        for question in changed:
-            if question.dirty:
-                question.dirty = False
-                entries.update(encode_question(question))
+        changed, self._changed = self._changed, {}
+        for question in changed.values():
+            question.dirty = False
+            entries.update(encode_question(question))
+        scrubbed, self._scrubbed = self._scrubbed, {}
+        for question_id, question in scrubbed.items():
+            if self.live.get(question_id) is question:
+                self.rewrite(question)
         return entries
 
+    def emptied(self, settings_of: SettingsOf) -> "QuestionStore":
+        """A store without questions, whose next changes are that what was stored is gone."""
+        empty = QuestionStore(settings_of)
+        stored = [question_key(question_id) for question_id in (*self.live, *self.stubs)]
+        stored += [key for question in self.live.values() for key in chunk_keys(question)]
+        empty._pending = {**dict.fromkeys(self._pending), **dict.fromkeys(stored)}
+        return empty
+
     def load(self, entries: Mapping[bytes, bytes], settings: FeedSettings, is_foreign: Callable[[str], bool]) -> None:
-        """Take up stored entries. The questions alive have ``settings`` until their feed's are set."""
+        """Take up stored entries. The questions alive have ``settings`` until their feed's are set, stubs none."""
         for key, value in entries.items():
             if not key.startswith(_PREFIX):
                 continue
             question_id = key[len(_PREFIX) :].decode()
             found = decode_entry(question_id, value, entries, settings)
             if isinstance(found, Stub):
-                self._stubs[question_id] = value
+                self.stubs.load(question_id, value)
             else:
                 found.foreign = is_foreign(question_id)
                 self.live[question_id] = found

@@ -63,7 +63,8 @@ def reconcile(
     looked_at = [moment for moment in due if moment >= unchanged_before or moment not in question.emitted]
     fresh: dict[Milliseconds, tuple[Standing, Emitted]] = {}
     gone = set(question.emitted).difference(due)
-    for boundary, standing in zip(looked_at, question.history.standing_at(looked_at), strict=True):
+    standings = question.history.standing_at(looked_at, terms.forecast_for)
+    for boundary, standing in zip(looked_at, standings, strict=True):
         digest = content_digest(boundary, standing, _weight(question), final=boundary == plan.close)
         told = question.emitted.get(boundary)
         if not standing.experts:
@@ -79,6 +80,22 @@ def reconcile(
         question.terms = terms
         yield from _round_records(question, boundary, standing, next_source, final=boundary == plan.close)
     yield from _outcome_records(question, plan, now - terms.grace, next_source)
+
+
+def emitted_anew(question: QuestionState, plan: Plan) -> None:
+    """Experts were let go of: take what was emitted as if it had been without them, whoever reads it does so as well.
+
+    A round at which nobody else stands was never emitted.
+    """
+    terms = question.terms or Terms.of(question.settings)
+    boundaries = sorted(question.emitted)
+    for boundary, standing in zip(
+        boundaries, question.history.standing_at(boundaries, terms.forecast_for), strict=True
+    ):
+        feed = question.emitted.pop(boundary).feed
+        if standing.experts:
+            digest = content_digest(boundary, standing, _weight(question), final=boundary == plan.close)
+            question.emitted[boundary] = Emitted(feed, digest)
 
 
 def outcome_record(told: Told, question_id: str, source: Source) -> tuple[FeedLogRecord, bytes]:

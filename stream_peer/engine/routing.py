@@ -5,7 +5,7 @@ from stream_peer.engine.stage import Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source
-from stream_peer.events.incoming import SettingsControl
+from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 
@@ -13,7 +13,9 @@ MAX_FORWARDED_BYTES = 1_040_000
 """Of key, value and headers: what a broker takes as one record, less what goes around it."""
 
 _MAX_HOMES = 100_000
+_MAX_FEEDS = 10_000
 _MOST_CONTROL_PARTITIONS = 1024
+_CONTROLS = (SettingsControl, ExpertControl, FeedControl)
 
 
 class Routes:
@@ -49,11 +51,17 @@ class Routes:
         return self.is_foreign(question_id) and source_of(headers) is None
 
     def is_likely(self, source: Source, event_type: type) -> bool:
-        """Whether an event of this type, read here, can have that source: settings are broadcast, others forwarded."""
-        if event_type is SettingsControl:
+        """Whether an event of this type, read here, can have that source: controls are broadcast, others forwarded."""
+        if event_type in _CONTROLS:
             return source.topic == topics.CONTROL_EVENTS and 0 <= source.partition < _MOST_CONTROL_PARTITIONS
         elsewhere = source.partition != self.partition and 0 <= source.partition < self.partitions
         return source.topic == topics.FORECAST_EVENTS and elsewhere
+
+    def reincarnate(self, incarnation: int) -> None:
+        """The topic was made anew: its offsets begin again, and its sources are above all former ones."""
+        self.incarnation = incarnation
+        self._offset = -1
+        self._index = 0
 
     def begin(self, record: Record) -> None:
         """What comes next is caused by ``record``."""
@@ -88,6 +96,8 @@ class Routes:
         feed = feed_record.feed
         place = self._feeds.get(feed)
         if place is None:
+            if len(self._feeds) >= _MAX_FEEDS:
+                self._feeds.clear()
             place = self._feeds[feed] = feed.encode(), partition_of(feed, self.feed_log_partitions)
         return Output(topics.FEED_LOG, place[0], value, record.timestamp, place[1])
 

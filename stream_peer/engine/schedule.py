@@ -12,17 +12,18 @@ DOUBLES_AFTER = 8
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
-    """The settings that decide a question's boundaries. It keeps those under which its first round was emitted."""
+    """The settings that decide a question's rounds. It keeps those under which its first round was emitted."""
 
     round_every: Milliseconds
     quorum: int | None
     grace: Milliseconds
     max_open: Milliseconds
+    forecast_for: Milliseconds | None = None
 
     @classmethod
     def of(cls, settings: FeedSettings) -> "Terms":
         """The terms that a feed's settings offer."""
-        return cls(settings.round_every, settings.quorum, settings.grace, settings.max_open)
+        return cls(settings.round_every, settings.quorum, settings.grace, settings.max_open, settings.forecast_for)
 
 
 class Plan(NamedTuple):

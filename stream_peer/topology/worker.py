@@ -160,11 +160,15 @@ def _product_stages(settings: Settings, secret: bytes) -> StageMakers:
     forecasts, feed_log = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.FEED_LOG)
     controls = settings.topic(topics.CONTROL_EVENTS)
     return StageMakers(
-        lambda p: QuestionStage(topic=forecasts, partition=p, partitions=questions, feed_log_partitions=feeds),
+        lambda p: QuestionStage(
+            topic=forecasts, partition=p, partitions=questions, feed_log_partitions=feeds, secret=secret
+        ),
         lambda p: FeedStage(topic=feed_log, partition=p, secret=secret),
         lambda p: ControlStage(topic=controls, partition=p, forecast_partitions=questions, feed_log_partitions=feeds),
     )
 
+
+_FOR_OPERATORS = 78
 
 _NOT_AUTHORISED = (
     kafka.TopicAuthorizationFailedError,
@@ -188,8 +192,12 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def fail(error: BaseException) -> None:
-    """End the process: state may be half changed, so nothing more may be written or acknowledged."""
-    leave(exit_code(error), str(error) or repr(error), error)
+    """End the process: state may be half changed, so nothing more may be written or acknowledged.
+
+    What an operator has to decide is said in the message; where in the code it was noticed helps nobody.
+    """
+    code = exit_code(error)
+    leave(code, str(error) or repr(error), None if code == _FOR_OPERATORS else error)
 
 
 def _behind(end: SystemExit) -> BaseException | None:

@@ -55,8 +55,16 @@ def settings_event(document: Settings) -> bytes:
     return event("settings", document=document, hash=document_hash(document))
 
 
+def forget(expert_id: str, feed: str = "econ") -> bytes:
+    return event("expert", feed=feed, expert_id=expert_id, at=T0, forget=True)
+
+
+def delete(feed: str = "econ") -> bytes:
+    return event("feed", feed=feed, delete=True)
+
+
 def broadcast(offset: int = 0) -> Headers:
-    """The headers that a control event at an offset gives the settings it hands on."""
+    """The headers that a control event at an offset gives what it hands on."""
     return (source_header(Source(topics.CONTROL_EVENTS, 0, 0, offset, 0)),)
 
 
@@ -65,7 +73,11 @@ def book(**defaults: Any) -> FeedSettingsBook:
 
 
 def stage(
-    settings: FeedSettingsBook | None = None, partition: int = 0, partitions: int = 1, feed_log_partitions: int = 4
+    settings: FeedSettingsBook | None = None,
+    partition: int = 0,
+    partitions: int = 1,
+    feed_log_partitions: int = 4,
+    secret: bytes = b"secret",
 ) -> QuestionStage:
     return QuestionStage(
         topic="prod.forecast-events",
@@ -73,6 +85,7 @@ def stage(
         partitions=partitions,
         feed_log_partitions=feed_log_partitions,
         settings=settings,
+        secret=secret,
     )
 
 
@@ -97,7 +110,11 @@ class Partition:
 
     def apply(self, document: Settings) -> list[Output]:
         """Settings as the control stage hands them on; what they caused."""
-        return self.send(settings_event(document), headers=broadcast(self.offset))
+        return self.control(settings_event(document))
+
+    def control(self, value: bytes) -> list[Output]:
+        """A control event as the control stage hands it on; what it caused."""
+        return self.send(value, headers=broadcast(self.offset))
 
     def pass_to(self, now: Milliseconds) -> list[AnyFeedLogRecord]:
         """Time passes: a tick; the feed-log records it caused."""

@@ -1,4 +1,4 @@
-from stream_peer.engine.dead_letters import Refusal, dead_letter, refusal_of, refuse
+from stream_peer.engine.dead_letters import Refusal, bare, dead_letter, refusal_of, refuse
 from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
@@ -55,3 +55,13 @@ def test_what_was_written_is_read_again() -> None:
 
 def test_a_letter_of_somebody_else_is_read_as_far_as_it_goes() -> None:
     assert refusal_of([("__streams.errors.offset", b"x")]) == Refusal("unknown", "", -1)
+
+
+def test_a_bare_record_gives_a_letter_that_says_why_and_where_and_nothing_of_what() -> None:
+    record = LogRecord(17, 1234, b"key", b"value", [("trace", b"1")])
+
+    letter = dead_letter(bare(record), "t", 3, RejectedEvent(Reason.FORGOTTEN, message="asked to be forgotten"))
+
+    assert (letter.key, letter.value, letter.timestamp) == (None, None, 1234)
+    assert refusal_of(letter.headers) == Refusal("forgotten", "asked to be forgotten", 17)
+    assert "trace" not in dict(letter.headers)

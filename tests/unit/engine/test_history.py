@@ -1,3 +1,5 @@
+import pytest
+
 from stream_peer.engine.history import MAX_ENTRIES, History
 
 
@@ -104,3 +106,53 @@ def test_adding_many_is_adding_each() -> None:
     assert surplus == [False] * MAX_ENTRIES + [True]
     assert together.log == one_by_one.log
     assert together.first == one_by_one.first == 7
+
+
+def test_an_entry_stands_before_the_moment_at_which_it_is_as_old_as_its_lifetime() -> None:
+    history = History()
+    history.add("ann", 10, 0.5)
+    history.add("bob", 12, 0.25)
+
+    standing = history.standing_at([10, 14, 15, 17], lifetime=5)
+
+    assert [one.experts for one in standing] == [["ann"], ["ann", "bob"], ["bob"], []]
+
+
+def test_a_quorum_is_of_those_whose_entries_are_not_too_old() -> None:
+    history = History()
+    for at, expert in ((0, "ann"), (10, "bob"), (11, "ann")):
+        history.add(expert, at, 0.5)
+
+    assert history.quorum_moment(0, 100, quorum=2, lifetime=10) == 11
+    assert history.quorum_moment(0, 100, quorum=2, lifetime=11) == 10
+    assert history.quorum_moment(12, 100, quorum=2, lifetime=2) is None
+
+
+def test_experts_who_are_let_go_of_leave_nothing_and_the_others_stand_as_they_did() -> None:
+    history = History()
+    for at in range(3):
+        for expert in ("zoe", "ann", "bob"):
+            history.add(expert, at, at / 10)
+            history.note_moved(expert, at - 5, at)
+
+    history.let_go({"zoe"})
+    history.add("cyd", 2, 0.7)
+
+    assert history.experts == {"ann": 0, "bob": 1, "cyd": 2}
+    assert history.standing_at([2])[0] == (["ann", "bob", "cyd"], [0.2, 0.2, 0.7])
+    assert history.stated("bob") == [(-5, 0), (-4, 1), (-3, 2)]
+    assert (len(history), len(history.moved) // 20, history.first, history.id_bytes) == (7, 6, 0, 9)
+
+
+@pytest.mark.case("C34")
+def test_stated_moments_do_not_pile_up_where_all_entries_count_from_one_moment() -> None:
+    history = History()
+    for number in range(1_000):
+        if history.add("ann", 50, number / 1_000):
+            history.trim("ann", [])
+        history.note_moved("ann", number, 50)
+
+    history.trim("ann", [])
+
+    assert len(history) == MAX_ENTRIES
+    assert history.stated("ann") == [(number, 50) for number in range(1_000 - MAX_ENTRIES, 1_000)]

@@ -44,7 +44,7 @@ def test_when_a_forecast_counts_from(settings: dict[str, object], resolved: bool
     question = known(**settings)
     question.resolved = resolved
 
-    assert counts_from(question, at, NOW) == counts
+    assert counts_from(question, question.settings, at, NOW) == counts
 
 
 def test_without_at_a_question_event_was_said_when_it_arrived_or_in_a_file_when_it_opened() -> None:

@@ -18,6 +18,7 @@ from tests.unit.engine.question_log import (
     SECOND,
     T0,
     Partition,
+    book,
     broadcast,
     event,
     forecast,
@@ -220,6 +221,92 @@ def test_a_close_before_the_opening_leaves_no_rounds_and_is_counted() -> None:
     assert partition.count("contradictory-times") == 1
 
 
+@pytest.mark.case("C06")
+def test_contradictory_times_are_one_warning_a_question_whatever_restarts_in_between() -> None:
+    partition = opened()
+    partition.send(question(closes_at=T0 - DAY))
+    partition.restart(stage())
+    partition.send(question(closes_at=T0 - 2 * DAY), resolution(1, T0 - DAY))
+
+    assert [(code, feed, name) for code, feed, name, _ in partition.effects.warnings] == [
+        ("contradictory-times", "econ", "q")
+    ]
+    assert "lies before opens_at" in partition.effects.warnings[0].message
+    assert partition.count("contradictory-times") == 3
+
+
+@pytest.mark.case("C06")
+def test_missing_times_are_one_warning_once_the_defaults_show_in_a_round() -> None:
+    partition = Partition(round_every="1d")
+    partition.send(question(feed="econ", at=T0), forecast("ann", 0.7, T0))
+    silent = list(partition.effects.warnings)
+
+    partition.pass_to(T0 + DAY + GRACE)
+    partition.pass_to(T0 + 3 * DAY + GRACE)
+
+    assert silent == []
+    assert [warned.code for warned in partition.effects.warnings] == ["missing-times"]
+
+
+@pytest.mark.case("C06")
+def test_a_close_stated_after_the_resolution_does_not_reopen_the_question() -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE + HOUR), now=CLOSE + HOUR)
+
+    partition.send(question(closes_at=CLOSE + 9 * DAY, at=CLOSE + 2 * HOUR), now=CLOSE + 2 * HOUR)
+    partition.send(forecast("ann", 0.9, CLOSE + 3 * HOUR), now=CLOSE + 3 * HOUR)
+    partition.pass_to(CLOSE + 10 * DAY)
+
+    assert partition.told.forecasts() == {CLOSE + HOUR: {"ann": 0.7, "bob": 0.2}}
+    assert "the resolution counts" in partition.effects.warnings[0].message
+
+
+@pytest.mark.case("C06")
+def test_a_close_beyond_max_open_ends_the_question_at_max_open() -> None:
+    partition = opened(max_open="1d")
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + DAY]
+    assert "max_open" in partition.effects.warnings[0].message
+
+
+@pytest.mark.case("C06")
+def test_closes_and_openings_that_move_both_ways_leave_the_rounds_of_the_last_times() -> None:
+    moved, straight = opened(round_every="12h"), opened(round_every="12h")
+    moved.pass_to(CLOSE + GRACE)
+
+    edits: list[dict[str, Any]] = [
+        {"closes_at": CLOSE - DAY},
+        {"closes_at": CLOSE + DAY},
+        {"opens_at": T0 + 3 * HOUR},
+        {"opens_at": CLOSE + 2 * DAY},
+        {"opens_at": T0, "closes_at": CLOSE},
+    ]
+    for hour, times in enumerate(edits):
+        moved.send(question(at=CLOSE + hour * HOUR, **times), now=CLOSE + hour * HOUR)
+        moved.restart(stage(book(round_every="12h")))
+    for one in (moved, straight):
+        one.pass_to(CLOSE + 4 * DAY)
+
+    assert moved.told.rounds == straight.told.rounds
+
+
+@pytest.mark.case("C07")
+def test_while_a_question_is_not_open_nothing_of_it_is_seen_and_a_restart_opens_nothing() -> None:
+    partition = Partition(round_every="1d")
+    partition.send(question(feed="econ", opens_at=T0 + 40 * DAY, closes_at=T0 + 42 * DAY, at=T0))
+    partition.send(forecast("ann", 0.1, T0), forecast("ann", 0.3, T0 + HOUR), now=T0 + HOUR)
+
+    before = partition.pass_to(T0 + 39 * DAY)
+    partition.restart(stage(book(round_every="1d")))
+    partition.send(question(opens_at=T0 + 41 * DAY, at=T0 + DAY))
+    partition.pass_to(T0 + 43 * DAY)
+
+    assert before == []
+    assert partition.told.forecasts() == {T0 + 42 * DAY: {"ann": 0.3}}
+
+
 @pytest.mark.case("C07")
 def test_a_forecast_from_before_the_opening_takes_effect_when_it_opens() -> None:
     partition = Partition()
@@ -404,6 +491,106 @@ def test_a_backdated_forecast_counts_from_the_limit_before_it_arrived() -> None:
 
     assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
     assert partition.count("late") == 1
+
+
+@pytest.mark.case("C08", "C11")
+@pytest.mark.parametrize("late_forecasts", ["move", "refuse"])
+def test_a_late_correction_is_moved_and_counted_or_refused_as_the_setting_says(late_forecasts: str) -> None:
+    partition = closed(backdate_limit="1h", late_forecasts=late_forecasts)
+    many = event("forecasts", question_id="q", at=T0 + HOUR, forecasts={"ann": 0.99, "bob": 0.98})
+
+    partition.send(forecast("ann", 0.99, T0 + HOUR, feed="sport"), many, now=CLOSE + 2 * HOUR)
+    partition.restart(stage())
+
+    refused = late_forecasts == "refuse"
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
+    assert (partition.count("late"), partition.count("dead-letter", "late")) == ((0, 2) if refused else (3, 0))
+    history = partition.stage._live["q"].history
+    assert len(history) == (2 if refused else 5)
+    assert history.stated("ann") == ([] if refused else [(T0 + HOUR, CLOSE + HOUR)] * 2)
+    assert partition.stage._live["q"].other_feed is None or not refused
+
+
+@pytest.mark.case("C11")
+def test_the_refusal_of_a_late_forecast_names_both_times_and_the_limit() -> None:
+    partition = closed(backdate_limit="1h", late_forecasts="refuse")
+
+    (refused,) = partition.send(forecast("ann", 0.99, T0 + HOUR), now=CLOSE + 2 * HOUR)
+
+    message = dict(refused.headers)["__streams.errors.message"].decode()
+    assert message == (
+        "at is 2026-03-01T13:00:00Z, and it arrived at 2026-03-03T14:00:00Z, 2 days, 1:00:00 later"
+        " (backdate_limit is 1:00:00); late_forecasts is refuse"
+    )
+
+
+@pytest.mark.case("C11")
+def test_of_a_resolved_question_only_a_historical_feed_takes_forecasts_of_the_past() -> None:
+    live, historical = (closed(late_forecasts="refuse", history=history) for history in (False, True))
+    for partition in (live, historical):
+        partition.send(resolution(1, CLOSE), now=CLOSE + HOUR)
+        partition.send(forecast("ann", 0.99, CLOSE), now=CLOSE + HOUR + 1)
+
+    assert reasons(live.effects.outputs[-1:]) == ["late"]
+    assert b"resolved" in dict(live.effects.outputs[-1].headers)["__streams.errors.message"]
+    assert live.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
+    assert historical.told.forecasts() == {CLOSE: {"ann": 0.99, "bob": 0.2}}
+
+
+def test_a_late_forecast_that_is_refused_begins_no_question_and_moves_no_clock() -> None:
+    partition = Partition(late_forecasts="refuse", backdate_limit="1h")
+
+    refused = partition.send(forecast("ann", 0.5, T0 - 2 * HOUR))
+
+    assert reasons(refused) == ["late"]
+    assert partition.stage.snapshot().entries == {}
+    assert partition.stage.clock == 0
+
+
+# --- forecasts that grow old ---
+
+
+def test_a_forecast_stands_until_it_is_as_old_as_forecast_for() -> None:
+    partition = Partition(round_every="1d", forecast_for="2d")
+    partition.send(question(feed="econ", opens_at=T0, closes_at=T0 + 4 * DAY))
+    partition.send(forecast("ann", 0.7, T0 + 1), forecast("bob", 0.2, T0), now=T0 + 1)
+
+    partition.pass_to(T0 + 5 * DAY)
+
+    assert partition.told.forecasts() == {T0 + DAY: {"ann": 0.7, "bob": 0.2}, T0 + 2 * DAY: {"ann": 0.7}}
+
+
+def test_a_forecast_held_until_the_opening_grows_old_from_when_it_was_made() -> None:
+    partition = Partition(round_every="1d", forecast_for="2d")
+    partition.send(question(opens_at=T0 + DAY, closes_at=T0 + 3 * DAY))
+    partition.send(forecast("ann", 0.7, T0), forecast("bob", 0.2, T0 + DAY), now=T0 + DAY)
+
+    partition.pass_to(T0 + 4 * DAY)
+
+    assert partition.told.forecasts() == {T0 + 2 * DAY: {"bob": 0.2}}
+
+
+def test_forecasts_that_are_too_old_make_no_quorum() -> None:
+    partition = Partition(round_every="30d", forecast_for="2h", quorum=2)
+    partition.send(question(opens_at=T0, closes_at=CLOSE))
+    partition.send(forecast("ann", 0.7, T0))
+    partition.send(forecast("bob", 0.2, T0 + 2 * HOUR), now=T0 + 2 * HOUR)
+    partition.send(forecast("ann", 0.6, T0 + 3 * HOUR), now=T0 + 3 * HOUR)
+
+    partition.pass_to(T0 + DAY)
+
+    assert partition.told.forecasts() == {T0 + 3 * HOUR: {"ann": 0.6, "bob": 0.2}}
+
+
+def test_a_question_keeps_the_forecast_for_of_its_first_round() -> None:
+    partition = opened(round_every="1d", forecast_for="1d")
+    partition.pass_to(T0 + DAY + GRACE)
+    partition.restart(stage())
+
+    partition.apply({"defaults": {"round_every": "1d"}})
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + DAY]
 
 
 @pytest.mark.case("C11")
@@ -706,6 +893,81 @@ def test_the_history_goes_after_its_time_and_a_stub_finds_the_feed_of_a_late_res
     assert len(stored) < 100
     assert [(record.feed, record.outcome) for record in told if isinstance(record, OutcomeRevealed)] == [("econ", 0)]
     assert [record.outcome for record in corrected if isinstance(record, OutcomeRevealed)] == [1]
+
+
+@pytest.mark.case("C34")
+def test_a_stub_goes_when_no_outcome_can_matter_any_more() -> None:
+    partition = closed(ledger_for="100d", retract_for="10d")
+    since = CLOSE + GRACE + 31 * DAY
+    partition.pass_to(since)
+    partition.restart(stage(book(ledger_for="100d", retract_for="10d")))
+
+    in_time = partition.send(resolution(1, since + 100 * DAY - 1), now=since + 100 * DAY - 1)
+    partition.restart(stage(book(ledger_for="100d", retract_for="10d")))
+    partition.pass_to(since + 110 * DAY - 1)
+    too_late = partition.send(resolution("open", since + 110 * DAY - 1), now=since + 110 * DAY - 1)
+    unknown = partition.count("unknown-question")
+    partition.pass_to(since + 300 * DAY)
+    partition.restart(stage(book(ledger_for="100d", retract_for="10d")))
+
+    assert [record.outcome for record in records(in_time) if isinstance(record, OutcomeRevealed)] == [1]
+    assert too_late == []
+    assert unknown == 1
+    assert partition.stored == {}
+    assert len(partition.stage._store.stubs) == 0
+
+
+def test_a_question_that_comes_again_after_its_stub_has_ended_is_as_if_new() -> None:
+    partition = closed(ledger_for="10d")
+    partition.pass_to(CLOSE + GRACE + 31 * DAY)
+    again = CLOSE + GRACE + 41 * DAY
+    partition.pass_to(again)
+    before = partition.told.rounds
+
+    partition.send(question(feed="econ", opens_at=again, closes_at=again + DAY), now=again)
+    partition.restart(stage(book(ledger_for="10d")))
+    partition.send(forecast("ann", 0.4, again + HOUR), now=again + HOUR)
+    partition.pass_to(again + DAY + GRACE)
+
+    assert partition.count("too-late") == 0
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}, again + DAY: {"ann": 0.4}}
+    assert before.items() <= partition.told.rounds.items()
+    assert list(partition.stored) == [b"q/q"]
+
+
+def test_other_settings_change_how_long_stubs_stay() -> None:
+    partition = closed(ledger_for="10d")
+    since = CLOSE + GRACE + 31 * DAY
+    partition.pass_to(since)
+
+    partition.apply({"feeds": {"econ": {"ledger_for": "50d"}}})
+    partition.pass_to(since + 49 * DAY)
+    told = partition.send(resolution(1, since), now=since + 49 * DAY)
+
+    assert len(records(told)) == 1
+
+
+@pytest.mark.case("C34")
+def test_stubs_of_the_release_before_count_from_when_they_were_first_met() -> None:
+    partition = closed(ledger_for="10d")
+    since = CLOSE + GRACE + 31 * DAY
+    partition.pass_to(since)
+    partition.restart(stage())
+    feed, truth, told, _ = msgspec.msgpack.decode(partition.stored[b"q/q"])[1:]
+    partition.stored[b"q/q"] = msgspec.msgpack.encode(["s", feed, truth, told])
+    head = {**msgspec.msgpack.decode(partition.stage.snapshot().head), "stubs_since": None}
+
+    settings = book(ledger_for="10d")
+    partition.stage = stage(settings)
+    partition.stage.load(msgspec.msgpack.encode(head), partition.stored)
+    partition.pass_to(since + 5 * DAY)
+    partition.restart(stage(settings))
+    partition.pass_to(since + 10 * DAY - 1)
+    still = partition.stage._store.stub("q", partition.stage.clock)
+    partition.pass_to(since + 10 * DAY)
+
+    assert still is not None
+    assert partition.stage._store.stub("q", partition.stage.clock) is None
 
 
 def test_forecasts_on_a_stub_are_counted_as_too_late() -> None:

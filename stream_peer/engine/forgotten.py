@@ -1,0 +1,46 @@
+"""Who asked to be forgotten: ids that are refused and of which nothing is kept but a digest."""
+
+from collections.abc import Iterable
+
+from stream_peer.engine.roster import digest_of
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.rejections import Reason
+
+
+class Forgotten:
+    """Ids that are refused, feed by feed.
+
+    Parameters
+    ----------
+    secret : bytes
+        The release's: without it nobody can try out which ids the digests stand for.
+    digests : iterable of bytes
+        As stored.
+    """
+
+    __slots__ = ("_secret", "digests")
+
+    def __init__(self, secret: bytes, digests: Iterable[bytes] = ()) -> None:
+        self._secret = secret
+        self.digests = set(digests)
+
+    def add(self, feed: str, expert_id: str) -> None:
+        """From here on the id is refused in the feed, for good."""
+        self.digests.add(digest_of(self._secret, feed, expert_id))
+
+    def among(self, feed: str, experts: Iterable[str]) -> list[str]:
+        """Those of some experts that are refused in a feed."""
+        if not self.digests:
+            return []
+        return [expert_id for expert_id in experts if digest_of(self._secret, feed, expert_id) in self.digests]
+
+    def stored(self) -> list[bytes]:
+        """The digests, in a fixed order."""
+        return sorted(self.digests)
+
+
+def forgotten_rejection(refused: int, experts: int) -> RejectedEvent:
+    """Why a forecast is refused, or some of the forecasts of one message; it names nobody."""
+    of_them = "the expert" if experts == 1 else f"{refused} of the {experts} experts"
+    msg = f"{of_them} asked to be forgotten in this feed; payload and key are left out"
+    return RejectedEvent(Reason.FORGOTTEN, message=msg)
