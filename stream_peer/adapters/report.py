@@ -23,6 +23,15 @@ from stream_peer.pages.svg import FULL, HALF, SERIES, Size, both_widths
 SHOWN_DEAD_LETTERS = 50
 _TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent": "warn"}
 _MIXERS = {"mean": "plain mean", "peer": "peer losses", "truth_slow": "outcomes, slow", "truth_fast": "outcomes, fast"}
+_ONLY = {
+    "weights of the paper": "exponential weights on peer losses, as the preset paper says; outcomes move none of them",
+    "selection weights": "the weights by which one expert is followed also make the mix",
+    "gradient-hedge": "exponential weights on the gradient of the mixed forecast's own peer loss",
+    "gradient-normal-hedge": "AdaNormalHedge on the gradient of the mixed forecast's own peer loss",
+    "outcomes": "weights that learn from outcomes only",
+    "hybrid": "weights that learn from outcomes where there are any, else from reference answers",
+    "five": "these four mixers and the mean, in shares that outcomes give them",
+}
 
 
 class _Column(NamedTuple):
@@ -85,7 +94,7 @@ def _feed(feed: FeedHistory, number: int, variants: Mapping[str, str]) -> str:
             _loss_card(feed, scores, number),
             _error_rate_card(feed, number),
             _certificate_card(feed, weights, number),
-            _mixer_card(weights),
+            _mixer_card(weights, variants.get(weights.feed, "")),
             "</section>",
             _experts(weights),
         ]
@@ -212,16 +221,29 @@ def _certificate_card(feed: FeedHistory, weights: Weights, number: int) -> str:
     return _plot_card("Certificate", text, keys, _picture(certificate_plot(feed), HALF, f"{number}-certificate"))
 
 
-def _mixer_card(weights: Weights) -> str:
-    shares = [(label, getattr(weights.mixer, name)) for name, label in _MIXERS.items()]
+def _mixer_card(weights: Weights, variant: str) -> str:
+    only = _only_mixer(variant)
+    if only:
+        shares, text = [(only, 1.0)], f"One way to weigh the experts: {_ONLY.get(only, variant)}."
+    else:
+        shares = [(label, getattr(weights.mixer, name)) for name, label in _MIXERS.items()]
+        text = "Shares of four ways to weigh the experts. Outcomes count as soon as there are any."
     bars = "".join(_bar(label, share, share, ours=label != "plain mean") for label, share in shares)
     return (
-        '<div class="card"><h2>What the mix is made of</h2><p class="note">Shares of four ways to weigh the experts. '
-        "Outcomes count as soon as there are any.</p>"
+        f'<div class="card"><h2>What the mix is made of</h2><p class="note">{escape(text)}</p>'
         f'<div class="bars" style="margin-top:18px">{bars}</div><p class="note" style="margin-top:18px">Stretch '
         f"{weights.stretch:+.2f}: the stretched forecast lies {1 + weights.stretch:.2f} times as far from one half "
         "as the mix.</p></div>"
     )
+
+
+def _only_mixer(variant: str) -> str:
+    """The name of the mixer that makes the mix alone, by what was not as built in; empty if there are several."""
+    chosen = dict(part.partition("=")[::2] for part in variant.split(", "))
+    if chosen.get("preset") == "paper":
+        return "weights of the paper"
+    mixer = chosen.get("method.mixer", "auto")
+    return {"auto": "", "select": "selection weights"}.get(mixer, mixer)
 
 
 def _plot_card(title: str, text: str, keys: Iterable[tuple[str, str, str]], picture: str, *, wide: bool = False) -> str:

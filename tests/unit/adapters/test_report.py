@@ -153,3 +153,23 @@ def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() 
 
     assert "Not as built in: <code>method.learner=&lt;hedge&gt;</code>." in html
     assert "Not as built in" not in render(history, variants={feed: ""})
+
+
+@pytest.mark.parametrize(
+    ("variant", "shown"),
+    [
+        ("preset=paper", "exponential weights on peer losses, as the preset paper says"),
+        ("loss=log, method.mixer=select", "the weights by which one expert is followed also make the mix"),
+        ("method.mixer=outcomes", "weights that learn from outcomes only"),
+    ],
+)
+def test_a_mix_that_is_made_in_one_way_is_said_to_be(variant: str, shown: str) -> None:
+    history = sample_history()
+    (feed,) = history.feeds
+
+    alone, four = render(history, variants={feed: variant}), render(history, variants={feed: "loss=log"})
+
+    assert f"One way to weigh the experts: {shown}" in alone
+    assert "peer losses</span>" not in alone
+    assert "Shares of four ways" in four
+    assert "peer losses</span>" in four
