@@ -1,7 +1,7 @@
 """Error rates, read off the sums of a feed: of each vote rule, without outcomes and with them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,10 +35,12 @@ HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _MOMENTS = [feed_columns("moment_weight", "pair_rest", rule) for rule in VOTE_RULES]
-_KNOWN = [feed_columns("right_zero", "answer2", rule) for rule in VOTE_RULES]
-_CELLS = 4
+_N_MOMENTS, _N_COUNTED = FEED_RULE.index("right_zero"), FEED_RULE.index("revealed_pair")
 _CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _GROUPS = feed_columns("group_weight", "group_123")
+
+
+Shifts: TypeAlias = tuple[RevealShift | None, RevealShift | None]
 
 
 class Rates(NamedTuple):
@@ -74,7 +76,7 @@ class Rates(NamedTuple):
     right_one: float
     wrong_one: float
     contradiction: Contradiction | None = None
-    shifts: tuple[RevealShift | None, RevealShift | None] = None, None
+    shifts: Shifts = (None, None)
 
     @property
     def distance(self) -> float:
@@ -89,7 +91,9 @@ class Rates(NamedTuple):
         return wrong / resolved if resolved else None
 
 
-def free_rate(feed: IntArray, rule: int, confidence: float, method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
+def free_rate(
+    feed: IntArray, rule: int, moments: Sequence[float], confidence: float, method: Method
+) -> tuple[ErrorRate, ErrorRateStatus]:
     """Error rates from agreement alone, and how far they can be trusted.
 
     Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
@@ -99,61 +103,67 @@ def free_rate(feed: IntArray, rule: int, confidence: float, method: Method) -> t
         by_class = ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()).estimate(confidence)
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
-        return _symmetric(feed, rule, confidence), by_class.status
-    symmetric = _symmetric(feed, rule, confidence)
+        return MomentSums(*moments).estimate(confidence), by_class.status
+    symmetric = MomentSums(*moments).estimate(confidence)
     return symmetric, symmetric.status
-
-
-def _symmetric(feed: IntArray, rule: int, confidence: float) -> ErrorRate:
-    return MomentSums(*(feed[_MOMENTS[rule]] * UNIT).tolist()).estimate(confidence)
 
 
 def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    known = (feed[_KNOWN[rule]] * UNIT).tolist()
-    cells = known[:_CELLS]
-    truth = TruthSums(*cells)
-    chosen = _of_variant(feed, rule, cells, confidence, method)
-    free, free_status = (chosen, None) if chosen else free_rate(feed, rule, confidence, method)
+    known = (feed[_OF_RULES[rule]] * UNIT).tolist()
+    moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
+    chosen = _of_variant(feed, moments, cells, confidence, method)
+    free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
     estimate = free
     if chosen is None:
-        zeros, ones = truth.right_zero + truth.wrong_zero, truth.right_one + truth.wrong_one
-        estimate = combine_with_truth(free, truth.wrong_zero, zeros, truth.wrong_one, ones, confidence)
+        right_zero, wrong_zero, right_one, wrong_one = cells
+        zeros, ones = right_zero + wrong_zero, right_one + wrong_one
+        estimate = combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
     zero, one, capped = priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    found = Rates(rule, estimate, zero, one, status, *cells)
-    compared = contradiction(truth, free) if method.estimates else None
-    return found if compared is None else _checked(found, compared, _reveal_shifts(feed, rule, known))
+    compared = contradiction(TruthSums(*cells), free) if method.estimates else None
+    if compared is None:
+        return Rates(rule, estimate, zero, one, status, *cells)
+    shifts = _reveal_shifts(known)
+    return Rates(
+        rule,
+        estimate,
+        zero,
+        one,
+        _with_outcomes(status, compared, shifts),
+        *cells,
+        contradiction=compared,
+        shifts=shifts,
+    )
 
 
 def _of_variant(
-    feed: IntArray, rule: int, truth: Sequence[float], confidence: float, method: Method
+    feed: IntArray, moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
 ) -> ErrorRate | None:
     """Error rates by the estimator that a variant names; None for those from moments of the votes."""
     if method.variant is None:
         return None
-    weight, weight2 = (feed[_MOMENTS[rule]] * UNIT).tolist()[:2]
-    groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(weight, weight2)
+    groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(*moments[:2])
     return variant_rate(method.variant, groups, truth, questions, confidence)
 
 
-def _checked(found: Rates, compared: Contradiction, shifts: tuple[RevealShift | None, RevealShift | None]) -> Rates:
-    """Rates beside what outcomes say of them, and their status if nothing else ails them."""
-    status: ErrorRateStatus = found.status
-    if status == "ok" and any(shift is not None and shift.found for shift in shifts):
-        status = "biased-reveal"
-    elif status == "ok" and compared.found:
-        status = "contradicted"
-    return found._replace(status=status, contradiction=compared, shifts=shifts)
+def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:
+    """The status of rates beside what outcomes say of them, if nothing else ails them."""
+    if status != "ok":
+        return status
+    if any(shift is not None and shift.found for shift in shifts):
+        return "biased-reveal"
+    return "contradicted" if compared.found else "ok"
 
 
-def _reveal_shifts(feed: IntArray, rule: int, known: Sequence[float]) -> tuple[RevealShift | None, RevealShift | None]:
+def _reveal_shifts(known: Sequence[float]) -> Shifts:
     """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
-    weight, _, pair, _, pair2, *_ = (feed[_MOMENTS[rule]] * UNIT).tolist()
-    _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known
-    revealed = min(sum(known[:_CELLS]), weight)  # each cell is rounded
+    weight, _, pair, _, pair2, _, _, right_zero, wrong_zero, right_one, wrong_one, revealed_pair, answer, answer2 = (
+        known
+    )
+    revealed = min(right_zero + wrong_zero + right_one + wrong_one, weight)  # each of them is rounded
     return (
         reveal_shift(weight, pair, pair2, revealed, revealed_pair),
         reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
