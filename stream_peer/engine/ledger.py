@@ -13,6 +13,7 @@ import msgspec
 
 from stream_peer.engine.clock import Agenda
 from stream_peer.engine.facts import Facts, boundary_of, unpack
+from stream_peer.engine.pieces import whole
 from stream_peer.events.feed_log import Verdict
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import NEVER, Milliseconds
@@ -26,7 +27,7 @@ class Entry:
     ``audit`` the number of the audit that looked at it last.
     """
 
-    __slots__ = ("audit", "evidence", "ordinal", "pieces", "rounds", "touched", "weight")
+    __slots__ = ("_rounds", "audit", "evidence", "ordinal", "pieces", "touched", "weight")
 
     def __init__(
         self,
@@ -38,11 +39,25 @@ class Entry:
     ) -> None:
         self.weight = weight
         self.evidence: Verdict = evidence
-        self.rounds = rounds
+        self._rounds: tuple[bytes, ...] | bytes = rounds
         self.touched = touched
         self.ordinal = ordinal
         self.pieces = 0
         self.audit = 0
+
+    @property
+    def rounds(self) -> tuple[bytes, ...]:
+        """Packed facts, ordered by boundary."""
+        held = self._rounds
+        return held if isinstance(held, tuple) else _decode_entry(whole(held))[-1]
+
+    @rounds.setter
+    def rounds(self, rounds: tuple[bytes, ...]) -> None:
+        self._rounds = rounds
+
+    def rest_on(self, record: bytes) -> None:
+        """Hold no rounds of its own until they change, but read them in its state record, which is kept anyway."""
+        self._rounds = record
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""

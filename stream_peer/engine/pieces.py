@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 LARGEST = 380_000
 """Bytes of a piece: two versions of it stay below a broker's usual limit of 1 MB."""
+_COUNT = 4  # bytes that say how many pieces there are, before the first
 
 
 def cut(kind: bytes, name: bytes, value: bytes, before: int = 0) -> dict[bytes, bytes | None]:
@@ -18,7 +19,7 @@ def cut(kind: bytes, name: bytes, value: bytes, before: int = 0) -> dict[bytes, 
     rows: dict[bytes, bytes | None] = {}
     for number in range(count):
         piece = value[number * LARGEST : (number + 1) * LARGEST]
-        rows[_key(kind, name, number)] = piece if number else count.to_bytes(4, "little") + piece
+        rows[_key(kind, name, number)] = piece if number else count.to_bytes(_COUNT, "little") + piece
     rows.update({_key(kind, name, number): None for number in range(count, before)})
     return rows
 
@@ -30,10 +31,15 @@ def joined(kind: bytes, entries: Mapping[bytes, bytes]) -> dict[bytes, tuple[byt
     for key, first in entries.items():
         if key.startswith(prefix):
             name = key[len(prefix) :]
-            count = int.from_bytes(first[:4], "little")
+            count = int.from_bytes(first[:_COUNT], "little")
             rest = (entries[_key(kind, name, number)] for number in range(1, count))
-            values[name] = (b"".join((first[4:], *rest)), count)
+            values[name] = (b"".join((first[_COUNT:], *rest)), count)
     return values
+
+
+def whole(record: bytes) -> memoryview:
+    """The value in the only state record that holds it, without a copy."""
+    return memoryview(record)[_COUNT:]
 
 
 def removed(kind: bytes, name: bytes, before: int) -> dict[bytes, bytes | None]:

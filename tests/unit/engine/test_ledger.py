@@ -1,7 +1,9 @@
 import numpy as np
 
 from stream_peer.engine.contributions import contribution
+from stream_peer.engine.feed_store import stored_ledgers
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.pieces import cut
 from tests.unit.engine.sample_facts import METHOD, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]
@@ -32,3 +34,30 @@ def test_stored_entries_add_the_same() -> None:
 
     assert (again.weight, again.evidence, again.touched, again.rounds) == (0.3, 1, 77, entry.rounds)
     np.testing.assert_array_equal(contribution(again, METHOD).columns, contribution(entry, METHOD).columns)
+
+
+def test_an_entry_that_rests_on_its_state_record_says_the_same_and_goes_on() -> None:
+    entry = Entry(weight=0.5, evidence=1, touched=9)
+    entry.put(facts_of(FORECASTS, boundary=1))
+    entry.put(facts_of(FORECASTS, boundary=2))
+    before = entry.rounds, entry.encode()
+    (record,) = cut(b"e", b"econ/q", entry.encode()).values()
+    assert record is not None
+    entry.rest_on(record)
+
+    assert (entry.rounds, entry.encode()) == before
+    assert entry.drop(1)
+    assert entry.rounds == before[0][1:]
+    assert Entry.decode(entry.encode()).rounds == entry.rounds
+
+
+def test_an_entry_that_is_loaded_is_in_memory_once() -> None:
+    entry = Entry()
+    entry.put(facts_of(FORECASTS, boundary=1))
+    entries = {key: value for key, value in cut(b"e", b"econ/q", entry.encode()).items() if value is not None}
+
+    loaded = stored_ledgers(entries)["econ"]["q"]
+
+    assert isinstance(loaded, Entry)
+    assert loaded._rounds is entries[b"e/econ/q"]
+    assert loaded.rounds == entry.rounds
