@@ -127,16 +127,8 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
     if compared is None:
         return Rates(rule, estimate, zero, one, status, *cells)
     shifts = _reveal_shifts(known)
-    return Rates(
-        rule,
-        estimate,
-        zero,
-        one,
-        _with_outcomes(status, compared, shifts),
-        *cells,
-        contradiction=compared,
-        shifts=shifts,
-    )
+    status = _with_outcomes(status, compared, shifts)
+    return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
 
 
 def _of_variant(
@@ -160,10 +152,9 @@ def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shi
 
 def _reveal_shifts(known: Sequence[float]) -> Shifts:
     """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
-    weight, _, pair, _, pair2, _, _, right_zero, wrong_zero, right_one, wrong_one, revealed_pair, answer, answer2 = (
-        known
-    )
-    revealed = min(right_zero + wrong_zero + right_one + wrong_one, weight)  # each of them is rounded
+    weight, _, pair, _, pair2, *_ = known
+    _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known[_N_MOMENTS:]
+    revealed = min(sum(known[_N_MOMENTS:_N_COUNTED]), weight)  # each of them is rounded
     return (
         reveal_shift(weight, pair, pair2, revealed, revealed_pair),
         reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
