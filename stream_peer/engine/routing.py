@@ -12,7 +12,7 @@ from stream_peer.events.rejections import Reason
 MAX_FORWARDED_BYTES = 1_040_000
 """Of key, value and headers: what a broker takes as one record, less what goes around it."""
 
-_MAX_HOMES = 100_000
+_MAX_HOMES = 10_000
 _MAX_FEEDS = 10_000
 _MOST_CONTROL_PARTITIONS = 1024
 _CONTROLS = (SettingsControl, ExpertControl, FeedControl)
