@@ -86,6 +86,15 @@ class ControlStage(NeverRefolds):
         """None, ever."""
         return None
 
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
+        """Its topic is another one, or met for the first time.
+
+        The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
+        whoever owns the partition finds the same, and of a topic made anew another. A count would need one, and the
+        time of the topic's first record would be the producer's word.
+        """
+        self._incarnation = incarnation
+
     def snapshot(self) -> Snapshot:
         """No state."""
         return Snapshot({}, b"")

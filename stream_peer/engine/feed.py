@@ -34,6 +34,7 @@ from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
 from stream_peer.engine.views import FeedView, feed_tombstones
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
+from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
@@ -105,6 +106,7 @@ class FeedStage:
         self.parts = Assembly()
         self._owed: list[Output] = []
         self._begins_anew = False
+        self._loaded: Iterable[bytes] = ()
         self._handlers: dict[type[FeedLogRecord], Callable[..., None]] = {
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
@@ -278,6 +280,7 @@ class FeedStage:
             firm=firm,
             silent=True,
         )
+        shadow.rebase(self.feeds.base)
         return FeedRefold(self, shadow, applied)
 
     def take_up(self, shadow: "FeedStage") -> None:
@@ -299,6 +302,35 @@ class FeedStage:
         for feed in self.feeds.by_name.values():
             feed.standing.lost += records
 
+    # --- another log ---
+
+    @property
+    def revision(self) -> int:
+        """The highest that any feed has."""
+        return max((feed.standing.revision for feed in self.feeds.by_name.values()), default=-1)
+
+    def incarnations(self) -> Mapping[int, int]:
+        """Of each partition of control-events, the topic whose records were met last."""
+        return self.seen.incarnations(topics.CONTROL_EVENTS)
+
+    def begin_anew(self) -> None:
+        """The state was lost: the log holds it all."""
+        self._begins_anew = True
+
+    def rebase(self, base: int) -> None:
+        """What revisions of new feeds are ahead of offsets."""
+        self.feeds.base = base
+
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - sources name inputs
+        """The feed-log was made anew: revisions go on above all former ones; without ``keep`` feeds begin anew."""
+        self.feeds.base = base
+        for feed in self.feeds.by_name.values():
+            feed.standing.base = base
+        if not keep:
+            former, self.feeds = self.feeds, self.feeds.emptied()
+            self.feeds.store.give_up([*former.store.stale, *self._loaded])
+            self.clock, self.seen, self.parts, self._begins_anew = 0, Seen(), Assembly(), False
+
     # --- state ---
 
     def snapshot(self) -> Snapshot:
@@ -318,6 +350,7 @@ class FeedStage:
         """
         if head is None:
             return
+        self._loaded = entries.keys()
         schema, secret = schema_and_secret(head)
         if secret is not None and secret != self._fingerprint:
             raise ForeignSecretError(expected=secret, given=self._fingerprint)

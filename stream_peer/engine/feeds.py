@@ -50,6 +50,8 @@ class Feeds:
         What must be published.
     due : set of str
         Feeds that must be refolded.
+    base : int
+        What revisions of feeds that are new are ahead of offsets.
     """
 
     def __init__(self, secret: bytes, book: FeedSettingsBook, firm: Mapping[str, Firm]) -> None:
@@ -58,6 +60,7 @@ class Feeds:
         self.store = FeedStore()
         self.board = Board()
         self.due: set[str] = set()
+        self.base = 0
         self._secret = secret
         self._firm = firm
 
@@ -66,6 +69,7 @@ class Feeds:
         feed = self.by_name.get(name)
         if feed is None:
             feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
+            feed.standing.base = self.base
             if name in self._firm:
                 feed.roster.forgotten.update(self._firm[name].forgotten)
         return feed
@@ -73,6 +77,15 @@ class Feeds:
     def _settings(self, name: str) -> FeedSettings:
         settings = self.book.of(name)
         return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
+
+    def emptied(self) -> "Feeds":
+        """The same settings in force and the same ids refused, and nothing else of any feed."""
+        anew = Feeds(self._secret, self.book, self._firm)
+        anew.base = self.base
+        for name, feed in self.by_name.items():
+            if feed.roster.forgotten:
+                anew.feed(name).roster.forgotten.update(feed.roster.forgotten)
+        return anew
 
     # --- questions ---
 

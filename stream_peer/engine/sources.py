@@ -38,21 +38,48 @@ def is_broadcast(headers: Headers) -> bool:
 
 
 class Seen:
-    """The highest source met of each source partition: what is not above it is a repeat."""
+    """The highest source met of each source partition: what is not above it is a repeat.
 
-    __slots__ = ("_highest",)
+    A source of another incarnation is new, whatever its offset; what still comes from a former one is a repeat.
+    Incarnation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
+    """
+
+    __slots__ = ("_former", "_highest")
 
     def __init__(self, sources: Iterable[Source] = ()) -> None:
-        self._highest = {source.place: source for source in sources}
+        self._highest: dict[tuple[str, int], Source] = {}
+        self._former: dict[tuple[str, int], tuple[int, ...]] = {}
+        for source in sources:
+            self.add(source)
 
     def add(self, source: Source) -> bool:
         """Note a source; False if it, or a later one of its partition, was seen before."""
-        highest = self._highest.get(source.place)
+        place = source.place
+        highest = self._highest.get(place)
+        if highest is not None and source.incarnation != highest.incarnation:
+            return self._add_of_another(source, highest)
         if highest is not None and source.position <= highest.position:
             return False
-        self._highest[source.place] = source
+        self._highest[place] = source
         return True
 
+    def _add_of_another(self, source: Source, highest: Source) -> bool:
+        place, former = source.place, self._former.get(source.place, ())
+        if not source.incarnation:
+            return self.add(Source(*place, highest.incarnation, source.offset, source.index))
+        if source.incarnation in former:
+            return False
+        if highest.incarnation:
+            self._former[place] = (*former, highest.incarnation)
+        self._highest[place] = source
+        return True
+
+    def incarnations(self, topic: str) -> dict[int, int]:
+        """The present incarnation of each partition of a topic."""
+        return {place[1]: source.incarnation for place, source in self._highest.items() if place[0] == topic}
+
     def __iter__(self) -> Iterator[Source]:
-        """In a fixed order."""
-        return iter(self._highest[place] for place in sorted(self._highest))
+        """In an order of which the same comes of it again: of a partition, the present incarnation last."""
+        for place in sorted(self._highest):
+            yield from (Source(*place, incarnation, 0, 0) for incarnation in self._former.get(place, ()))
+            yield self._highest[place]

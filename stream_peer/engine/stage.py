@@ -133,6 +133,33 @@ class Stage(Protocol):
     def lost(self, records: int) -> None:
         """So many records of the log were gone before they were read: say so in what follows."""
 
+    def incarnations(self) -> Mapping[int, int]:
+        """Of each partition of ``control-events`` whose records it has met, which incarnation that was."""
+
+    @property
+    def revision(self) -> int:
+        """The highest that it has published; -1: none."""
+
+    def rebase(self, base: int) -> None:
+        """What revisions are ahead of the offsets of its log, where no import says otherwise."""
+
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+        """Its log is another topic than before, or the first: offsets begin anew. After ``load``, before any step.
+
+        Parameters
+        ----------
+        incarnation : int
+            Tells the topic from former ones, in sources.
+        base : int
+            What revisions are ahead of the new offsets; above every revision so far.
+        keep : bool
+            Whether the state goes on. Otherwise it is dropped, but for what does not come from this log alone: the
+            settings in force, and who was forgotten.
+        """
+
+    def begin_anew(self) -> None:
+        """The state was lost: if the log holds it all, ``must_refold`` is true from here on."""
+
     def deadline(self) -> Milliseconds | None:
         """When something becomes due by the clock although no record comes; None: nothing waits."""
 
@@ -145,6 +172,7 @@ class NeverRefolds:
     """What a stage has of ``Stage`` whose state is corrected in place, or that has none."""
 
     must_refold = False
+    revision = -1
 
     def refolding(self, applied: int) -> Refolding:
         """Never asked for."""
@@ -157,3 +185,16 @@ class NeverRefolds:
 
     def lost(self, records: int) -> None:
         """Nothing is said of it."""
+
+    def incarnations(self) -> Mapping[int, int]:
+        """Nothing is noted of it."""
+        return {}
+
+    def rebase(self, base: int) -> None:
+        """It has no revisions."""
+
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+        """Nothing depends on it."""
+
+    def begin_anew(self) -> None:
+        """Nothing to fold anew."""

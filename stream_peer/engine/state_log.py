@@ -20,8 +20,7 @@ Input offsets begin anew when the input's topic is deleted and made again; versi
 anew the base is 0, and both are the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -303,22 +302,10 @@ class Writer:
         The offset that the next append must get: only the owner writes to its changelog partition.
     origin : Origin, optional
         The log that is folded from here on; the one that the head names if left out.
-    dropped : iterable of bytes
-        Keys that the first snapshot removes unless it has them.
     """
 
-    def __init__(
-        self,
-        fold: Fold,
-        partition: int,
-        claim: str,
-        expected: int,
-        *,
-        origin: Origin | None = None,
-        dropped: Iterable[bytes] = (),
-    ) -> None:
+    def __init__(self, fold: Fold, partition: int, claim: str, expected: int, origin: Origin | None = None) -> None:
         self.origin = fold.origin if origin is None else origin
-        self._dropped = list(dropped)
         self._fold = fold
         self._claim = claim
         self._expected = expected
@@ -347,8 +334,7 @@ class Writer:
     def _changes(self, snapshot: Snapshot, position: int) -> Iterator[tuple[bytes, Version, Version | None]]:
         """(kind, version, version before) of each key once: what changed, then what must be written again."""
         seen: set[bytes] = set()
-        dropped = ((kind, None) for kind in self._dropped if kind not in seen)
-        for kind, value in chain(snapshot.entries.items(), dropped):
+        for kind, value in snapshot.entries.items():
             if kind == _HEAD or kind.startswith(_CLAIM):
                 msg = f"a stage may not name its state {kind!r}"
                 raise StateError(msg)
@@ -388,6 +374,6 @@ class Writer:
             self._fold.accept_state(kind, version, prev)
         for kind in self._tombstones:
             self._fold.accept_tombstone(kind)
-        self._pending, self._tombstones, self._dropped = [], [], []
+        self._pending, self._tombstones = [], []
         self._fold.accept_head(self.origin.base + applied, snapshot.head, self.origin)
         self._fold.next = self._expected

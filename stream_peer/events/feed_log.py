@@ -19,9 +19,9 @@ Place = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """The input record that caused a record: where it stands, and which of its consequences this one is.
 
-    ``topic`` is the logical name; ``incarnation`` counts how often that topic was found deleted and re-created;
-    ``index`` numbers the records caused by one input record, from 0. Sources of one (topic, partition) compare by
-    (incarnation, offset, index).
+    ``topic`` is the logical name; ``incarnation`` tells the topic from one that was deleted under the same name, 0 if
+    that is not known; ``index`` numbers the records caused by one input record, from 0. Sources of one (topic,
+    partition) and incarnation compare by (offset, index).
     """
 
     topic: str
@@ -36,9 +36,9 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
         return self.topic, self.partition
 
     @property
-    def position(self) -> tuple[int, int, int]:
+    def position(self) -> tuple[int, int]:
         """Grows along the source partition."""
-        return self.incarnation, self.offset, self.index
+        return self.offset, self.index
 
 
 class FeedLogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

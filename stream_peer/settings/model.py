@@ -107,6 +107,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     start: Annotated[Literal["earliest", "latest"], _about("where the very first start reads forecast-events from")] = (
         "earliest"
     )
+    on_recreated: Annotated[
+        Literal["stop", "keep", "rebuild"], _about("what to do if a topic was deleted and made anew under our state")
+    ] = "stop"
     instance: Annotated[Name | None, _about("static member id, e.g. the pod's name")] = None
     secret_file: Annotated[
         ExistingFile | None, _about("seeds the draws; the same for all workers, as long as the topics")

@@ -16,6 +16,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from stream_peer.errors import StateError
+from stream_peer.topology.recreated import InputLog
 from stream_peer.topology.watchdog import now
 
 log = structlog.get_logger(__name__)
@@ -250,13 +251,14 @@ class BatchConsumer(driver.Consumer):
     async def perform_seek(self) -> None:
         """Own what was recovered, and start each partition behind its head, not at the group's offset."""
         await super().perform_seek()
-        ends = await self._ends()
-        starts = await self._starts(ends)
         ownership = self.app.ownership
         try:
-            owned = ownership.take_over(self.assignment(), starts, self)
+            ids = await ownership.topic_ids()
+            logs = await self._logs(ids)
+            owned = ownership.take_over(self.assignment(), logs, self)
             places = {tp: partition.want for tp, partition in owned.items()}
-            _check_ends(places, ends)
+            _check_ends(places, logs)
+            ownership.examine_controls(ids)
         except Exception as error:  # noqa: BLE001 - the caller only logs
             ownership.fail(error)
             return
@@ -275,20 +277,28 @@ class BatchConsumer(driver.Consumer):
             self._catch_up[tp] = reached
             self._acked[tp] = []  # the next commit looks at partitions that are listed here
 
-    async def _ends(self) -> dict[Any, int]:
-        inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
-        return {TP(tp.topic, tp.partition): end for tp, end in (await self.highwaters(*inputs)).items()}
+    async def _logs(self, ids: Mapping[str, str]) -> dict[Any, InputLog]:
+        """What the broker says of the inputs.
 
-    async def _starts(self, ends: Mapping[Any, int]) -> dict[Any, int]:
-        """Where partitions without a head begin; never left open, since batches that came too early were dropped."""
-        stateless = {tp for tp in ends if self.app.ownership.keepers[tp.topic].input.changelog is None}
-        starts = {tp: offset for tp in stateless if (offset := self._committed_offset.get(tp)) is not None}
-        unread = stateless - set(starts)
-        if unread:
-            starts.update({TP(*tp): offset for tp, offset in (await self.earliest_offsets(*unread)).items()})
-        if self.app.start_at_end:
-            starts.update({tp: end for tp, end in ends.items() if tp not in stateless})
-        return starts
+        Where partitions without a head begin is never left open: batches that came too early were dropped.
+        """
+        inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
+        if not inputs:
+            return {}
+        ends, firsts = await self.highwaters(*inputs), await self.earliest_offsets(*inputs)
+        logs = {}
+        for key, end in ends.items():
+            tp, first = TP(key.topic, key.partition), firsts[key]
+            committed = self._committed_offset.get(tp)
+            begin = self._begin(tp, committed, first, end)
+            logs[tp] = InputLog(ids.get(tp.topic, ""), first, end, committed, begin)
+        return logs
+
+    def _begin(self, tp: Any, committed: int | None, first: int, end: int) -> int:
+        """Where a partition without a head begins."""
+        if self.app.ownership.keepers[tp.topic].input.changelog is None:
+            return first if committed is None or committed > end else committed
+        return end if self.app.start_at_end else 0
 
     async def _seek_all(self, places: Mapping[Any, int]) -> None:
         if places:
@@ -296,12 +306,17 @@ class BatchConsumer(driver.Consumer):
             self._read_offset.update({tp: offset or None for tp, offset in places.items()})
 
 
-def _check_ends(places: Mapping[Any, int], ends: Mapping[Any, int]) -> None:
+def _check_ends(places: Mapping[Any, int], logs: Mapping[Any, InputLog]) -> None:
     for tp, want in places.items():
-        end = ends.get(tp, want)
-        if want > end:
-            msg = f"{tp.topic}-{tp.partition} ends at {end}, but the state covers {want - 1}: it was made anew"
-            raise StateError(msg)
+        if tp in logs:
+            _check_end(tp, want, logs[tp].end)
+
+
+def _check_end(tp: Any, want: int, end: int) -> None:
+    """A log that became shorter while it was read: the next start finds out what became of it."""
+    if want > end:
+        msg = f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was made anew"
+        raise StateError(msg)
 
 
 def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:

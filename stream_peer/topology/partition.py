@@ -31,13 +31,18 @@ _SLICE_OUTPUTS = 20_000
 _STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
 _WAITS_FOR_ITS_TURN = Progress(0, 0)
+_NOTHING = -2  # less than any offset that can count as covered
 
 
 class Beginning(NamedTuple):
-    """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next."""
+    """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next.
+
+    ``must_settle``: the changelog does not say so yet, and must before anything else counts.
+    """
 
     applied: int
     want: int
+    must_settle: bool = False
 
 
 class OwnedPartition:
@@ -69,8 +74,8 @@ class OwnedPartition:
     ) -> None:
         self.stage_name, self.tp = place
         self.stage = stage
-        self.applied, self._first = begin
-        self._covered = begin.applied
+        self.applied, self._first = begin.applied, begin.want
+        self._covered = _NOTHING if begin.must_settle else begin.applied
         self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source
@@ -82,7 +87,7 @@ class OwnedPartition:
         self._since = now()
         self._records = self._bytes = 0
         self._fresh = True
-        self._anew = False
+        self._anew = begin.must_settle
         self._busy = False
         self._progress: Progress | None = None
         self._slices = 0
@@ -125,7 +130,7 @@ class OwnedPartition:
     @property
     def covered(self) -> int:
         """The first input offset that the durable state does not cover."""
-        return max(self._covered + 1, self._first)
+        return max(self._covered + 1, 0)
 
     @property
     def has_state(self) -> bool:

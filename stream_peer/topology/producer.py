@@ -14,6 +14,7 @@ from stream_peer.engine.stage import Headers, Output
 from stream_peer.errors import RecordTooLargeError
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
+from stream_peer.topology.topic_ids import topic_ids
 from stream_peer.topology.watchdog import Vitals
 
 log = structlog.get_logger(__name__)
@@ -83,6 +84,10 @@ class BatchProducer(Service):
             return bool(await self._client.client.force_metadata_update())
         except KafkaError:
             return False
+
+    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The broker's ids of topics by name, as far as there are any."""
+        return await topic_ids(self._client.client, names)
 
     async def send(self, outputs: Sequence[Output]) -> None:
         """Write outputs, in order per partition, and wait until all are acknowledged."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import structlog
@@ -13,6 +13,17 @@ from stream_peer.engine.stage import Stage
 from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Writer, claim_row
 from stream_peer.errors import StateError
 from stream_peer.topology.partition import Beginning, OwnedPartition
+from stream_peer.topology.recreated import (
+    Choice,
+    Finding,
+    InputLog,
+    Known,
+    begin,
+    decide,
+    examine,
+    examine_sources,
+    incarnation_of,
+)
 from stream_peer.topology.state_writer import StateWriter
 from stream_peer.topology.surroundings import Source, Surroundings
 
@@ -39,10 +50,11 @@ class StageInput(NamedTuple):
 
 
 class Keeper:
-    """Folds, claims and owned partitions of one stage."""
+    """Folds, claims and owned partitions of one stage. ``on_recreated``: what to do if its topics were made anew."""
 
-    def __init__(self, stage_input: StageInput, around: Surroundings) -> None:
+    def __init__(self, stage_input: StageInput, around: Surroundings, on_recreated: Choice = "stop") -> None:
         self.input = stage_input
+        self._on_recreated = on_recreated
         self.folds: dict[int, Fold] = {}
         self.claims: dict[int, Claim] = {}
         self.partitions: dict[int, OwnedPartition] = {}
@@ -82,36 +94,58 @@ class Keeper:
         claim, fold = self.claims.get(partition), self.folds.get(partition)
         return claim is not None and fold is not None and fold.next > claim.offset
 
-    def own(self, tp: Any, start: int | None, source: Source, draining: Callable[[], bool]) -> OwnedPartition:
-        """Make the partition's object out of what was recovered. ``start`` is where to begin without a state."""
-        stage = self.input.make_stage(tp.partition)
-        applied, writer = NOTHING_APPLIED, None
-        if self.input.changelog is not None:
-            applied, writer = self._recover(tp.partition, stage, self.input.changelog)
-        want = start if applied == NOTHING_APPLIED and start is not None else applied + 1
-        begin = Beginning(applied, want)
-        owned = OwnedPartition((self.input.stage_name, tp), stage, begin, writer, source, self._around, draining)
-        self.partitions[tp.partition] = owned
-        owned.start()
-        return owned
+    def own(self, logs: Mapping[Any, InputLog], source: Source, draining: Callable[[], bool]) -> None:
+        """Make the objects of partitions out of what was recovered.
 
-    def _recover(self, partition: int, stage: Stage, changelog: str) -> tuple[int, StateWriter]:
+        Raises
+        ------
+        RecreatedTopicError
+            If a topic was made anew, and the choice is to stop then.
+        """
+        tps = [tp for tp in logs if tp.partition not in self.partitions and self.may_own(tp.partition)]
+        findings = self._findings({tp: logs[tp] for tp in tps})
+        decide(findings, self._on_recreated)
+        for tp in tps:
+            stage = self.input.make_stage(tp.partition)
+            begin, writer = self._begin(tp, stage, logs[tp], findings.get(tp))
+            owned = OwnedPartition((self.input.stage_name, tp), stage, begin, writer, source, self._around, draining)
+            self.partitions[tp.partition] = owned
+            owned.start()
+
+    def _findings(self, logs: Mapping[Any, InputLog]) -> dict[Any, Finding]:
+        changelog = self.input.changelog
+        if changelog is None:
+            return {}
+        examined = {tp: examine(tp, changelog, self._recovered(tp.partition), found) for tp, found in logs.items()}
+        return {tp: finding for tp, finding in examined.items() if finding is not None}
+
+    def _recovered(self, partition: int) -> Known:
         fold, claim = self.folds[partition], self.claims[partition]
         if fold.claim != claim.id:
-            msg = f"{changelog}-{partition}: another worker's claim is later than ours"
+            msg = f"{self.input.changelog}-{partition}: another worker's claim is later than ours"
             raise StateError(msg)
-        recovered = fold.recovered()
-        stage.load(recovered.head, recovered.entries)
-        writer = Writer(fold, partition, claim.id, max(claim.offset + 1, fold.next))
+        return Known(fold.recovered(), fold.origin)
+
+    def _begin(
+        self, tp: Any, stage: Stage, found: InputLog, finding: Finding | None
+    ) -> tuple[Beginning, StateWriter | None]:
+        if self.input.changelog is None:
+            stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
+            return Beginning(NOTHING_APPLIED, found.begin), None
+        known = self._recovered(tp.partition)
+        start = begin(stage, known, found, finding, self._on_recreated)
+        fold, claim = self.folds[tp.partition], self.claims[tp.partition]
+        expected = max(claim.offset + 1, fold.next)
+        writer = Writer(fold, tp.partition, claim.id, expected, start.origin)
         log.info(
             "partition_owned",
             stage=self.input.stage_name,
-            partition=partition,
-            applied=recovered.applied,
-            entries=len(recovered.entries),
+            partition=tp.partition,
+            applied=start.applied,
+            entries=len(known.recovered.entries),
             ignored=fold.foreign,
         )
-        return recovered.applied, StateWriter(changelog, writer)
+        return Beginning(start.applied, start.want, start.must_settle), StateWriter(self.input.changelog, writer)
 
 
 class Ownership:
@@ -123,11 +157,23 @@ class Ownership:
         One for each stage of the app.
     fail : callable
         Ends the process: an error in recovery would otherwise be logged by Faust and forgotten.
+    topic_ids : callable
+        Asks the broker for the ids of topics.
+    on_recreated : str
+        What to do if a topic was made anew.
     """
 
-    def __init__(self, keepers: Iterable[Keeper], fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        keepers: Iterable[Keeper],
+        fail: Callable[[BaseException], None],
+        topic_ids: Callable[[Iterable[str]], Awaitable[Mapping[str, str]]],
+        on_recreated: Choice = "stop",
+    ) -> None:
         self.keepers = {keeper.input.topic: keeper for keeper in keepers}
         self.fail = fail
+        self._topic_ids = topic_ids
+        self._on_recreated = on_recreated
         self._by_changelog = {keeper.input.changelog: keeper for keeper in self.keepers.values()}
         self._draining = 0
 
@@ -177,7 +223,7 @@ class Ownership:
         return self._by_changelog[changelog].input.stage_name
 
     def take_over(
-        self, assignment: Iterable[Any], starts: Mapping[Any, int], source: Source
+        self, assignment: Iterable[Any], logs: Mapping[Any, InputLog], source: Source
     ) -> dict[Any, OwnedPartition]:
         """Own every assigned partition whose recovery has met our claim.
 
@@ -188,17 +234,41 @@ class Ownership:
         ----------
         assignment : iterable of TP
             What the group gave us.
-        starts : mapping
-            Offset to begin at for partitions that have no state.
+        logs : mapping
+            What the broker says of each input partition. One that it was not asked about came in between: its own
+            assignment asks.
+
+        Raises
+        ------
+        RecreatedTopicError
+            If a topic was made anew, and the choice is to stop then.
         """
-        owned: dict[Any, OwnedPartition] = {}
-        for tp in assignment:
-            keeper = self.keepers.get(tp.topic)
-            if keeper is None or not keeper.may_own(tp.partition):
-                continue
-            known = keeper.partitions.get(tp.partition)
-            owned[tp] = known or keeper.own(tp, starts.get(tp), source, self.is_draining)
-        return owned
+        assigned = set(assignment)
+        for topic, keeper in self.keepers.items():
+            mine = {tp: found for tp, found in logs.items() if tp in assigned and tp.topic == topic}
+            keeper.own(mine, source, self.is_draining)
+        owned = {partition.tp: partition for partition in self.partitions()}
+        return {tp: partition for tp, partition in owned.items() if tp in assigned}
+
+
+    async def topic_ids(self) -> Mapping[str, str]:
+        """The broker's ids of the inputs, as far as there are any."""
+        return await self._topic_ids(self.keepers)
+
+    def examine_controls(self, ids: Mapping[str, str]) -> None:
+        """Look whether control-events were made anew: they leave no state but their traces in the feed-log.
+
+        Raises
+        ------
+        RecreatedTopicError
+            If so, and the choice is to stop then.
+        """
+        keeper = next((keeper for keeper in self.keepers.values() if keeper.input.changelog is None), None)
+        if keeper is None or keeper.input.topic not in ids:
+            return
+        topic = keeper.input.topic
+        met = [partition.stage.incarnations() for partition in self.partitions()]
+        decide(examine_sources(topic, ids[topic], met), self._on_recreated)
 
     @contextlib.asynccontextmanager
     async def drained(self) -> Any:

@@ -48,7 +48,8 @@ def stage_app(
 ) -> StageApp:
     """Make an app that folds ``inputs``, one agent each, and keeps its state in ``table``."""
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))
-    app.ownership = Ownership((Keeper(each, around) for each in inputs), around.fail)
+    keepers = (Keeper(each, around, settings.on_recreated) for each in inputs)
+    app.ownership = Ownership(keepers, around.fail, around.producer.topic_ids, settings.on_recreated)
     app.observer = around.observer
     app.notices = around.notices
     app.gather = settings.gather

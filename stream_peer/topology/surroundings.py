@@ -1,7 +1,7 @@
 """What a partition needs of the rest of the worker, so that a test can stand in for it."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +20,9 @@ class Producing(Protocol):
 
     async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
         """Write rows and say where they were put."""
+
+    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The broker's ids of topics by name, as far as there are any."""
 
 
 class Source(Protocol):

@@ -1,11 +1,15 @@
 """What tests do to a broker as a platform or a subscriber would: small helpers over kafka-python."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from stream_peer.topology.recreated import incarnation_of
+from stream_peer.topology.topic_ids import topic_ids
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
 
@@ -59,6 +63,12 @@ class KafkaClient:
             if doomed:
                 admin.delete_topics(doomed)
 
+    def delete(self, *names: str) -> None:
+        """Delete topics, and return when they are gone."""
+        with self.admin() as admin:
+            admin.delete_topics(list(names))
+        wait_until(lambda: not self.topics() & set(names), 30.0, f"{names} were never deleted")
+
     def topics(self) -> set[str]:
         """Names of all topics."""
         with self.consumer() as consumer:
@@ -111,6 +121,19 @@ class KafkaClient:
         with self.consumer() as consumer:
             places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
             return {place.partition: offset for place, offset in consumer.end_offsets(places).items()}
+
+    def incarnation(self, topic: str) -> int:
+        """The number that tells the topic from one that was deleted under its name."""
+
+        async def ask() -> Mapping[str, str]:
+            producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
+            await producer.start()
+            try:
+                return await topic_ids(producer.client, [topic])
+            finally:
+                await producer.stop()
+
+        return incarnation_of(asyncio.run(ask()).get(topic, ""))
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """A group's committed offsets by partition; partitions without one are left out."""

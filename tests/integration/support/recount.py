@@ -100,7 +100,11 @@ class Recount:
         shape = self._service.shape
         topic = self._service.topic(topics.FORECAST_EVENTS)
         return QuestionStage(
-            topic=topic, partition=partition, partitions=shape.questions, feed_log_partitions=shape.feeds
+            topic=topic,
+            partition=partition,
+            partitions=shape.questions,
+            feed_log_partitions=shape.feeds,
+            incarnation=self._service.kafka.incarnation(topic),
         )
 
     def _expect(
@@ -124,7 +128,7 @@ class Recount:
     def _check_feed_log(self, expected: dict[Source, Said]) -> None:
         """The feed-log, repeats removed, is what the question stage gives; repeats are equal bytes, and in order."""
         found: dict[Source, Said] = {}
-        reached: dict[tuple[int, str, int], tuple[int, int, int]] = {}
+        reached: dict[tuple[int, str, int], tuple[int, int]] = {}
         for message in (message for records in self.log.values() for message in records):
             record = decode_feed_log(message.value or b"")
             if isinstance(record, SettingsChanged):
@@ -132,7 +136,7 @@ class Recount:
             source, said = record.src, Said(message.partition, message.key, message.value, message.timestamp)
             assert found.setdefault(source, said) == said, f"{source} was said in two ways"
             line = (message.partition or 0, *source.place)
-            if source.position > reached.get(line, (-1, -1, -1)):
+            if source.position > reached.get(line, (-1, -1)):
                 reached[line] = source.position
             else:
                 self.repeats += 1

@@ -29,7 +29,8 @@ def test_the_records_of_one_cause_are_numbered_from_zero() -> None:
     numbers = []
     for offset in (10, 10, 11):
         routes.begin(record(offset))
-        numbers.append(routes.next_source().position)
+        source = routes.next_source()
+        numbers.append((source.incarnation, *source.position))
 
     assert numbers == [(2, 10, 0), (2, 10, 1), (2, 11, 0)]
 

@@ -43,3 +43,42 @@ def test_what_is_not_above_the_highest_seen_is_a_repeat() -> None:
 
     assert news == [False, True, True, False, True]
     assert list(seen) == [Source("forecast-events", 0, 1, 0, 0), Source("forecast-events", 1, 0, 2, 0)]
+
+
+def told(seen: Seen, *sources: tuple[int, int]) -> list[bool]:
+    """Whether each (incarnation, offset) is new."""
+    return [seen.add(Source("forecast-events", 0, incarnation, offset, 0)) for incarnation, offset in sources]
+
+
+@pytest.mark.case("C29")
+def test_a_topic_made_anew_is_new_at_lower_offsets_and_what_comes_late_of_the_former_is_a_repeat() -> None:
+    seen = Seen()
+
+    assert told(seen, (77, 50), (33, 0), (33, 0), (77, 51), (33, 1), (77, 52)) == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert seen.incarnations("forecast-events") == {0: 33}
+
+
+@pytest.mark.case("C29")
+def test_what_was_seen_of_former_topics_survives_a_restart() -> None:
+    seen = Seen()
+    told(seen, (77, 50), (33, 9), (44, 5))
+
+    restarted = Seen(list(seen))
+
+    assert list(restarted) == list(seen)
+    assert told(restarted, (77, 99), (33, 99), (44, 5), (44, 6), (55, 0)) == [False, False, False, True, True]
+
+
+@pytest.mark.case("C26")
+def test_a_release_that_does_not_tell_topics_apart_speaks_of_the_present_one() -> None:
+    seen = Seen()
+
+    assert told(seen, (0, 5), (77, 6), (0, 6), (0, 7), (77, 7), (77, 8)) == [True, True, False, True, False, True]
+    assert seen.incarnations("forecast-events") == {0: 77}

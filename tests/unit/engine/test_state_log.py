@@ -20,13 +20,12 @@ class Log:
         fold.recovered()
         return fold, Writer(fold, 0, name, fold.next)
 
-    def owner_of_another(self, name: str, topic_id: str, *, drop: bool) -> tuple[Fold, Writer]:
+    def owner_of_another(self, name: str, topic_id: str) -> tuple[Fold, Writer]:
         """An owner who found the input's topic made anew."""
         self.rows.append(claim_row(0, name))
         fold = self.read()
         recovered = fold.recovered()
-        origin = fold.origin.anew(topic_id, recovered.applied)
-        return fold, Writer(fold, 0, name, fold.next, origin=origin, dropped=recovered.entries if drop else ())
+        return fold, Writer(fold, 0, name, fold.next, fold.origin.anew(topic_id, recovered.applied))
 
     def read(self) -> Fold:
         fold = Fold()
@@ -167,7 +166,7 @@ def test_offsets_that_begin_anew_are_later_than_all_before_and_the_state_stays()
     log = Log()
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1", y=b"1")
-    _, writer = log.owner_of_another("b", "new", drop=False)
+    _, writer = log.owner_of_another("b", "new")
     log.write(writer, -1)
     anew = log.read()
     log.write(writer, 0, x=b"2")
@@ -182,11 +181,11 @@ def test_state_that_is_dropped_is_gone_with_the_new_head_and_not_before() -> Non
     log = Log()
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1", y=b"1")
-    _, writer = log.owner_of_another("b", "new", drop=True)
-    log.write(writer, -1, head=False, y=b"of the new log")
+    _, writer = log.owner_of_another("b", "new")
+    log.write(writer, -1, head=False, x=None, y=b"of the new log")
     died = log.read().recovered()
-    _, writer = log.owner_of_another("c", "new", drop=True)
-    log.write(writer, -1, y=b"of the new log")
+    _, writer = log.owner_of_another("c", "new")
+    log.write(writer, -1, x=None, y=b"of the new log")
 
     assert died == (9, b"head", {b"x": b"1", b"y": b"1"})
     assert log.read().recovered() == (-1, b"head", {b"y": b"of the new log"})
@@ -198,7 +197,7 @@ def test_a_topic_that_is_made_anew_twice_goes_on_from_the_second() -> None:
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1")
     for name in ("b", "c"):
-        _, writer = log.owner_of_another(name, f"id of {name}", drop=False)
+        _, writer = log.owner_of_another(name, f"id of {name}")
         log.write(writer, 3, x=name.encode())
 
     assert log.read().recovered() == (3, b"head", {b"x": b"c"})
@@ -211,7 +210,7 @@ def test_a_head_that_speaks_of_a_new_log_is_refused_by_releases_that_take_positi
     _, writer = log.owner("a")
     before = writer.head_row(Snapshot({}, b""), 9).value or b""
     log.write(writer, 9)
-    _, writer = log.owner_of_another("b", "new", drop=False)
+    _, writer = log.owner_of_another("b", "new")
     after = writer.head_row(Snapshot({}, b""), 0).value or b""
 
     assert [msgspec.msgpack.decode(head)["schema"] for head in (before, after)] == [1, 2]

@@ -62,8 +62,8 @@ def test_probabilities_keep_every_bit() -> None:
     assert back.probabilities == probabilities
 
 
-def test_sources_of_one_partition_are_ordered_by_incarnation_offset_and_index() -> None:
-    in_order = [Source("t", 0, 0, 9, 0), Source("t", 0, 0, 9, 1), Source("t", 0, 0, 10, 0), Source("t", 0, 1, 0, 0)]
+def test_sources_of_one_partition_are_ordered_by_offset_and_index() -> None:
+    in_order = [Source("t", 0, 0, 9, 0), Source("t", 0, 0, 9, 1), Source("t", 0, 0, 10, 0)]
 
     assert sorted(in_order, key=lambda source: source.position) == in_order
     assert {source.place for source in in_order} == {("t", 0)}

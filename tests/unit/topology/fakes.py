@@ -31,6 +31,7 @@ class FakeProducer:
         self.written: list[tuple[str, Any]] = []
         self.changelog: list[Row] = []
         self.foreign = 0
+        self.topic_id = ""
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -44,6 +45,9 @@ class FakeProducer:
         self.changelog += rows
         self.written += [("row", row.key) for row in rows]
         return [Appended(base, len(rows))]
+
+    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        return dict.fromkeys(names, self.topic_id) if self.topic_id else {}
 
 
 class FakeSource:

@@ -8,19 +8,21 @@ import pytest
 
 from stream_peer.engine.stage import LogRecord, Snapshot
 from stream_peer.engine.state_log import Fold, Writer
-from stream_peer.errors import StateError
+from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.topology.consumer import BatchConsumer, OrderProof
+from stream_peer.topology.recreated import Choice, InputLog
 from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
 from tests.unit.topology.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
 
 FORECASTS, CHANGELOG = "forecast-events", "changelog"
 HERE = Place(FORECASTS, 0)
+LOG = InputLog("", 0, 100)
 
 
 class World:
     """One app with one stage with state, and one without."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_recreated: Choice = "stop") -> None:
         self.producer = FakeProducer()
         self.stages: list[SumStage] = []
         around, self.errors = surroundings(self.producer)
@@ -28,7 +30,8 @@ class World:
             StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
             StageInput("control", "control-events", None, self.make_stage),
         ]
-        self.ownership = Ownership((Keeper(each, around) for each in inputs), self.errors.append)
+        keepers = (Keeper(each, around, on_recreated) for each in inputs)
+        self.ownership = Ownership(keepers, self.errors.append, self.producer.topic_ids, on_recreated)
         self.source = FakeSource()
 
     def make_stage(self, _partition: int) -> SumStage:
@@ -41,8 +44,8 @@ class World:
         rows = [LogRecord(offset, 0, *row) for offset, row in enumerate(self.producer.changelog)]
         self.ownership.recover(CHANGELOG, 0, [row for row in rows if row.offset > known])
 
-    def take_over(self, assignment: Iterable[Any] = (HERE,)) -> dict[Any, Any]:
-        return self.ownership.take_over(assignment, {}, self.source)
+    def take_over(self, assignment: Iterable[Any] = (HERE,), found: InputLog = LOG) -> dict[Any, Any]:
+        return self.ownership.take_over(assignment, dict.fromkeys(assignment, found), self.source)
 
 
 @pytest.fixture
@@ -190,13 +193,17 @@ class SeekingConsumer(BatchConsumer):
         await self._at("highwaters")
         return dict.fromkeys(partitions, 100)
 
+    async def earliest_offsets(self, *partitions: Any) -> dict[Any, int]:
+        await self._at("earliest")
+        return dict.fromkeys(partitions, 7)
+
     async def seek_wait(self, partitions: Any) -> None:
         await self._at("seek")
         self.sought.append(dict(partitions))
 
 
 @pytest.mark.case("C31")
-@pytest.mark.parametrize("place", ["committed", "highwaters", "seek"])
+@pytest.mark.parametrize("place", ["committed", "highwaters", "earliest", "seek"])
 async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
     consumer = SeekingConsumer(world)
     await world.ownership.claim([HERE])
@@ -223,6 +230,7 @@ async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_cl
     assert world.errors == []
 
 
+@pytest.mark.case("C29")
 async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folded(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
@@ -235,7 +243,10 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
     consumer.highwaters = short  # type: ignore[method-assign]  # a broker with a shorter log
     await consumer.perform_seek()
 
-    assert isinstance(world.errors[0], StateError)
+    (error,) = world.errors
+    assert isinstance(error, RecreatedTopicError)
+    assert "forecast-events was deleted and made anew: partition 0 ends at offset 10" in str(error)
+    assert not list(world.ownership.partitions())
 
 
 async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: World) -> None:
@@ -269,12 +280,10 @@ async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world
 
 async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
     consumer = SeekingConsumer(world)
-    fresh, known = Place("control-events", 0), Place("control-events", 1)
-    consumer._committed_offset[known] = 12
+    fresh, known, anew = (Place("control-events", partition) for partition in range(3))
+    consumer._committed_offset.update({known: 12, anew: 101})
+    consumer.assignment = lambda: {fresh, known, anew}  # type: ignore[method-assign]  # what the group gave
 
-    async def earliest(*partitions: Any) -> dict[Any, int]:
-        return dict.fromkeys(partitions, 7)
+    logs = await consumer._logs({})
 
-    consumer.earliest_offsets = earliest  # a broker whose logs begin at 7
-
-    assert await consumer._starts({fresh: 100, known: 100, HERE: 100}) == {fresh: 7, known: 12}
+    assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 12, 2: 7}
