@@ -358,7 +358,7 @@ class Feed:
         self.accounts.restore(settled, ledger, standing.ordinals)
         self.accounts.blocks = self.recomputed()
         self._rates = ()
-        self.stored = True
+        self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
 
 
 _decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode

@@ -86,6 +86,7 @@ class FeedStore:
         self._touched: set[tuple[str, str]] = set()
         self._gone: dict[tuple[str, str], int] = {}
         self._gone_feeds: dict[str, int] = {}
+        self._once_more: set[str] = set()
         self.stale: set[bytes] = set()
 
     def touch(self, feed: str, question_id: str) -> None:
@@ -120,6 +121,13 @@ class FeedStore:
         ledger = feed.accounts.ledger
         self._touched.update((feed.name, question_id) for question_id in (*ledger.entries, *ledger.expired))
         feed.stored = False
+        if feed.roster.forgotten:
+            self.scrub(feed)
+
+    def scrub(self, feed: Feed) -> None:
+        """A feed's record must be written twice: with the first stands the version before, which names who is gone."""
+        feed.stored = False
+        self._once_more.add(feed.name)
 
     def rows(self, feeds: Mapping[str, Feed]) -> Rows:
         """Records of all that has changed since the last call."""
@@ -135,7 +143,8 @@ class FeedStore:
             if not feed.stored:
                 cuts = cut(b"f", feed.name.encode(), feed.encode(), feed.pieces)
                 feed.pieces = _count(cuts)
-                feed.stored = True
+                feed.stored = feed.name not in self._once_more
+                self._once_more.discard(feed.name)
                 rows.update(cuts)
         for noted in (self.stale, self._gone, self._gone_feeds, self._touched):
             noted.clear()

@@ -152,6 +152,7 @@ class Feeds:
             if roster.place(expert) is not None:
                 self.due.add(feed.name)
             roster.forget(expert)
+            self.store.scrub(feed)
         elif roster.is_forgotten(expert):
             message = "the expert asked to be forgotten; no control brings it back"
             raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
