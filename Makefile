@@ -14,7 +14,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench bench-short generated docs format lock clean
+.PHONY: help demo test check lint bench bench-short soak generated docs format lock clean
 
 help:
 	@grep -E '^#   make ' Makefile | cut -c5-
@@ -61,6 +61,10 @@ bench: $(VENV)/.dev
 
 bench-short: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline --short
+	$(VENV)/bin/python -m benchmarks.soak --short --quiet
+
+soak: $(VENV)/.dev
+	$(VENV)/bin/python -m benchmarks.soak
 
 generated: $(VENV)/.dev
 	$(VENV)/bin/python docs/generate.py

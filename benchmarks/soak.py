@@ -165,11 +165,11 @@ def soak(options: argparse.Namespace, directory: Path) -> int:
         made.mkdir()
     small = Plan(lives, questions, options.restart_at, restarted)
     is_all = questions == options.questions
-    for line in small.bounds.lines(lives) if is_all else ():
+    for line in small.bounds.lines(lives) if is_all and not options.quiet else ():
         print(line)
     with ThreadPoolExecutor(1) as beside:
         waiting = beside.submit(run, small._replace(restart_at=None, directory=straight), aloud=False)
-        found, without = run(small, aloud=is_all), waiting.result()
+        found, without = run(small, aloud=is_all and not options.quiet), waiting.result()
     wrong += [f"not as without a restart: {difference}" for difference in differences(without, found)]
     print(f"{questions:,} questions with and without a restart: {'different' if wrong else 'the same byte for byte'}")
     plan = small
@@ -181,7 +181,7 @@ def soak(options: argparse.Namespace, directory: Path) -> int:
         )
         for line in plan.bounds.lines(plan.lives):
             print(line, flush=True)
-        found = run(plan, aloud=True)
+        found = run(plan, aloud=not options.quiet)
     if options.samples:
         options.samples.write_text(json.dumps({"open": plan.lives.most_open, "lines": found.lines}), encoding="utf-8")
     wrong += faults(found.samples, plan.bounds, found.base)
@@ -218,6 +218,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--restart-at", type=float, default=0.5, help="where the process is killed, as a share")
     parser.add_argument("--short", action="store_true", help="a hundredth of the questions, and of those open")
     parser.add_argument("--kafka", action="store_true", help="a worker on a real broker, five minutes")
+    parser.add_argument("--quiet", action="store_true", help="no line for every sample")
     parser.add_argument("--samples", type=Path, help="write all samples here, for the chart")
     options = parser.parse_args()
     if options.questions is None:

@@ -10,16 +10,17 @@ from stream_peer.events.feed_settings import FeedSettings
 LIMIT_TIMES_OPEN = 150
 """``ledger_max`` of all feeds together, for each question that may be open."""
 
-MEMORY = Held(live=8_000, stubs=800, entries=3_000, names=700)
+MEMORY = Held(live=5_000, stubs=700, entries=1_600, names=700)
 """Bytes of memory that one of them may take: about one and a half times what was measured, see docs/sizing.md."""
-MEMORY_FIXED = 48_000_000
-STATE = Held(live=3_000, stubs=300, entries=1_800, names=200)
+MEMORY_FIXED = 24_000_000
+STATE = Held(live=1_200, stubs=150, entries=1_200, names=130)
 """Bytes of the changelogs after compaction that one of them may take, the version before included."""
-STATE_FIXED = 100_000
+STATE_FIXED = 600_000
+"""The sums of the feeds' experts, twice, and the heads."""
 GROWTH = 1.08
 """How much more may be held in the last third of what is judged than in the first."""
 GROWTH_FIXED = Held(live=10, stubs=30, entries=30, names=30)
-RSS_NOISE = 4_000_000
+RSS_NOISE, STATE_NOISE = 4_000_000, 100_000
 
 EXPERTS = 6
 """Of a question; with more of them everything but names may be larger."""
@@ -62,7 +63,7 @@ def bounds_of(lives: Lives, settings: FeedSettings, feeds: int) -> Bounds:
     most = settings.ledger_max * feeds
     held = Held(
         live=most_open * (settings.history_for + 2 * longest) // longest,
-        stubs=ledger + most,
+        stubs=ledger,
         entries=min(most, ledger),
         names=most,
     )
@@ -94,7 +95,7 @@ def _growth(level: Sequence[Sample]) -> Iterator[str]:
         yield "too few questions to see whether anything grows"
         return
     first, last = level[:third], level[-third:]
-    for name, noise in {"state": STATE_FIXED, "rss": RSS_NOISE}.items():
+    for name, noise in {"state": STATE_NOISE, "rss": RSS_NOISE}.items():
         before, after = _mean(getattr(s, name) for s in first), _mean(getattr(s, name) for s in last)
         if after > before * GROWTH + noise:
             yield f"{name} grew from {before / 1e6:.2f} to {after / 1e6:.2f} MB"

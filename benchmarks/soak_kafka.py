@@ -256,7 +256,7 @@ def live_faults(result: LiveResult, lives: Lives) -> list[str]:
     most = lives.most_open
     allowed = Held(
         live=most * (HISTORY + 3),
-        stubs=most * (LEDGER + LIMIT_TIMES_OPEN + 10),
+        stubs=most * (LEDGER + 10),
         entries=most * LIMIT_TIMES_OPEN,
         names=most * LIMIT_TIMES_OPEN,
     )

@@ -1,0 +1,264 @@
+"""What one of each takes, in memory and in the changelogs after compaction: the table of docs/sizing.md.
+
+``python -m benchmarks.sizes [--json]``. The stages are run with so many of a thing and with twice as many; the
+difference is what it takes. Memory counts the stage and what recovery keeps of its changelog.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cramjam
+import msgspec
+
+from benchmarks.soak_log import Compacted
+from benchmarks.soak_run import Durable
+from benchmarks.workload import DAY, START, Workload
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.stage import Effects, LogRecord, Output
+from stream_peer.events import topics
+from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
+from stream_peer.events.feed_settings import load_document
+from stream_peer.events.times import Milliseconds, to_iso
+
+MANY = 400
+LONG_AFTER = START + 365 * DAY
+YEARS_AFTER = START + 5 * 365 * DAY
+MILLION = 1_000_000
+
+
+class Size(NamedTuple):
+    """Bytes of one of them."""
+
+    memory: float
+    state: float
+
+    def minus(self, other: "Size", times: float = 1.0) -> "Size":
+        """What is beyond another, by so many."""
+        return Size((self.memory - other.memory) / times, (self.state - other.state) / times)
+
+
+def size_of(made: Callable[[int], Durable], many: int = MANY) -> Size:
+    """Of one more of what ``made`` makes: the difference between twice as many and as many."""
+    one, two = _measured(made, many), _measured(made, 2 * many)
+    return two.minus(one, many)
+
+
+def _measured(made: Callable[[int], Durable], count: int) -> Size:
+    made(2)
+    gc.collect()
+    tracemalloc.start()
+    durable = made(count)
+    gc.collect()
+    memory, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Size(memory, durable.log.size())
+
+
+# --- the question stage ---
+
+
+def questions(count: int, *, experts: int = 6, forecasts: int = 1, until: Milliseconds = 0) -> Durable:
+    """A question stage with so many questions, open or closed so long ago that only stubs are left."""
+    stage = QuestionStage(
+        topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1, settings=load_document({})
+    )
+    durable = Durable(stage, Compacted(Path(":memory:")), "claim")
+    for offset, (at, value) in enumerate(_told(count, experts, forecasts, until)):
+        durable.step(LogRecord(offset, at, b"q", value))
+    durable.snapshot()
+    durable.snapshot()
+    return durable
+
+
+def _told(count: int, experts: int, forecasts: int, until: Milliseconds) -> Iterator[tuple[Milliseconds, bytes]]:
+    encode = msgspec.json.encode
+    for number in range(count):
+        about: dict[str, Any] = {"question_id": f"question-{number:07d}", "at": to_iso(START)}
+        times = {"opens_at": to_iso(START), "closes_at": to_iso(START + 30 * DAY)}
+        yield START, encode({"type": "question", "feed": "econ", **about, **times})
+        for index in range(forecasts):
+            for expert in range(experts):
+                about["at"] = to_iso(START + index * 1000)
+                about["expert_id"] = f"expert-{expert:04d}"
+                yield START + index * 1000, encode({"type": "forecast", "probability": 0.3, **about})
+    if until:
+        yield until, encode({"type": "tick", "now": to_iso(until)})
+
+
+# --- the feed stage ---
+
+
+def feed_of(
+    count: int, *, experts: int = 6, rounds: int = 1, pool: int = 0, expired: bool = False, **settings: Any
+) -> Durable:
+    """A feed stage whose ledger has so many entries; with ``expired`` their names only.
+
+    ``pool``: so many experts take part in turn.
+    """
+    book = load_document({"defaults": settings})
+    durable = Durable(
+        FeedStage(topic=topics.FEED_LOG, partition=0, settings=book), Compacted(Path(":memory:")), "claim"
+    )
+    for offset, (at, event) in enumerate(_rounds(count, experts, rounds, pool, expired=expired)):
+        durable.step(LogRecord(offset, at, b"econ", encode_feed_log(event)))
+    durable.stage.publish(Effects())
+    durable.snapshot()
+    durable.snapshot()
+    return durable
+
+
+def _rounds(
+    count: int, experts: int, rounds: int, pool: int, *, expired: bool
+) -> Iterator[tuple[Milliseconds, Round | OutcomeRevealed]]:
+    offset = 0
+    for number in range(count):
+        for index in range(rounds):
+            names = [f"expert-{(number * experts * bool(pool) + n) % max(pool, experts):06d}" for n in range(experts)]
+            yield START, Round(
+                src=Source(topics.FORECAST_EVENTS, 0, 0, offset, 0),
+                feed="econ",
+                question_id=f"question-{number:07d}",
+                boundary=START + index * DAY,
+                experts=sorted(names),
+                probabilities=[0.01 + 0.98 * ((7 * n + number) % 50) / 50 for n in range(experts)],
+            )
+            offset += 1
+    if expired:
+        source = Source(topics.FORECAST_EVENTS, 0, 0, offset, 0)
+        yield YEARS_AFTER, OutcomeRevealed(src=source, feed="econ", question_id="last", outcome=1)
+
+
+def experts_of(count: int, **settings: Any) -> Durable:
+    """A feed of so many experts, whose questions have all left the ledger."""
+    return feed_of(-(-count // 20), experts=20, pool=count, expired=True, ledger_max=1, **settings)
+
+
+# --- logs ---
+
+
+def feed_log_round(experts: int) -> tuple[int, float]:
+    """Bytes of a round in the feed-log, as it is and compressed in batches as the worker sends them."""
+    workload = Workload(400)
+    stage = QuestionStage(
+        topic=topics.FORECAST_EVENTS,
+        partition=0,
+        partitions=1,
+        feed_log_partitions=1,
+        settings=load_document({"defaults": {"history": True}}),
+    )
+    values: list[bytes] = []
+    keep = {f'"expert-{n}"' for n in range(60)} if experts >= 50 else {f'"expert-{n}"' for n in range(experts)}
+    for offset, message in enumerate(workload.partition(0, 1)):
+        if b'"forecast"' in message.value and not any(name.encode() in message.value for name in keep):
+            continue
+        effects = Effects()
+        stage.step(LogRecord(offset, message.at or YEARS_AFTER, message.key, message.value), effects)
+        values += [output.value for output in effects.outputs if output.topic == topics.FEED_LOG and output.value]
+    rounds = [value for value in values if b'"type":"round"' in value]
+    batches = [b"".join(rounds[start : start + 50]) for start in range(0, len(rounds), 50)]
+    packed = sum(len(bytes(cramjam.zstd.compress(batch))) for batch in batches)
+    return sum(map(len, rounds)) // len(rounds), packed / len(rounds)
+
+
+def dead_letter_size() -> int:
+    """Bytes around the payload of a dead letter: headers and key."""
+    stage = QuestionStage(topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1)
+    effects = Effects()
+    stage.step(LogRecord(0, START, b"question-0000001", b"{}"), effects)
+    letter: Output = effects.outputs[0]
+    return sum(len(name) + len(value) for name, value in letter.headers) + len(letter.key or b"")
+
+
+def recovery_seconds(made: Callable[[int], Durable], make: Callable[[], Any], many: int = 2_000) -> float:
+    """Seconds to take a million of them up again."""
+    durable = made(many)
+    rows = list(durable.log.rows())
+    log = _Again(rows)
+    began = time.process_time()
+    Durable(make(), log, "next")
+    return (time.process_time() - began) / many * MILLION
+
+
+class _Again(Compacted):
+    """A changelog that is in memory, so that reading it costs nothing."""
+
+    def __init__(self, rows: list[tuple[int, bytes, bytes]]) -> None:
+        super().__init__(Path(":memory:"))
+        self._rows = rows
+        self.end = rows[-1][0] + 1
+
+    def rows(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """What it was made of, and what was appended since."""
+        yield from self._rows
+        yield from super().rows()
+
+
+# --- the table ---
+
+
+def measured() -> dict[str, Any]:
+    """All figures, by name."""
+    found: dict[str, Any] = {}
+    found["live question, 6 experts"] = live = size_of(questions)
+    more = size_of(lambda count: questions(count, forecasts=5), 200)
+    found["history entry"] = more.minus(live, 4 * 6)
+    many = size_of(lambda count: questions(count, experts=50), 100)
+    found["expert of a live question"] = many.minus(live, 44)
+    found["stub"] = size_of(lambda count: questions(count, until=LONG_AFTER), 1_000)
+    found["ledger entry, 6 experts, 1 round"] = entry = size_of(feed_of)
+    found["expert of a round in the ledger"] = size_of(lambda count: feed_of(count, experts=50), 200).minus(entry, 44)
+    found["further round in the ledger, 6 experts"] = size_of(lambda count: feed_of(count, rounds=4), 200).minus(entry, 3)
+    found["name of an expired question"] = size_of(lambda count: feed_of(count, expired=True))
+    found["expert of a feed"] = size_of(experts_of)
+    found["expert of a feed, own medians"] = size_of(lambda count: experts_of(count, vote_rule="own-median"))
+    found["expert of a feed, memory 400"] = size_of(lambda count: experts_of(count, memory=400, seed="m"), 200)
+    found["feed-log, round of 6"], found["feed-log, round of 6, zstd"] = feed_log_round(6)
+    found["feed-log, round of 50"], found["feed-log, round of 50, zstd"] = feed_log_round(50)
+    found["dead letter beside its payload"] = dead_letter_size()
+    return found
+
+
+def recoveries() -> dict[str, float]:
+    """Seconds of recovery for a million of each."""
+
+    def question_stage() -> QuestionStage:
+        return QuestionStage(topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1)
+
+    def feed_stage() -> FeedStage:
+        return FeedStage(topic=topics.FEED_LOG, partition=0)
+
+    return {
+        "live questions, 6 experts": recovery_seconds(questions, question_stage),
+        "stubs": recovery_seconds(lambda n: questions(n, until=LONG_AFTER), question_stage),
+        "ledger entries, 6 experts": recovery_seconds(feed_of, feed_stage),
+        "ledger entries, 50 experts": recovery_seconds(lambda n: feed_of(n, experts=50), feed_stage),
+        "names": recovery_seconds(lambda n: feed_of(n, expired=True), feed_stage),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    options = parser.parse_args()
+    found, seconds = measured(), recoveries()
+    if options.json:
+        print(json.dumps({"bytes": found, "recovery": seconds}))
+        return
+    for name, size in found.items():
+        told = f"memory {size.memory:8,.0f}  state {size.state:8,.0f}" if isinstance(size, Size) else f"{size:8,.0f}"
+        print(f"{name:44} {told}")
+    for name, taken in seconds.items():
+        print(f"recovery of a million {name:30} {taken:8,.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
