@@ -149,6 +149,10 @@ class Told:
     def __init__(self, log: list[AnyFeedLogRecord]) -> None:
         self.rounds: dict[tuple[str, str, Milliseconds], Content] = {}
         self.outcomes: dict[tuple[str, str], object] = {}
+        self.add(log)
+
+    def add(self, log: list[AnyFeedLogRecord]) -> None:
+        """More records."""
         for record in log:
             if isinstance(record, Round):
                 content = record.final, record.weight, dict(zip(record.experts, record.probabilities, strict=True))

@@ -2,11 +2,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stream_peer.engine.merging import counts_from, merge_question, merged_truth, note_feed, plausible_moment
+from stream_peer.engine.merging import counts_from, feed_with, merge_question, merged_truth, note_feed, plausible_moment
 from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_settings import FeedSettings, load_document
 from stream_peer.events.incoming import Question, Resolution
+from stream_peer.events.rejections import Reason
 from stream_peer.events.times import to_milliseconds
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -105,3 +106,29 @@ def test_the_latest_stated_resolution_is_in_force() -> None:
     assert at == NOW - 3_600_000
     assert equal == Truth(NOW, "annulled")
     assert (equal.cut, Truth(NOW, "open").cut, Truth(NOW, 0, 5).cut) == (NOW, None, 5)
+
+
+def test_the_feed_that_an_event_would_give_is_the_one_that_it_gives() -> None:
+    for own in (True, False):
+        for at in (4, 5, 6):
+            question = known()
+            question.other_feed, question.own_feed, question.feed = (5, "econ"), (5, "econ") if own else None, "econ"
+            expected = feed_with(question, "sport", at, own=own)
+
+            note_feed(question, "sport", at, BOOK, own=own)
+
+            assert question.feed == expected == ("econ" if at < 5 else "sport")
+
+
+@pytest.mark.case("C11")
+def test_what_would_count_from_another_moment_is_refused_if_the_setting_says_so() -> None:
+    question = known(backdate_limit=10, late_forecasts="refuse")
+
+    in_time = counts_from(question, question.settings, NOW - 10, NOW)
+    with pytest.raises(RejectedEvent) as refusal:
+        counts_from(question, question.settings, NOW - 11, NOW)
+
+    assert in_time == NOW - 10
+
+    assert refusal.value.reason == Reason.LATE
+    assert "0:00:00.010000" in refusal.value.message

@@ -22,6 +22,7 @@ from tests.unit.engine.question_log import (
     broadcast,
     event,
     forecast,
+    forget,
     question,
     records,
     resolution,
@@ -358,6 +359,24 @@ def test_a_moved_question_is_withdrawn_in_the_old_feed_and_emitted_in_the_new() 
         (OutcomeRevealed, "sport"),
     ]
     assert partition.told.outcomes == {("econ", "q"): "open", ("sport", "q"): 1}
+
+
+@pytest.mark.case("C14")
+def test_a_moved_question_has_the_boundaries_of_its_new_feed_although_the_old_one_had_rounds() -> None:
+    partition = Partition(stage(load_document({"feeds": {"econ": {"round_every": "12h"}}})))
+    partition.send(forecast("ann", 0.7, T0), question(opens_at=T0, closes_at=CLOSE, at=T0))
+    partition.pass_to(CLOSE + GRACE)
+    before = [boundary - T0 for _, _, boundary in partition.told.rounds]
+
+    partition.send(question(feed="econ", at=T0))  # as if it had come first
+
+    assert before == [2 * DAY]
+    assert [(feed, boundary - T0) for feed, _, boundary in sorted(partition.told.rounds)] == [
+        ("econ", 12 * HOUR),
+        ("econ", 24 * HOUR),
+        ("econ", 36 * HOUR),
+        ("econ", 48 * HOUR),
+    ]
 
 
 def test_the_feed_that_a_question_event_names_goes_before_those_of_forecasts() -> None:
@@ -1044,6 +1063,66 @@ def test_a_question_of_twenty_thousand_experts_is_stored_in_pieces_below_the_lim
     assert len(touched.entries) == 2
     assert partition.told.forecasts()[CLOSE] == {**dict.fromkeys(names, 0.25), "expert-00007": 0.75}
     assert len({key for key in partition.stored if key.startswith(b"c/")}) == 8
+
+
+@pytest.mark.case("C29")
+def test_where_the_topic_was_made_anew_state_goes_on_and_sources_name_the_new_topic() -> None:
+    partition = closed()
+    partition.restart(stage())
+    partition.stage.reincarnate(77, 0, keep=True)
+    last, partition.offset = partition.offset - 1, 0
+
+    told = [*partition.send(resolution(1, CLOSE), resolution(0, CLOSE)), *partition.send(resolution(None, CLOSE))]
+    partition.offset = last
+    same_offset = partition.send(resolution(1, CLOSE))
+    partition.restart(stage())
+    later = partition.send(resolution(0, CLOSE))
+
+    sources = [record.src for record in records([*told, *same_offset, *later])]
+    assert [source.incarnation for source in sources] == [77] * 5
+    assert [(source.offset, source.index) for source in sources] == [(0, 0), (1, 0), (2, 0), (last, 0), (last + 1, 0)]
+
+
+@pytest.mark.case("C29")
+def test_numbering_begins_again_where_an_offset_of_the_new_topic_is_the_last_of_the_former() -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE))
+
+    partition.stage.reincarnate(77, 0, keep=True)
+    partition.offset -= 1
+    (told,) = records(partition.send(resolution(0, CLOSE)))
+
+    assert (told.src.incarnation, told.src.offset, told.src.index) == (77, partition.offset - 1, 0)
+
+
+@pytest.mark.case("C29")
+def test_where_state_is_dropped_with_the_topic_what_it_cannot_tell_stays() -> None:
+    partition = Partition()
+    partition.apply({"defaults": {"round_every": "1d"}})
+    partition.control(forget("zoe"))
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE), forecast("ann", 0.7, T0))
+    partition.send(question("old", feed="econ", opens_at=T0, closes_at=T0), forecast("ann", 0.7, T0, "old"))
+    partition.pass_to(T0 + 40 * DAY)
+    partition.send(question("new", feed="econ", opens_at=T0, closes_at=T0 + 50 * DAY))
+    partition.restart(stage())
+    held = set(partition.stored)
+
+    partition.stage.reincarnate(77, 0, keep=False)
+    gone = partition.stage.snapshot()
+    partition.stored.clear()
+    partition.stage = stage()
+    partition.stage.load(gone.head, {})
+    clock = partition.stage.clock
+    refused = partition.send(forecast("zoe", 0.7, T0, feed="econ"), now=T0)
+    partition.send(forecast("ann", 0.4, T0, feed="econ"))
+    partition.pass_to(T0 + DAY + GRACE)
+
+    assert gone.entries == dict.fromkeys(held)
+    assert len(held) == 3
+    assert clock == 0
+    assert reasons(refused) == ["forgotten"]
+    assert partition.told.forecasts()[T0 + DAY] == {"ann": 0.4}
+    assert partition.records[-1].src.incarnation == 77
 
 
 def test_state_of_another_schema_or_torn_state_is_an_error_that_says_so() -> None:

@@ -1,6 +1,6 @@
 from stream_peer.engine.history import Standing
 from stream_peer.engine.question_state import QuestionState, Truth
-from stream_peer.engine.rounds import content_digest, reconcile
+from stream_peer.engine.rounds import content_digest, emitted_anew, reconcile
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
 from stream_peer.events.feed_settings import FeedSettings
 
@@ -73,3 +73,25 @@ def test_a_resolution_withdraws_what_it_cuts_off_and_comes_last() -> None:
     told = emitted(question, 105)
 
     assert [type(record) for record in told] == [RoundWithdrawn, RoundWithdrawn, Round, OutcomeRevealed]
+
+
+def test_rounds_whose_experts_were_let_go_of_count_as_emitted_without_them() -> None:
+    question = known(("ann", 1, 0.5), ("zoe", 1, 0.9), ("zoe", 50, 0.8))
+    emitted(question, 105)
+    question.history.let_go({"zoe"})
+
+    emitted_anew(question, question.plan())
+
+    assert emitted(question, 105) == []
+    assert list(question.emitted) == [40, 80, 100]
+
+
+def test_a_round_at_which_nobody_is_left_was_never_emitted() -> None:
+    question = known(("zoe", 1, 0.9), ("ann", 50, 0.5))
+    emitted(question, 105)
+    question.history.let_go({"zoe"})
+
+    emitted_anew(question, question.plan())
+
+    assert list(question.emitted) == [80, 100]
+    assert emitted(question, 105) == []

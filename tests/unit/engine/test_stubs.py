@@ -4,6 +4,7 @@ import pytest
 
 from stream_peer.engine.question_state import Stub, Told, Truth, encode_stub
 from stream_peer.engine.stubs import Stubs
+from stream_peer.events.feed_log import Verdict
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import NEVER
 from tests.unit.engine.question_log import DAY, HOUR, T0
@@ -88,7 +89,7 @@ def test_stubs_are_found_by_feed() -> None:
 def test_however_often_a_stub_has_news_it_takes_the_memory_of_one() -> None:
     stubs = Stubs(settings_of)
     for number in range(20_000):
-        verdict = 1 if number % 2 else "open"
+        verdict: Verdict = 1 if number % 2 else "open"
         stubs.put("q", Stub("econ", Truth(T0, verdict), Told("econ", verdict), T0 + number * HOUR))
 
     assert stubs._notes <= 2_100

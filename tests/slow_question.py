@@ -1,0 +1,342 @@
+"""The question stage by its definitions: slow, obvious, and with nothing of the product but settings and hashes.
+
+After every record it goes through everything that was ever said of every question and asks which rounds and which
+outcome must have been told by now.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
+from stream_peer.events.partitioning import partition_of
+
+Content = tuple[bool, float, dict[str, float]]
+YEAR_2000 = 946_684_800_000
+
+
+class Said(NamedTuple):
+    """An event that counts, ``at`` when it was stated; forecasts ``count`` from a moment of their own."""
+
+    kind: str
+    at: int
+    body: dict[str, Any]
+    counts: int = 0
+
+
+class Stub(NamedTuple):
+    """What is left of a question."""
+
+    feed: str
+    truth: tuple[int, Any]
+    told: tuple[str, Any] | None
+    news: int
+
+
+class Life:
+    """What was said of one question since it was first heard of."""
+
+    def __init__(self, settings: FeedSettings) -> None:
+        self.said: list[Said] = []
+        self.settings = settings
+        self.touched = 0
+        self.terms: FeedSettings | None = None
+        self.told: tuple[str, Any] | None = None
+        self.boundaries: dict[int, str] = {}
+
+    def forget(self, forgotten: set[str]) -> None:
+        """What some experts forecast was never said; that the question had a forecast then stays."""
+        for place, one in enumerate(self.said):
+            if forgotten.intersection(one.body.get("forecasts", ())):
+                left = {expert: p for expert, p in one.body["forecasts"].items() if expert not in forgotten}
+                self.said[place] = one._replace(body={**one.body, "forecasts": left})
+
+    def latest(self, kinds: Sequence[str], field: str, said: Sequence[Said]) -> Any:
+        stating = [(one.at, place, one.body[field]) for place, one in enumerate(said) if _states(one, kinds, field)]
+        return max(stating, key=lambda stated: stated[:2])[2] if stating else None
+
+    def feed(self, *more: Said) -> str:
+        said = [*self.said, *more]
+        own = self.latest(["question"], "feed", said)
+        return str(own or self.latest(["forecast", "forecasts", "resolution"], "feed", said) or "default")
+
+    def truth(self) -> tuple[int, Any, int | None]:
+        """(stated when, verdict, where it ends the question)."""
+        stating = [(one.at, place) for place, one in enumerate(self.said) if one.kind == "resolution"]
+        if not stating:
+            return 0, "open", None
+        truth = self.said[max(stating)[1]]
+        verdict = _verdict(truth.body["outcome"])
+        cut = None if verdict == "open" else _moment(truth.body.get("closed_at", truth.body["at"]))
+        return truth.at, verdict, cut
+
+    def opens(self) -> int | None:
+        stated = self.latest(["question"], "opens_at", self.said)
+        forecasts = [one.counts for one in self.said if "forecast" in one.kind]
+        described = [one.at for one in self.said if one.kind == "question"]
+        return _moment(stated) or min(forecasts, default=min(described, default=None))
+
+    def close(self, terms: FeedSettings) -> int | None:
+        opens = self.opens()
+        longest = None if opens is None else opens + terms.max_open
+        ends = [_moment(self.latest(["question"], "closes_at", self.said)), self.truth()[2], longest]
+        return min((end for end in ends if end is not None), default=None)
+
+    def standing(self, moment: int, lifetime: int | None) -> dict[str, float]:
+        latest: dict[str, tuple[int, float | None]] = {}
+        for one in sorted((one for one in self.said if "forecast" in one.kind), key=lambda one: one.counts):
+            if one.counts <= moment:
+                latest.update({expert: (one.counts, p) for expert, p in _panel(one.body).items()})
+        return {
+            expert: p
+            for expert, (since, p) in latest.items()
+            if p is not None and (lifetime is None or moment < since + lifetime)
+        }
+
+    def rounds(self, clock: int) -> dict[int, Content]:
+        """Boundaries that are due, with who stands there."""
+        terms = self.terms or self.settings
+        opens, close = self.opens(), self.close(terms)
+        if opens is None or close is None or close < opens:
+            return {}
+        intervals = [terms.round_every * 2 ** (number // 8) for number in range(32)]
+        boundaries = {close, *(opens + sum(intervals[: number + 1]) for number in range(32))}
+        moments = sorted({opens, *(one.counts for one in self.said if "forecast" in one.kind)})
+        if terms.quorum is not None:
+            crowds = (moment for moment in moments if moment >= opens)
+            lifetime = terms.forecast_for
+            boundaries.update([m for m in crowds if len(self.standing(m, lifetime)) >= terms.quorum][:1])
+        weight = self.latest(["question"], "weight", self.said) or 1.0
+        due = sorted(boundary for boundary in boundaries if boundary <= close and boundary + terms.grace <= clock)
+        contents = {boundary: self.standing(boundary, terms.forecast_for) for boundary in due}
+        return {boundary: (boundary == close, weight, who) for boundary, who in contents.items() if who}
+
+
+class SlowPartition:
+    """One partition of ``forecast-events``: ``rounds`` and ``outcomes`` as they were last told, ``refused`` reasons."""
+
+    def __init__(self, partition: int, partitions: int) -> None:
+        self.rounds: dict[tuple[str, str, int], Content] = {}
+        self.outcomes: dict[tuple[str, str], Any] = {}
+        self.refused: list[str] = []
+        self.forwarded = self.too_late = self.repeated = 0
+        self.clock = 0
+        self._home = partition, partitions
+        self._book: FeedSettingsBook = load_document({})
+        self._lives: dict[str, Life] = {}
+        self._stubs: dict[str, Stub] = {}
+        self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+        self._forgotten: set[tuple[str, str]] = set()
+
+    def add(self, time: int, value: bytes, source: Sequence[Any] | None) -> bool:
+        """One record; whether it counts."""
+        body = json.loads(value)
+        if source is not None and not self._is_new(source):
+            self.repeated += 1
+            return False
+        counts = bool(getattr(self, f"_{body['type']}")(time, body, source))
+        for question, life in sorted(self._lives.items()):
+            self._tell(question, life)
+        return counts
+
+    # --- events ---
+
+    def _forecast(self, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
+        life = self._life(body, source)
+        return life is not None and self._hear_forecasts(life, time, body)
+
+    def _forecasts(self, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
+        return self._forecast(time, body, source)
+
+    def _hear_forecasts(self, life: Life, time: int, body: dict[str, Any]) -> bool:
+        at = _moment(body["at"]) or 0
+        feed = life.feed(Said(body["type"], at, body))
+        panel = {expert: p for expert, p in _panel(body).items() if (feed, expert) not in self._forgotten}
+        if len(panel) < len(_panel(body)):
+            self.refused.append("forgotten")
+            if not panel:
+                return False
+        settings = self._book.of(feed)
+        if not YEAR_2000 <= at <= time + settings.horizon:
+            return self._refuse("time-range")
+        counts = at if settings.backdate_limit is None else max(at, time - settings.backdate_limit)
+        if life.truth()[1] != "open" and not settings.history:
+            counts = max(counts, time)
+        if counts != at and settings.late_forecasts == "refuse":
+            return self._refuse("late")
+        self._said(life, time, Said(body["type"], at, {**body, "forecasts": panel}, counts), at)
+        return True
+
+    def _question(self, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
+        life = self._life(body, source)
+        if life is None:
+            return False
+        settings = self._book.of(body["feed"]) if "feed" in body else life.settings
+        times = [_moment(body[field]) or 0 for field in ("at", "opens_at", "closes_at") if field in body]
+        if any(not YEAR_2000 <= moment <= time + settings.horizon for moment in times):
+            return self._refuse("time-range")
+        default = body.get("opens_at") if settings.history else None
+        at = _moment(body.get("at", default)) or time
+        self._said(life, time, Said("question", at, body), _moment(body.get("at")))
+        return True
+
+    def _resolution(self, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
+        at = _moment(body["at"]) or 0
+        stub = self.stub(body["question_id"])
+        if stub is not None:
+            return self._resolve_stub(stub, time, body, source)
+        life = self._life(body, source)
+        if life is None:
+            return False
+        times = [at, _moment(body.get("closed_at")) or at]
+        if any(not YEAR_2000 <= moment <= time + life.settings.horizon for moment in times):
+            return self._refuse("time-range")
+        self._said(life, time, Said("resolution", at, body), at)
+        return True
+
+    def _resolve_stub(self, stub: Stub, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
+        question, at = body["question_id"], _moment(body["at"]) or 0
+        if self._goes_elsewhere(question, source):
+            return False
+        truth = (at, _verdict(body["outcome"])) if at >= stub.truth[0] else stub.truth
+        told = stub.told
+        if truth[1] != (told[1] if told else "open"):
+            told = (stub.feed, truth[1])
+            self.outcomes[stub.feed, question] = truth[1]
+        self._hear(at, time)
+        self._stubs[question] = Stub(stub.feed, truth, told, max(self.clock, time))
+        return True
+
+    def _tick(self, time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
+        self._hear(_moment(body["now"]) or 0, time)
+        return True
+
+    def _settings(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
+        for question in list(self._stubs):
+            self.stub(question)  # what has ended has ended, whatever is said from here on
+        self._book = load_document(body["document"])
+        for life in self._lives.values():
+            life.settings = self._book.of(life.feed())
+        return True
+
+    def _expert(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
+        feed, expert = body["feed"], body["expert_id"]
+        self._forgotten.add((feed, expert))
+        kept = {key: _without(content, expert) if key[0] == feed else content for key, content in self.rounds.items()}
+        self.rounds = {key: content for key, content in kept.items() if content[2]}
+        return True
+
+    def _feed(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
+        feed = body["feed"]
+        self._lives = {question: life for question, life in self._lives.items() if life.feed() != feed}
+        self._stubs = {question: stub for question, stub in self._stubs.items() if stub.feed != feed}
+        self.rounds = {key: content for key, content in self.rounds.items() if key[0] != feed}
+        self.outcomes = {key: outcome for key, outcome in self.outcomes.items() if key[0] != feed}
+        return True
+
+    # --- what they share ---
+
+    def _is_new(self, source: Sequence[Any]) -> bool:
+        place, position = (source[0], source[1]), (source[3], source[4])
+        if position <= self._seen.get(place, (-1, -1)):
+            return False
+        self._seen[place] = position
+        return True
+
+    def _goes_elsewhere(self, question: str, source: Sequence[Any] | None) -> bool:
+        partition, partitions = self._home
+        goes = source is None and partition_of(question, partitions) != partition
+        self.forwarded += goes
+        return goes
+
+    def _life(self, body: dict[str, Any], source: Sequence[Any] | None) -> Life | None:
+        question = body["question_id"]
+        if self._goes_elsewhere(question, source):
+            return None
+        if self.stub(question) is not None:
+            self.too_late += 1
+            return None
+        return self._lives.get(question) or Life(self._book.of(body.get("feed", "default")))
+
+    def stub(self, question: str) -> Stub | None:
+        """What is left of a question, unless it has ended."""
+        stub = self._stubs.get(question)
+        if stub is None:
+            return None
+        settings = self._book.of(stub.feed)
+        stays = settings.ledger_for if stub.told is None or stub.told[1] == "open" else settings.retract_for
+        if stub.news + stays <= self.clock:
+            del self._stubs[question]
+            return None
+        return stub
+
+    def _said(self, life: Life, time: int, said: Said, stated: int | None) -> None:
+        life.said.append(said)
+        life.touched = time
+        life.settings = self._book.of(life.feed())
+        self._lives[said.body["question_id"]] = life
+        if stated is not None:
+            self._hear(stated, time)
+
+    def _hear(self, stated: int, time: int) -> None:
+        if stated <= time + self._book.default.skew:
+            self.clock = max(self.clock, stated)
+
+    def _refuse(self, reason: str) -> bool:
+        self.refused.append(reason)
+        return False
+
+    def _tell(self, question: str, life: Life) -> None:
+        """Everything that must have been told of a question by now, and whether its history goes."""
+        feed = life.feed()
+        life.forget({expert for of_feed, expert in self._forgotten if of_feed == feed})
+        wanted = life.rounds(self.clock)
+        for boundary, told_to in life.boundaries.items():
+            self.rounds.pop((told_to, question, boundary), None)
+        self.rounds.update({(feed, question, boundary): content for boundary, content in wanted.items()})
+        life.boundaries = dict.fromkeys(wanted, feed)
+        if wanted and life.terms is None:
+            life.terms = life.settings
+        terms = life.terms or life.settings
+        close = life.close(terms)
+        self._tell_outcome(question, life, feed, has_closed=close is not None and close + terms.grace <= self.clock)
+        closed = 0 if close is None else close + terms.grace
+        if max(closed, life.touched) + life.settings.history_for <= self.clock:
+            del self._lives[question]
+            if life.terms is not None:
+                self._stubs[question] = Stub(feed, life.truth()[:2], life.told, self.clock)
+
+    def _tell_outcome(self, question: str, life: Life, feed: str, *, has_closed: bool) -> None:
+        verdict = life.truth()[1]
+        if life.told and life.told[1] != "open" and (life.told[0] != feed or verdict == "open"):
+            life.told = life.told[0], "open"
+            self.outcomes[life.told[0], question] = "open"
+        if verdict != "open" and life.terms is not None and has_closed:
+            life.told = feed, verdict
+            self.outcomes[feed, question] = verdict
+
+
+def _states(one: Said, kinds: Sequence[str], field: str) -> bool:
+    return one.kind in kinds and field in one.body
+
+
+def _panel(body: dict[str, Any]) -> dict[str, float | None]:
+    panel: dict[str, float | None] = body.get("forecasts") or {}
+    return panel if "forecasts" in body else {body["expert_id"]: body["probability"]}
+
+
+def _verdict(outcome: Any) -> Any:
+    return "annulled" if outcome is None else outcome
+
+
+def _moment(value: str | None) -> int | None:
+    if value is None:
+        return None
+    moment = datetime.fromisoformat(value)
+    return round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def _without(content: Content, expert: str) -> Content:
+    final, weight, who = content
+    return final, weight, {other: p for other, p in who.items() if other != expert}
