@@ -53,7 +53,8 @@ FEED_SETTINGS = {
     "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999); in replay spherical",
     "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
     " half, and own-median while next to all votes at 1/2 are alike",
-    "min_experts": "a round with fewer votes is published as low-evidence, and adds nothing while there is no outcome",
+    "min_experts": "a round with fewer votes, those of a team being one, is published as low-evidence, and adds"
+    " nothing while there is no outcome",
     "memory": "a question that so many others have followed counts e times less, one that five times as many have"
     " followed no more; null: all count alike. There is no certificate with it",
     "seed": "another seed gives other draws and other coins for ties",

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.rate import EstimateStatus, effective_size
+from stream_peer.numerics.error_rates.rate import EstimateStatus, check_weight, effective_size
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 
 N_BLOCKS = 25
@@ -132,8 +132,9 @@ class DependenceSums:
         Raises
         ------
         FormulaInputError
-            If there is no such block.
+            If there is no such block, or the weight negative, infinite or NaN.
         """
+        check_weight(weight)
         if not 0 <= block < N_BLOCKS:
             msg = f"block is {block!r}, not within 0..{N_BLOCKS - 1}"
             raise FormulaInputError(msg)

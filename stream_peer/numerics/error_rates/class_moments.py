@@ -17,6 +17,8 @@ from stream_peer.numerics.error_rates.rate import (
     UNKNOWN_VARIANCE,
     ErrorRate,
     EstimateStatus,
+    check_sums,
+    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -137,7 +139,14 @@ class ClassMomentSums:
 
     @classmethod
     def contribution(cls, terms: ClassMomentTerms, weight: float = 1.0) -> Self:
-        """The sums of a single question, whose terms are the means over its rounds."""
+        """The sums of a single question, whose terms are the means over its rounds.
+
+        Raises
+        ------
+        FormulaInputError
+            If the weight is negative, infinite or NaN.
+        """
+        check_weight(weight)
         products = [weight * one * two for one, two in combinations_with_replacement(terms, 2)]
         return cls(weight, weight * weight, *[weight * term for term in terms], *products)
 
@@ -182,6 +191,11 @@ class ClassMomentSums:
         ErrorRate
             ``variance`` is the larger of those of the two rates.
 
+        Raises
+        ------
+        FormulaInputError
+            If the sums are such as no questions have.
+
         Notes
         -----
         Not in the paper, which maps class-dependent errors to symmetric ones by flipping answers at random; that
@@ -200,6 +214,7 @@ class ClassMomentSums:
         >>> ClassMomentSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
+        check_sums(_COLUMNS(self))
         effective = effective_size(self.weight, self.weight2)
         reading = class_reading(_means(self), _covariance(self, effective), self.weight)
         if reading is None:

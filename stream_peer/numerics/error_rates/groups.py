@@ -25,6 +25,8 @@ from stream_peer.numerics.error_rates.rate import (
     UNKNOWN_VARIANCE,
     ErrorRate,
     EstimateStatus,
+    check_sums,
+    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -70,8 +72,9 @@ class _AnswerPairSums:
         Raises
         ------
         FormulaInputError
-            If an answer is neither 0 nor 1.
+            If an answer is neither 0 nor 1, or the weight negative, infinite or NaN.
         """
+        check_weight(weight)
         if answer_a is None or answer_b is None:
             return cls()
         check_answer(answer_a)
@@ -261,6 +264,7 @@ def symmetric_rate(alignment: float, log_variance: float, effective: float, conf
 
 def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
     """What was seen, or the estimate where nothing is to be read from it."""
+    check_sums(_COLUMNS(sums))
     effective = effective_size(sums.weight, sums.weight2)
     if not effective > 0.0:
         return doubted_rate(0.0)

@@ -11,6 +11,8 @@ from stream_peer.numerics.error_rates.rate import (
     PRIOR_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
+    check_sums,
+    check_weight,
     effective_size,
     normal_quantile,
     status_of,
@@ -49,8 +51,9 @@ class HorvitzThompsonSums:
         Raises
         ------
         FormulaInputError
-            If the reveal probability p* is not in (0, 1].
+            If the reveal probability p* is not in (0, 1], or the weight negative, infinite or NaN.
         """
+        check_weight(weight)
         if not 0.0 < reveal_probability <= 1.0:
             msg = f"reveal_probability is {reveal_probability!r}, not within (0, 1]"
             raise FormulaInputError(msg)
@@ -89,6 +92,7 @@ class HorvitzThompsonSums:
         >>> [round(value, 4) for value in seen.estimate()[:4]]
         [0.3, 0.3, 0.2264, 0.3736]
         """
+        check_sums(_WEIGHTED_COLUMNS(self))
         effective = effective_size(self.weight, self.weight2)
         if not effective > 0.0:
             return ErrorRate(PRIOR_RATE, PRIOR_RATE, 0.0, HIGHEST_RATE, 0.0, "insufficient", UNKNOWN_VARIANCE)

@@ -14,6 +14,8 @@ from stream_peer.numerics.error_rates.rate import (
     PSEUDO_QUESTIONS,
     UNKNOWN_VARIANCE,
     ErrorRate,
+    check_sums,
+    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -72,7 +74,14 @@ class MomentSums:
 
     @classmethod
     def contribution(cls, terms: MomentTerms, weight: float = 1.0) -> Self:
-        """The sums of a single question."""
+        """The sums of a single question.
+
+        Raises
+        ------
+        FormulaInputError
+            If the weight is negative, infinite or NaN.
+        """
+        check_weight(weight)
         pair, rest = weight * terms.pair, weight * terms.rest
         return cls(weight, weight * weight, pair, rest, pair * terms.pair, rest * terms.rest, pair * terms.rest)
 
@@ -109,6 +118,11 @@ class MomentSums:
         -------
         ErrorRate
 
+        Raises
+        ------
+        FormulaInputError
+            If the sums are such as no questions have.
+
         Examples
         --------
         >>> sums = MomentSums(weight=1000, weight2=1000, pair=250, rest=400, pair2=160, rest2=300, pair_rest=150)
@@ -118,6 +132,7 @@ class MomentSums:
         >>> MomentSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
+        check_sums(_COLUMNS(self))
         mean_pair, mean_rest = _shrunk_means(self)
         effective = effective_size(self.weight, self.weight2)
         alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0

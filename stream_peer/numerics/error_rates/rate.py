@@ -5,6 +5,7 @@ Every estimator is a frozen value of sums over questions (`ErrorRateSums`): its 
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
@@ -35,6 +36,7 @@ MODEL_ALLOWANCE = 0.02
 """Numbers that no rates can give are called ``contradicted`` if they are off by more than this beyond chance."""
 
 _INTERVAL_ALLOWANCE = 0.005
+_LARGEST_SUM = 1e100
 _WIDEST_LOG = 50.0
 
 UNKNOWN_VARIANCE = 0.25
@@ -195,6 +197,27 @@ def _apart(mean: float, half: float) -> tuple[float, float]:
 def effective_size(weight: float, weight2: float) -> float:
     """How many questions of equal weight would say as much: (Σw)²/Σw²; 0 for none."""
     return weight * weight / weight2 if weight2 > 0.0 else 0.0
+
+
+def check_weight(weight: float) -> None:
+    """Refuse a question's weight that is negative, infinite or NaN."""
+    if not 0.0 <= weight < math.inf:
+        msg = f"weight is {weight!r}, not a number >= 0"
+        raise FormulaInputError(msg)
+
+
+def check_sums(sums: Sequence[float]) -> None:
+    """Refuse sums, those of the weight and of its square first, that no questions can have."""
+    if not (sum(map(abs, sums)) <= _LARGEST_SUM and sums[0] >= 0.0 and sums[1] >= 0.0):
+        msg = f"sums are {[float(one) for one in sums]}: must be finite, those of weights >= 0"
+        raise FormulaInputError(msg)
+
+
+def check_counts(counts: Sequence[float]) -> None:
+    """Refuse counts that are negative, infinite or NaN."""
+    if not (sum(counts) <= _LARGEST_SUM and min(counts) >= 0.0):
+        msg = f"counts are {[float(one) for one in counts]}: must be finite and >= 0"
+        raise FormulaInputError(msg)
 
 
 def unknown_rate(effective: float) -> ErrorRate:

@@ -19,6 +19,8 @@ from stream_peer.numerics.error_rates.rate import (
     PSEUDO_QUESTIONS,
     UNKNOWN_VARIANCE,
     ErrorRate,
+    check_sums,
+    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -76,8 +78,9 @@ class _AnswerTripleSums:
         Raises
         ------
         FormulaInputError
-            If an answer is neither 0 nor 1.
+            If an answer is neither 0 nor 1, or the weight negative, infinite or NaN.
         """
+        check_weight(weight)
         if first is None or second is None or third is None:
             return cls()
         answers = (first, second, third)
@@ -236,6 +239,7 @@ class _Seen(NamedTuple):
 
     @classmethod
     def of(cls, sums: _AnswerTripleSums) -> Self | None:
+        check_sums(_COLUMNS(sums))
         effective = effective_size(sums.weight, sums.weight2)
         if not effective > 0.0:
             return None

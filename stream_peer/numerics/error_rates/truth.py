@@ -13,6 +13,7 @@ from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
     ErrorRate,
+    check_counts,
     normal_quantile,
     status_of,
 )
@@ -99,6 +100,7 @@ class TruthSums:
         >>> [round(value, 4) for value in rate[:4]], rate.status
         ([0.1, 0.3, 0.156, 0.2539], 'ok')
         """
+        check_counts(_TRUTH_COLUMNS(self))
         revealed = (self.right_zero + self.wrong_zero, self.right_one + self.wrong_one)
         wrong = (self.wrong_zero, self.wrong_one)
         total = revealed[0] + revealed[1]

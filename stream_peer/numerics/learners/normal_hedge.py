@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.softmax import softmax
 from stream_peer.numerics.losses import BoolArray, FloatArray
 
@@ -42,7 +43,7 @@ def ada_normal_hedge(
     Raises
     ------
     FormulaInputError
-        If a regret is NaN, or a prior is negative, NaN or infinite.
+        If a regret is NaN or +inf, a sum of absolute values negative, NaN or infinite, or so a prior.
 
     Examples
     --------
@@ -50,6 +51,10 @@ def ada_normal_hedge(
     >>> ada_normal_hedge(np.array([2.0, 0.0, -1.5]), np.array([3.0, 3.0, 3.0])).round(4)
     array([0.9222, 0.0778, 0.    ])
     """
+    refused = ~((absolute >= 0.0) & (absolute < np.inf))
+    if refused.any():
+        msg = f"a sum of absolute regrets is {float(absolute[refused].flat[0])!r}: must be >= 0 and finite"
+        raise FormulaInputError(msg)
     return softmax(ada_normal_hedge_logs(regrets, absolute), prior, awake)
 
 

@@ -30,7 +30,7 @@ def softmax(logs: FloatArray, prior: FloatArray | None = None, awake: BoolArray 
     Raises
     ------
     FormulaInputError
-        If a log weight of an expert that is awake is NaN, or a prior is negative, NaN or infinite.
+        If a log weight of an expert that is awake is NaN or +inf, or a prior is negative, NaN or infinite.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def softmax(logs: FloatArray, prior: FloatArray | None = None, awake: BoolArray 
     start = None if prior is None else _log_prior(prior)
     scored = _among(logs if start is None else logs + start, awake)
     peak = np.maximum.reduce(scored, axis=-1, keepdims=True)
-    if np.count_nonzero(peak > -np.inf) == peak.size:
+    if np.count_nonzero(np.isfinite(peak)) == peak.size:
         return _shares(scored, peak)
     return _with_a_start(scored, start, awake)
 
@@ -77,8 +77,10 @@ def _with_a_start(scored: FloatArray, start: FloatArray | None, awake: BoolArray
             stuck = np.maximum.reduce(scored, axis=-1, keepdims=True) == -np.inf
             scored = np.where(stuck, _among(spare, awake), scored)
     peak = np.maximum.reduce(scored, axis=-1, keepdims=True)
-    if np.isnan(peak).any():
-        msg = f"log weight of expert {int(np.argwhere(np.isnan(scored))[0][-1])} is nan"
+    refused = ~(scored < np.inf)
+    if refused.any():
+        place = tuple(np.argwhere(refused)[0])
+        msg = f"log weight of expert {int(place[-1])} is {float(scored[place])}"
         raise FormulaInputError(msg)
     nobody = peak == -np.inf
     weights = _shares(np.where(nobody, 0.0, scored), np.where(nobody, 0.0, peak))

@@ -78,3 +78,15 @@ def test_logs_are_ratios_of_weights_that_no_float_can_hold() -> None:
 
     leader = 501**2 / 1503 + np.log(-np.expm1(-2000 / 1503))
     assert logs[0] - logs[1] == pytest.approx(leader - np.log(np.expm1(1 / 1503)))
+
+
+@pytest.mark.parametrize("wrong", [-0.5, np.nan, np.inf])
+def test_a_sum_of_absolute_values_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(FormulaInputError, match=f"is {wrong}"):
+        ada_normal_hedge(np.ones(2), np.array([1.0, wrong]))
+
+
+def test_a_regret_without_end_is_refused() -> None:
+    with pytest.raises(FormulaInputError, match="is inf"):
+        ada_normal_hedge(np.array([np.inf, 0.0]), np.ones(2))
+    assert ada_normal_hedge(np.array([-np.inf, 0.0]), np.ones(2)).tolist() == [0.0, 1.0]

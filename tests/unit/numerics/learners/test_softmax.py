@@ -51,3 +51,13 @@ def test_a_log_that_is_no_number_is_refused() -> None:
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_an_empty_pool_has_no_weights(shape: tuple[int, ...]) -> None:
     assert softmax(np.zeros(shape)).shape == shape
+
+
+@pytest.mark.parametrize("logs", [[0.0, np.inf], [-np.inf, np.inf], [np.inf, np.inf]])
+def test_a_log_without_end_is_refused_and_nothing_is_warned_of(logs: list[float]) -> None:
+    with pytest.raises(FormulaInputError, match="is inf"):
+        softmax(np.array([[0.0, 0.0], logs]))
+
+
+def test_who_is_asleep_may_have_any_log() -> None:
+    assert softmax(np.array([0.0, np.inf, np.nan]), awake=np.array([True, False, False])).tolist() == [1.0, 0.0, 0.0]
