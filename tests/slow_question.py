@@ -44,6 +44,7 @@ class Life:
         self.terms: FeedSettings | None = None
         self.told: tuple[str, Any] | None = None
         self.boundaries: dict[int, str] = {}
+        self.told_to = "default"
 
     def forget(self, forgotten: set[str]) -> None:
         """What some experts forecast was never said; that the question had a forecast then stays."""
@@ -291,6 +292,8 @@ class SlowPartition:
         """Everything that must have been told of a question by now, and whether its history goes."""
         feed = life.feed()
         life.forget({expert for of_feed, expert in self._forgotten if of_feed == feed})
+        if feed != life.told_to:
+            life.told_to, life.terms = feed, None
         wanted = life.rounds(self.clock)
         for boundary, told_to in life.boundaries.items():
             self.rounds.pop((told_to, question, boundary), None)

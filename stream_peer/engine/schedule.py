@@ -12,7 +12,7 @@ DOUBLES_AFTER = 8
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
-    """The settings that decide a question's rounds. It keeps those under which its first round was emitted."""
+    """The settings that decide a question's rounds. It keeps those of its first round in its feed."""
 
     round_every: Milliseconds
     quorum: int | None

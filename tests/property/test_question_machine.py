@@ -139,6 +139,8 @@ class Questions(RuleBasedStateMachine):
         if what == "delete":
             self._control(delete(feed))
             self.told.delete(feed)
+            self._send(resolution(1, self.now, "q0"))
+            self._send(resolution(1, self.now, "q1"))
         else:
             expert = data.draw(experts)
             self._control(forget(expert, feed))

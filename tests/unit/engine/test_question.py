@@ -735,6 +735,27 @@ def test_a_question_keeps_the_terms_of_its_first_round() -> None:
     assert list(partition.told.forecasts()) == [T0 + DAY, CLOSE]
 
 
+@pytest.mark.case("C14")
+def test_a_question_whose_feed_is_learnt_late_has_the_terms_of_its_feed_as_if_it_had_been_known_at_once() -> None:
+    document = {"defaults": {"round_every": "1d"}, "feeds": {"econ": {"round_every": "18h"}}}
+    late, at_once = Partition(stage()), Partition(stage())
+    opening, named = question(opens_at=T0, closes_at=CLOSE, at=T0), question(feed="econ", at=T0)
+    for partition, first in ((late, [opening]), (at_once, [opening, named])):
+        partition.apply(document)
+        partition.send(*first, forecast("ann", 0.7, T0))
+        partition.pass_to(T0 + DAY + GRACE)
+    under_default_terms = list(late.told.rounds)
+
+    late.send(named)
+    for partition in (late, at_once):
+        partition.restart(stage())
+        partition.pass_to(CLOSE + GRACE)
+
+    assert under_default_terms == [("default", "q", T0 + DAY)]
+    assert late.told.rounds == at_once.told.rounds
+    assert list(at_once.told.forecasts()) == [T0 + 18 * HOUR, T0 + 36 * HOUR, CLOSE]
+
+
 def test_settings_that_make_a_boundary_due_emit_it_at_once() -> None:
     partition = opened()
     partition.pass_to(T0 + DAY)
