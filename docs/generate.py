@@ -1,4 +1,4 @@
-"""Files that follow from the code: JSON Schemas of all events, the tables of the reference, the list of all formulas.
+"""Files that follow from the code: schemas of all events, the tables of the reference, formulas, state machines.
 
 ``python docs/generate.py`` writes them, ``--check`` says whether any differs. They are committed, so that a reader
 finds them without installing anything, and a change of a contract shows in its review.
@@ -24,6 +24,9 @@ ROOT = Path(__file__).parent.parent
 SCHEMAS = "stream_peer/events/schemas"
 GENERATED = "docs/generated"
 NUMERICS = "docs/numerics_page.py"
+LIFE = "docs/life_page.py"
+STATE_MACHINES = "docs/state_machines.py"
+IMAGES = "docs/images"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 INCOMING = get_args(incoming.Event)
@@ -100,6 +103,9 @@ def files() -> dict[str, str]:
     tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
     made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
     made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
+    made.update(runpy.run_path(str(ROOT / LIFE))["files"](ROOT))
+    drawn = runpy.run_path(str(ROOT / STATE_MACHINES))["pictures"]()
+    made.update({f"{IMAGES}/{name}": picture for name, picture in drawn.items()})
     return made
 
 
