@@ -61,6 +61,7 @@ bench: $(VENV)/.dev
 
 bench-short: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline --short
+	$(VENV)/bin/python -m benchmarks.refold --short
 	$(VENV)/bin/python -m benchmarks.soak --short --quiet
 
 soak: $(VENV)/.dev

@@ -1,0 +1,57 @@
+"""``stream-peer worker`` that waits for the test in the middle of a refold, or of the snapshot that follows one.
+
+``python -m tests.integration.support.gated_worker``. The environment names a directory (``GATES``): while it holds a
+file ``refold`` or ``snapshot``, the worker waits at that place and leaves a file ``refold.reached`` or
+``snapshot.reached``. Portions and slices are small, so that there is a middle.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from stream_peer.cli import main
+from stream_peer.topology import state_writer
+from stream_peer.topology.log_reader import LogReading
+from stream_peer.topology.state_writer import StateWriter
+
+_PORTION = 100
+_SLICE_BYTES = 20_000
+
+
+def gate() -> None:
+    """Put the gates in."""
+    gates = Path(os.environ["GATES"])
+    batch, append = LogReading.batch, StateWriter._append
+    slices: Counter[int] = Counter()
+    waiting: list[Any] = []  # records of the one log that is read at a time
+
+    async def passed(place: str) -> None:
+        while (gates / place).exists():
+            (gates / f"{place}.reached").touch()
+            await asyncio.sleep(0.02)
+
+    async def gated_batch(self: LogReading) -> Any:
+        if waiting:
+            await passed("refold")
+        else:
+            waiting.extend(await batch(self))
+        portion = waiting[:_PORTION]
+        del waiting[:_PORTION]
+        return portion
+
+    async def gated_append(self: StateWriter, partition: int, rows: Any, around: Any) -> None:
+        await append(self, partition, rows, around)
+        slices[partition] = 0 if len(rows) == 1 else slices[partition] + 1  # alone is the head
+        if slices[partition] > 1:
+            await passed("snapshot")
+
+    state_writer._SLICE_BYTES = _SLICE_BYTES
+    LogReading.batch = gated_batch  # type: ignore[method-assign]  # on purpose
+    StateWriter._append = gated_append  # type: ignore[method-assign]  # on purpose
+
+
+if __name__ == "__main__":
+    gate()
+    main(["worker"])
