@@ -21,6 +21,7 @@ anew the base is 0, and both are the same.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -36,6 +37,9 @@ SHIFTED_SCHEMA = 2
 """That of heads with a base: a release that knows no bases would take their positions for offsets."""
 
 NOTHING_APPLIED = -1
+
+LOOSENED_AT_ONCE = 10_000
+"""So many records at most are written again in one snapshot to be rid of the longer version before."""
 
 _HEAD = b"head"
 _CLAIM = b"claim/"
@@ -173,6 +177,7 @@ class Fold:
         self._ahead: dict[bytes, tuple[Version, Version | None]] = {}  # what it does not, with the version before
         self._stale: set[bytes] = set()  # keys whose last record in the log is not what counts
         self._gone: set[bytes] = set()  # keys whose last record says, under the head, that they are gone
+        self._loose: dict[bytes, None] = {}  # keys whose last record holds a longer version before: something went
 
     def add(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Read one record. Offsets may have holes: compaction makes them."""
@@ -220,26 +225,30 @@ class Fold:
         self._stale.discard(_HEAD)
         covered = [kind for kind, (version, _) in self._ahead.items() if version[0] <= applied]
         for kind in covered:
-            self._settle(kind, self._ahead.pop(kind)[0][1])
+            version, prev = self._ahead.pop(kind)
+            self._settle(kind, version[1], prev)
 
     def accept_state(self, kind: bytes, version: Version, prev: Version | None) -> None:
         """Take a state record that bears the right claim."""
         self._stale.discard(kind)
         self._gone.discard(kind)
+        self._loose.pop(kind, None)
         if version[0] > self.applied:
             self._ahead[kind] = version, prev
         else:
             self._ahead.pop(kind, None)
-            self._settle(kind, version[1])
+            self._settle(kind, version[1], prev)
 
     def accept_tombstone(self, kind: bytes) -> None:
         """Take a tombstone of our own: nothing of the key is left that anybody would have to know."""
         self._gone.discard(kind)
 
-    def _settle(self, kind: bytes, value: bytes | None) -> None:
+    def _settle(self, kind: bytes, value: bytes | None, prev: Version | None) -> None:
         """The head covers this value."""
         if value is not None:
             self._values[kind] = value
+            if prev is not None and prev[1] is not None and len(prev[1]) > len(value):
+                self._loose[kind] = None
         else:
             self._values.pop(kind, None)
             self._gone.add(kind)
@@ -284,8 +293,14 @@ class Fold:
         return bool(self._stale)
 
     def rewrites(self) -> Iterator[tuple[bytes, Version]]:
-        """(kind, version) of the stale records to write again; covered by the head, they need no version before."""
+        """(kind, version) of records to write again; covered by the head, they need no version before.
+
+        Stale ones, and some of those that hold a longer version before: a question's history, where only a stub of it
+        is left, would stay on disk for as long as the stub.
+        """
         for kind in sorted(self._stale - {_HEAD}):
+            yield kind, (self.applied, self._values.get(kind))
+        for kind in [kind for kind in islice(self._loose, LOOSENED_AT_ONCE) if kind not in self._stale]:
             yield kind, (self.applied, self._values.get(kind))
 
 

@@ -214,3 +214,29 @@ def test_a_head_that_speaks_of_a_new_log_is_refused_by_releases_that_take_positi
     after = writer.head_row(Snapshot({}, b""), 0).value or b""
 
     assert [msgspec.msgpack.decode(head)["schema"] for head in (before, after)] == [1, 2]
+
+
+@pytest.mark.case("C34")
+def test_where_a_value_became_shorter_the_next_snapshot_writes_it_without_the_longer_one_before() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, history=b"long" * 100, other=b"1")
+    log.write(writer, 19, history=b"stub", other=b"22")
+    _, successor = log.owner("b")
+    before = len(log.rows)
+
+    log.write(successor, 29)
+    log.write(successor, 39)
+
+    assert [row.key for row in log.rows[before:]] == [b"0/history", b"0/head", b"0/head"]
+    assert b"long" not in (log.rows[before].value or b"")
+    assert log.read().recovered() == (39, b"head", {b"history": b"stub", b"other": b"22"})
+
+
+def test_a_longer_version_before_stays_until_the_head_covers_the_shorter_one() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, history=b"long")
+    log.write(writer, 19, head=False, history=b"stu")
+
+    assert log.read().recovered() == (9, b"head", {b"history": b"long"})
