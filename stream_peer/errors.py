@@ -107,10 +107,14 @@ class ForeignSecretError(StateError):
         )
 
 
-class NewerStateError(StateError):
-    """State was written by a later release. Run that release, or give this one another ``id`` and let it fold anew."""
+class UnreadableStateError(StateError):
+    """Stored state is in no form that this release knows. A restart does not help: see the docs on upgrades."""
 
     exit_code = 78
+
+
+class NewerStateError(UnreadableStateError):
+    """State was written by a later release. Run that release; `Upgrade and rollback` in the docs tells the way back."""
 
     def __init__(self, *, what: str, schema: int, readable: int) -> None:
         super().__init__(

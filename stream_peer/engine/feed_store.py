@@ -18,7 +18,7 @@ import msgspec
 from stream_peer.engine.feed_state import Feed, Standing
 from stream_peer.engine.ledger import Entry, decode_entry, encode_expired
 from stream_peer.engine.pieces import cut, joined, removed
-from stream_peer.errors import StateError
+from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
 
@@ -52,7 +52,7 @@ def schema_and_secret(head: bytes) -> tuple[int, str | None]:
 
     Raises
     ------
-    StateError
+    UnreadableStateError
         If it is none at all.
     """
     try:
@@ -61,7 +61,7 @@ def schema_and_secret(head: bytes) -> tuple[int, str | None]:
         return int(fields[0]), secret if isinstance(secret, str) else None
     except (msgspec.MsgspecError, IndexError, TypeError, ValueError) as error:
         msg = f"the stored head of a feed partition cannot be read: {error}"
-        raise StateError(msg) from error
+        raise UnreadableStateError(msg) from error
 
 
 def decode_head(head: bytes) -> Head:
@@ -69,14 +69,14 @@ def decode_head(head: bytes) -> Head:
 
     Raises
     ------
-    StateError
+    UnreadableStateError
         If it cannot be read.
     """
     try:
         return _decode_head(head)
     except msgspec.MsgspecError as error:
         msg = f"the stored head of a feed partition cannot be read: {error}"
-        raise StateError(msg) from error
+        raise UnreadableStateError(msg) from error
 
 
 class FeedStore:

@@ -17,7 +17,7 @@ from stream_peer.engine.question_state import (
     question_key,
 )
 from stream_peer.engine.stubs import SettingsOf, Stubs
-from stream_peer.errors import StateError
+from stream_peer.errors import NewerStateError, UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import Milliseconds
@@ -45,8 +45,15 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     scrub: bool = False
 
 
+class _Schema(msgspec.Struct, frozen=True):
+    """What every release writes of its head; all else may have changed."""
+
+    schema: int
+
+
 encode_head = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
+_decode_schema = msgspec.msgpack.Decoder(_Schema).decode
 
 
 def decode_head(value: bytes) -> Head:
@@ -54,18 +61,17 @@ def decode_head(value: bytes) -> Head:
 
     Raises
     ------
-    StateError
-        If this release cannot read it.
+    UnreadableStateError
+        If this release cannot read it; as NewerStateError, if a later release wrote it.
     """
     try:
-        head = _decode_head(value)
+        schema = _decode_schema(value).schema
+        if schema > SCHEMA:
+            raise NewerStateError(what="the changelog of the question stage", schema=schema, readable=SCHEMA)
+        return _decode_head(value)
     except msgspec.MsgspecError as error:
         msg = f"the stored head of a question partition cannot be read: {error}"
-        raise StateError(msg) from error
-    if head.schema != SCHEMA:
-        msg = f"the stored state has schema {head.schema}, this release reads {SCHEMA}"
-        raise StateError(msg)
-    return head
+        raise UnreadableStateError(msg) from error
 
 
 class QuestionStore:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.engine.stage import Snapshot
-from stream_peer.errors import ForeignWriterError, NewerStateError, StateError
+from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
 
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
@@ -146,7 +146,7 @@ def _head(value: bytes) -> HeadRecord:
         return _decode_head(value)
     except msgspec.MsgspecError as error:
         msg = f"the head of a partition's state cannot be read: {error}"
-        raise StateError(msg) from error
+        raise UnreadableStateError(msg) from error
 
 
 class Fold:

@@ -250,7 +250,6 @@ class Ownership:
         owned = {partition.tp: partition for partition in self.partitions()}
         return {tp: partition for tp, partition in owned.items() if tp in assigned}
 
-
     async def topic_ids(self) -> Mapping[str, str]:
         """The broker's ids of the inputs, as far as there are any."""
         return await self._topic_ids(self.keepers)

@@ -222,13 +222,6 @@ class Service:
         self._file.write_text(yaml.safe_dump(content))
         self.run("settings", "apply")
 
-    def recreate(self, *names: str) -> None:
-        """Delete topics by their physical names, and make them as the manual says."""
-        self._clients.close()
-        self._watchers.clear()
-        self.kafka.delete(*names)
-        self.run("topics", "apply")
-
     def restart(self, name: str = "w1") -> Worker:
         """Stop a worker cleanly and start it again."""
         assert self.workers[name].terminate() == 0, self.logs()

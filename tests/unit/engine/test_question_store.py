@@ -7,7 +7,7 @@ import pytest
 
 from stream_peer.engine.question_state import QuestionState, Stub, encode_question
 from stream_peer.engine.question_store import QuestionStore, decode_head
-from stream_peer.errors import StateError
+from stream_peer.errors import NewerStateError, UnreadableStateError
 from stream_peer.events.feed_settings import FeedSettings
 from tests.unit.engine.question_log import Partition, stage
 
@@ -84,8 +84,18 @@ def test_stored_questions_and_stubs_are_taken_up() -> None:
 
 
 def test_a_head_that_cannot_be_read_is_an_error() -> None:
-    with pytest.raises(StateError):
+    with pytest.raises(UnreadableStateError, match="cannot be read") as caught:
         decode_head(b"")
+
+    assert caught.value.exit_code == 78
+
+
+@pytest.mark.case("C26")
+def test_a_head_of_a_later_release_is_refused_with_a_sentence_whatever_else_it_holds() -> None:
+    with pytest.raises(NewerStateError, match="question stage has schema 7, written by a later release") as caught:
+        decode_head(msgspec.msgpack.encode({"schema": 7, "renamed": []}))
+
+    assert caught.value.exit_code == 78
 
 
 # --- what the release before this one stored ---

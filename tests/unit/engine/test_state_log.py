@@ -5,7 +5,7 @@ import pytest
 
 from stream_peer.engine.stage import Snapshot
 from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Origin, Row, Writer, claim_row
-from stream_peer.errors import ForeignWriterError, NewerStateError, StateError
+from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
 
 
 class Log:
@@ -148,8 +148,10 @@ def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback(
     fold = Fold()
     fold.add(0, *claim_row(0, "a"))
 
-    with pytest.raises(StateError, match="cannot be read"):
+    with pytest.raises(UnreadableStateError, match="cannot be read") as caught:
         fold.add(1, b"0/head", b"\xc1")
+
+    assert caught.value.exit_code == 78
 
 
 def test_a_head_from_before_topics_had_ids_is_read() -> None:
