@@ -41,6 +41,7 @@ class Teller:
         self.rounds: dict[Milliseconds, Said] = {}
         self.revisions: list[int] = []
         self.mixes: dict[tuple[str, int], list[MixedForecast]] = {}
+        self.deleted = False
         self.answer: ReferenceAnswer | None = None
         self.mixed: MixedForecast | None = None
         self._scored: dict[str, int] = {}
@@ -84,6 +85,7 @@ class Teller:
 
     def _control(self, revision: int, record: ExpertChanged | FeedChanged) -> str:
         if isinstance(record, FeedChanged):
+            self.deleted = record.delete
             what = "Nothing of the feed is left" if record.delete else "What was learnt so far counts no more"
             return f"{what} (revision {revision})"
         expert = record.expert_id
@@ -170,6 +172,7 @@ class Teller:
             self._scored[to_iso(one.record.boundary)] = one.revision
         if one.answer is None:
             return
+        self.deleted = False
         self.revisions.append(one.revision)
         self.answer, self.mixed = one.answer, one.mixed
         if one.mixed is not None and one.mixed.boundary is not None and one.mixed.mix is not None:

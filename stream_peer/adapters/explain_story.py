@@ -120,6 +120,8 @@ def _ending(chapters: Sequence[Chapter], teller: Teller) -> Iterator[str]:
     answer, mixed = teller.answer, teller.mixed
     if answer is None or mixed is None:
         yield "Nothing was ever published of it."
+    elif teller.deleted:
+        yield "Its feed was deleted: nothing of it is published any more."
     else:
         state = f"{answer.state} {OUTCOMES[answer.outcome]}" if answer.outcome in OUTCOMES else answer.state
         yield f"Published last: revision {answer.revision}, {state}, mixed forecast {chance(mixed.mix)}."

@@ -148,13 +148,18 @@ class History:
         self.dead_letters: list[DeadLetter] = []
         self.records: Counter[str] = Counter()
 
-    def add(self, topic: str, value: bytes | None, headers: Headers = ()) -> None:
-        """Take up one record of an output topic (by its logical name). Tombstones and other topics only count."""
+    def add(self, topic: str, value: bytes | None, headers: Headers = (), key: bytes | None = None) -> None:
+        """Take up one record of an output topic (by its logical name). Other topics only count.
+
+        A tombstone of a feed's weights is the end of the feed; other tombstones come with it.
+        """
         self.records[topic] += 1
         if topic == topics.DEAD_LETTERS:
             self._add_dead_letter(value, headers)
         elif value is not None:
             self._add_output(topic, value)
+        elif topic == topics.WEIGHTS and key is not None:
+            self.feeds.pop(key.decode().partition("/")[0], None)  # of a record in parts each part has one
 
     def _add_output(self, topic: str, value: bytes) -> None:
         if topic == topics.WEIGHTS:

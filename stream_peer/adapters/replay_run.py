@@ -199,7 +199,7 @@ class Run:
             elif output.topic == topics.DEAD_LETTERS:
                 self._refuse(output)
             else:
-                self.history.add(output.topic, output.value, output.headers)
+                self.history.add(output.topic, output.value, output.headers, output.key)
 
     def _append(self, output: Output) -> None:
         """A record of the feed-log, folded at once. Weights are published when the log's time moves on."""

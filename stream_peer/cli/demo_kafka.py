@@ -74,7 +74,7 @@ class DemoKafka:
         found = await self._outputs.getmany(timeout_ms=_POLL_MILLISECONDS)
         for place, records in found.items():
             for record in records:
-                self.history.add(self._logical[place.topic], record.value, record.headers)
+                self.history.add(self._logical[place.topic], record.value, record.headers, record.key)
         return sum(map(len, found.values()))
 
     async def is_configured(self) -> bool:

@@ -127,6 +127,22 @@ def test_a_question_that_moves_to_another_feed_says_so() -> None:
     assert "The question belongs to feed other now" in found
 
 
+def test_a_question_of_a_feed_that_is_deleted_is_published_no_more() -> None:
+    ended = told([*OPEN, LATER, event("feed", feed="econ", delete=True)])
+    again = told([*OPEN, LATER, event("feed", feed="econ", delete=True), *OPEN])
+
+    assert "Nothing of the feed is left" in text(ended)
+    assert ended.ending[0] == "Its feed was deleted: nothing of it is published any more."
+    assert again.ending[0].startswith("Published last: ")
+
+
+def test_what_is_wrong_with_its_times_is_told_where_it_shows() -> None:
+    found = text(told([*OPEN, question(at=T0 + DAY, closes_at=T0 - DAY)]))
+
+    assert "The question is edited (line 5)" in found
+    assert "closes_at" in found
+
+
 def test_a_question_without_rounds_was_never_published() -> None:
     assert told([question(at=T0, opens_at=T0)]).ending == ("Nothing was ever published of it.",)
 

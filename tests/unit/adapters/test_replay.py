@@ -278,3 +278,9 @@ def test_controls_that_ask_for_nothing_are_refused_with_their_place() -> None:
     (refused,) = replay([[*lines(season(2)), Line("bad:1", control(T0, expert_id="e1"))]]).refused
 
     assert (refused.place, refused.reason) == ("bad:1", "contradictory")
+
+
+def test_a_feed_that_is_deleted_is_not_reported() -> None:
+    deleted = replay([lines([*season(3), *season(3, feed="other"), control(0, "feed", delete=True)])])
+
+    assert set(deleted.history.feeds) == {"other"}
