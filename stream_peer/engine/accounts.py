@@ -92,6 +92,18 @@ class Accounts:
                 blocks.add(contribution(entry, method), entry.ordinal)
         return blocks
 
+    def recount(self, method: Method) -> Iterator[None]:
+        """Compute the sums anew from the ledger, some entries an item. Nothing may change before it has ended."""
+        blocks = self.settled.copy()
+        blocks.reserve(self.blocks.n_experts)
+        waiting = iter(self.ledger.entries.values())
+        while some := list(islice(waiting, _AUDITED_AT_ONCE)):
+            for entry in some:
+                if entry.rounds:
+                    blocks.add(contribution(entry, method), entry.ordinal)
+            yield
+        self.blocks = blocks
+
     def audit(self, method: Method) -> Generator[None, None, bool]:
         """Compare sums and ledger, some entries an item; both may change in between. In the end: whether they agree."""
         self._audit += 1

@@ -68,6 +68,8 @@ class FeedStage:
         It folds only these feeds, for a refold; None: all.
     silent : bool
         It says nothing of questions.
+    counts_later : bool
+        ``load`` leaves to ``recount`` what takes long.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class FeedStage:
         settings: FeedSettingsBook | None = None,
         firm: Mapping[str, Firm] | None = None,
         silent: bool = False,
+        counts_later: bool = False,
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -99,6 +102,8 @@ class FeedStage:
         self._first_book = settings if settings is not None else load_document({})
         self._only = None if firm is None else {SETTINGS_KEY, *(name.encode() for name in firm)}
         self._silent = silent
+        self._counts_later = counts_later
+        self._uncounted: list[str] = []
         self.feeds = Feeds(secret, self._first_book, firm or {})
         self.document: dict[str, object] | None = None
         self.clock: Milliseconds = 0
@@ -367,8 +372,19 @@ class FeedStage:
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)
-            feed.restore(data, stored.standings[name], ledgers.get(name, {}))
+            feed.take_up(data, stored.standings[name], ledgers.get(name, {}))
             feed.pieces = pieces
+            self._uncounted.append(name)
+        if not self._counts_later:
+            for _ in self.recount():
+                pass
+
+    def recount(self) -> Iterator[None]:
+        """Compute the sums of feeds that were loaded, a bounded piece an item."""
+        while self._uncounted:
+            feed = self.feeds.by_name.get(self._uncounted.pop())
+            if feed is not None:
+                yield from feed.recount()
 
 
 def _decoded(record: Record) -> AnyFeedLogRecord:

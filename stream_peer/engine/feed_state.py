@@ -1,6 +1,6 @@
 """The state of one feed: its experts, its ledger, its sums, and what is read off them."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -348,6 +348,12 @@ class Feed:
 
     def restore(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Take up what was stored; the sums are computed anew from the ledger."""
+        self.take_up(data, standing, ledger)
+        for _ in self.recount():
+            pass
+
+    def take_up(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
+        """Take up what was stored; nothing may be done with the feed before a ``recount``."""
         stored = _decode_feed(data)
         plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
         self.roster = Roster(self.name, self._secret, stored.roster)
@@ -356,9 +362,12 @@ class Feed:
         settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.accounts.reserve(len(self.roster))
         self.accounts.restore(settled, ledger, standing.ordinals)
-        self.accounts.blocks = self.recomputed()
-        self._rates = ()
         self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
+
+    def recount(self) -> Iterator[None]:
+        """Compute the sums anew from the ledger, a bounded piece an item."""
+        yield from self.accounts.recount(self.method)
+        self._rates = ()
 
 
 _decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode

@@ -117,6 +117,9 @@ class Stage(Protocol):
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
         """Take up the state that an earlier owner left, before the first step."""
 
+    def recount(self) -> Iterator[None]:
+        """Compute what ``load`` left to be computed, a bounded piece an item. Nothing may be stepped before its end."""
+
     @property
     def must_refold(self) -> bool:
         """Whether, after a step, an audit or ``load``, nothing may be stepped before a refold."""
@@ -178,6 +181,10 @@ class NeverRefolds:
         """Never asked for."""
         msg = f"nothing is to be folded anew up to {applied}"
         raise StateError(msg)
+
+    def recount(self) -> Iterator[None]:
+        """``load`` left nothing."""
+        return iter(())
 
     def audit(self) -> Iterator[None]:
         """Nothing to compare."""

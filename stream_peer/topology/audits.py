@@ -15,6 +15,16 @@ _SLICE_SECONDS = 0.01
 _GOLDEN_RATIO = 0.6180339887  # its multiples, modulo 1, lie far apart: no two partitions are audited at a time
 
 
+def advance(pieces: Iterator[None], seconds: float) -> tuple[int, bool]:
+    """Do pieces of work for a bounded time; (how many those were, whether there may be more)."""
+    until, done = time.perf_counter() + seconds, 0
+    for _ in pieces:
+        done += 1
+        if time.perf_counter() > until:
+            return done, True
+    return done, False
+
+
 class Audits:
     """When a partition is audited, and how far that is.
 
@@ -42,18 +52,12 @@ class Audits:
                 return None
             self._due = self._clock() + EVERY_SECONDS
             self._pieces, self._compared = stage.audit(), 0
-        if self._goes_on(self._pieces):
+        compared, goes_on = advance(self._pieces, _SLICE_SECONDS)
+        self._compared += compared
+        if goes_on:
             return None
         self._pieces = None
         return not stage.must_refold if self._compared or stage.must_refold else None
-
-    def _goes_on(self, pieces: Iterator[None]) -> bool:
-        until = time.perf_counter() + _SLICE_SECONDS
-        for _ in pieces:
-            self._compared += 1
-            if time.perf_counter() > until:
-                return True
-        return False
 
     def give_up(self) -> None:
         """The state is another now."""

@@ -56,10 +56,12 @@ class Health:
 
 
 def _refolds(app: Any) -> Iterator[str]:
-    """Which partitions are folded anew, and how far they are."""
+    """Which partitions are folded anew, and how far they are, or are still to be counted."""
     for partition in app.ownership.partitions():
         progress = partition.refolding
-        if progress is not None:
+        if partition.counting:
+            yield f"{app.conf.id} counts what {partition.tp.topic}-{partition.tp.partition} knows"
+        elif progress is not None:
             how_far = f"{progress.done} of {progress.total} records" if progress.total else "waits for its turn"
             yield f"{app.conf.id} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
 

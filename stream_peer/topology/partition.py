@@ -89,6 +89,7 @@ class OwnedPartition:
         self._fresh = True
         self._anew = begin.must_settle
         self._busy = False
+        self.counting = False
         self._progress: Progress | None = None
         self._slices = 0
         self._published: dict[str, float] = {}
@@ -99,7 +100,7 @@ class OwnedPartition:
 
     def start(self) -> None:
         """Begin to work."""
-        self._around.observer.owned(self.stage_name, self.tp.partition, self.stage)
+        self.counting = True
         self._task = asyncio.ensure_future(self._run())
 
     def stop(self) -> None:
@@ -140,7 +141,7 @@ class OwnedPartition:
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is under way, everything is in the snapshot."""
-        return not (self._inbox or self._records or self._busy or self.stage.must_refold)
+        return not (self.counting or self._inbox or self._records or self._busy or self.stage.must_refold)
 
     @property
     def refolding(self) -> Progress | None:
@@ -169,8 +170,8 @@ class OwnedPartition:
         self._inbox.leave(self.reached)
 
     def give_up_refold(self) -> None:
-        """End at once if a refold is due or under way: the durable state is one from before."""
-        if self.stage.must_refold and not self._stopped:
+        """End at once if a refold is due or under way, or sums are still counted: the durable state is what it was."""
+        if (self.counting or self.stage.must_refold) and not self._stopped:
             self._give_up()
 
     def give_up_snapshot(self) -> None:
@@ -198,6 +199,7 @@ class OwnedPartition:
 
     async def _run(self) -> None:
         try:
+            await self._count()
             while not self._stopped:
                 await self._wait()
                 self._busy = True
@@ -208,6 +210,18 @@ class OwnedPartition:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
             self._around.fail(error)
+
+    async def _count(self) -> None:
+        """Have the stage compute what its loading left, which takes long if there is much of it."""
+        pieces, goes_on = self.stage.recount(), True
+        with self._inbox.taking_long():
+            while goes_on:
+                async with self._around.turn:
+                    _, goes_on = audits.advance(pieces, _SLICE_SECONDS)
+                    await asyncio.sleep(0)
+                self._slices += 1
+        self.counting = False
+        self._around.observer.owned(self.stage_name, self.tp.partition, self.stage)
 
     async def _work(self) -> None:
         """Whatever is to be done now. Nothing is made durable between a record that calls for a refold and its end."""

@@ -163,7 +163,7 @@ def _product_stages(settings: Settings, secret: bytes) -> StageMakers:
         lambda p: QuestionStage(
             topic=forecasts, partition=p, partitions=questions, feed_log_partitions=feeds, secret=secret
         ),
-        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, counts_later=True),
         lambda p: ControlStage(topic=controls, partition=p, forecast_partitions=questions, feed_log_partitions=feeds),
     )
 

@@ -91,3 +91,18 @@ def test_an_audit_looks_at_every_entry_once_in_pieces_of_bounded_length(monkeypa
     assert sorted(looked_at) == list(range(100))
     assert max(lengths) <= 32
     assert not feed_stage.must_refold
+
+
+def test_sums_may_be_counted_after_loading_in_pieces_and_are_the_same() -> None:
+    first, _ = folded(log_of(rounds(100)), stage())
+    changelog = Changelog()
+    changelog.take(first)
+    later = FeedStage(topic="feed-log", partition=0, secret=b"secret", counts_later=True)
+    later.load(changelog.head, changelog.entries)
+
+    pieces = len(list(later.recount()))
+
+    assert pieces == 4
+    assert later.feeds.feed("f").sums.equals(first.feeds.feed("f").sums)
+    assert later.agrees()
+    assert list(later.recount()) == []

@@ -21,7 +21,9 @@ def app(
     *, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined: int = 1, refolds: Sequence[Progress] = ()
 ) -> Any:
     refolding: list[Progress | None] = [None, *refolds]
-    partitions = [SimpleNamespace(refolding=each, tp=Place("feed-log", n)) for n, each in enumerate(refolding)]
+    partitions = [
+        SimpleNamespace(refolding=each, counting=False, tp=Place("feed-log", n)) for n, each in enumerate(refolding)
+    ]
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
     consumer = SimpleNamespace(assignment=lambda: {Place("forecast-events", n) for n in range(assigned)})
     return SimpleNamespace(
@@ -76,6 +78,13 @@ def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_live
         "acme-question folds feed-log-2 anew: waits for its turn",
     ]
     assert health.live() == (True, "")
+
+
+def test_a_worker_whose_stage_still_counts_what_it_loaded_is_not_ready() -> None:
+    worker = app()
+    next(iter(worker.ownership.partitions())).counting = True
+
+    assert health_of(worker)[0].ready() == (False, "acme-question counts what feed-log-0 knows")
 
 
 def test_a_refold_at_the_start_does_not_count_as_starting() -> None:

@@ -1,7 +1,7 @@
 """A partition that folds its log anew: what waits for it, what does not, and what remains if it is cut short."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -331,3 +331,46 @@ async def test_records_lost_by_retention_are_told_to_the_stage() -> None:
 
     assert stage.lost_records == [10]
     assert observer.lost == [10]
+
+
+async def test_what_loading_left_to_be_counted_comes_before_the_first_record_and_before_the_stage_is_shown(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench(start=False)
+    seen: list[str] = []
+
+    def pieces() -> Iterator[None]:
+        for _ in range(3):
+            seen.append("piece")
+            yield
+
+    here.stage.recount = pieces  # type: ignore[method-assign]  # a stage that loaded much
+    here.observer.owned = lambda *_: seen.append("owned")  # type: ignore[method-assign]  # to be told when
+    here.partition.start()
+    before = here.partition.counting, here.partition.idle
+
+    await here.put(0, 3)
+    await here.partition.rest()
+
+    assert before == (True, False)
+    assert seen == ["piece"] * 3 + ["owned"]
+    assert not here.partition.counting
+    assert here.stage.offsets == [0, 1, 2, 3]
+
+
+async def test_a_partition_that_is_taken_away_while_it_counts_gives_up(bench: Callable[..., Bench]) -> None:
+    here = bench(start=False)
+
+    def endless() -> Iterator[None]:
+        while True:
+            yield
+
+    here.stage.recount = endless  # type: ignore[method-assign]  # a stage that loaded too much
+    here.partition.start()
+    event = await here.put(0, 3)
+
+    here.partition.give_up_refold()
+    await here.partition.rest()
+
+    assert here.source.forgotten == [event]
+    assert here.stage.offsets == []
