@@ -122,13 +122,16 @@ def _rounds(
     for number in range(count):
         for index in range(rounds):
             names = [f"expert-{(number * experts * bool(pool) + n) % max(pool, experts):06d}" for n in range(experts)]
-            yield START, Round(
-                src=Source(topics.FORECAST_EVENTS, 0, 0, offset, 0),
-                feed="econ",
-                question_id=f"question-{number:07d}",
-                boundary=START + index * DAY,
-                experts=sorted(names),
-                probabilities=[0.01 + 0.98 * ((7 * n + number) % 50) / 50 for n in range(experts)],
+            yield (
+                START,
+                Round(
+                    src=Source(topics.FORECAST_EVENTS, 0, 0, offset, 0),
+                    feed="econ",
+                    question_id=f"question-{number:07d}",
+                    boundary=START + index * DAY,
+                    experts=sorted(names),
+                    probabilities=[0.01 + 0.98 * ((7 * n + number) % 50) / 50 for n in range(experts)],
+                ),
             )
             offset += 1
     if expired:
@@ -144,8 +147,8 @@ def experts_of(count: int, **settings: Any) -> Durable:
 # --- logs ---
 
 
-def feed_log_round(experts: int) -> tuple[int, float]:
-    """Bytes of a round in the feed-log, as it is and compressed in batches as the worker sends them."""
+def feed_log_round(experts: int) -> dict[str, float]:
+    """Bytes of a round in the feed-log: as it is, and compressed as the worker does it, alone and in a batch of 50."""
     workload = Workload(400)
     stage = QuestionStage(
         topic=topics.FORECAST_EVENTS,
@@ -154,18 +157,23 @@ def feed_log_round(experts: int) -> tuple[int, float]:
         feed_log_partitions=1,
         settings=load_document({"defaults": {"history": True}}),
     )
-    values: list[bytes] = []
-    keep = {f'"expert-{n}"' for n in range(60)} if experts >= 50 else {f'"expert-{n}"' for n in range(experts)}
+    effects = Effects()
+    heard = {f'"expert-{n}"'.encode() for n in range(60)} if experts == 50 else _SOME[:experts]
     for offset, message in enumerate(workload.partition(0, 1)):
-        if b'"forecast"' in message.value and not any(name.encode() in message.value for name in keep):
-            continue
-        effects = Effects()
-        stage.step(LogRecord(offset, message.at or YEARS_AFTER, message.key, message.value), effects)
-        values += [output.value for output in effects.outputs if output.topic == topics.FEED_LOG and output.value]
+        is_forecast = b'"forecast"' in message.value
+        if not is_forecast or any(name in message.value for name in heard):
+            stage.step(LogRecord(offset, message.at or YEARS_AFTER, message.key, message.value), effects)
+    values = [output.value or b"" for output in effects.outputs if output.topic == topics.FEED_LOG]
     rounds = [value for value in values if b'"type":"round"' in value]
     batches = [b"".join(rounds[start : start + 50]) for start in range(0, len(rounds), 50)]
-    packed = sum(len(bytes(cramjam.zstd.compress(batch))) for batch in batches)
-    return sum(map(len, rounds)) // len(rounds), packed / len(rounds)
+    return {
+        "": sum(map(len, rounds)) / len(rounds),
+        ", zstd, alone": sum(len(bytes(cramjam.zstd.compress(one))) for one in rounds) / len(rounds),
+        ", zstd, in fifties": sum(len(bytes(cramjam.zstd.compress(batch))) for batch in batches) / len(rounds),
+    }
+
+
+_SOME = [f'"expert-{n}"'.encode() for n in range(2, 60, 8)]
 
 
 def dead_letter_size() -> int:
@@ -215,13 +223,17 @@ def measured() -> dict[str, Any]:
     found["stub"] = size_of(lambda count: questions(count, until=LONG_AFTER), 1_000)
     found["ledger entry, 6 experts, 1 round"] = entry = size_of(feed_of)
     found["expert of a round in the ledger"] = size_of(lambda count: feed_of(count, experts=50), 200).minus(entry, 44)
-    found["further round in the ledger, 6 experts"] = size_of(lambda count: feed_of(count, rounds=4), 200).minus(entry, 3)
+    found["further round in the ledger, 6 experts"] = size_of(lambda count: feed_of(count, rounds=4), 200).minus(
+        entry, 3
+    )
     found["name of an expired question"] = size_of(lambda count: feed_of(count, expired=True))
     found["expert of a feed"] = size_of(experts_of)
-    found["expert of a feed, own medians"] = size_of(lambda count: experts_of(count, vote_rule="own-median"))
-    found["expert of a feed, memory 400"] = size_of(lambda count: experts_of(count, memory=400, seed="m"), 200)
-    found["feed-log, round of 6"], found["feed-log, round of 6, zstd"] = feed_log_round(6)
-    found["feed-log, round of 50"], found["feed-log, round of 50, zstd"] = feed_log_round(50)
+    found["expert of a feed, vote_rule half"] = size_of(lambda count: experts_of(count, vote_rule="half"))
+    found["expert of a feed, memory set"] = size_of(
+        lambda count: feed_of(80, experts=count // 8, pool=count, expired=True, ledger_max=1, memory=8), 240
+    )
+    for experts in (6, 50):
+        found |= {f"feed-log, round of {experts}{how}": size for how, size in feed_log_round(experts).items()}
     found["dead letter beside its payload"] = dead_letter_size()
     return found
 

@@ -31,7 +31,7 @@ from tests.integration.support.kafka_jars import fetch_jars
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS, OPEN = 1_000_000, 1_000
-LIVE_QUESTIONS, LIVE_LONGEST = 60_000, 5_000
+LIVE_QUESTIONS, LIVE_LONGEST = 40_000, 8_000
 SHORT = 100
 SAMPLES = 50
 EVERY = 20_000
@@ -211,7 +211,7 @@ def soak_live(options: argparse.Namespace, directory: Path) -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, help="1,000,000 by default; 60,000 with --kafka")
+    parser.add_argument("--questions", type=int, help="1,000,000 by default; 40,000 with --kafka")
     parser.add_argument("--open", type=int, default=OPEN, help="questions open at once, at most")
     parser.add_argument("--experts", type=int, default=6, help="of a question")
     parser.add_argument("--resolved", type=float, default=0.10, help="share of questions with an outcome")
