@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from stream_peer.engine.stage import Effects, Record, Stage
+from stream_peer.engine.stage import Effects, Record, Snapshot, Stage
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
 from stream_peer.topology.inbox import Inbox, Portion
@@ -373,6 +373,10 @@ class OwnedPartition:
         for event in events:
             event.ack()
 
+    async def _taken(self) -> Snapshot:
+        """All of the state is new after a refold. Meanwhile nothing changes it: a thread may read it."""
+        return await asyncio.to_thread(self.stage.snapshot) if self._anew else self.stage.snapshot()
+
     async def _write(self, writer: StateWriter, began: float) -> None:
         with contextlib.ExitStack() as stack:
 
@@ -381,7 +385,9 @@ class OwnedPartition:
                 if not self._inbox.lengthy:
                     stack.enter_context(self._inbox.taking_long())
 
-            snapshot, applied = self.stage.snapshot(), self.applied
+            if self._anew:
+                goes_on()
+            snapshot, applied = await self._taken(), self.applied
             written = await writer.write(self.tp.partition, snapshot, applied, self._around, goes_on)
             self._covered = applied
         seconds = time.perf_counter() - began

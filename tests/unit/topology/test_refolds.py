@@ -1,12 +1,13 @@
 """A partition that folds its log anew: what waits for it, what does not, and what remains if it is cut short."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from stream_peer.engine.stage import LogRecord
+from stream_peer.engine.stage import LogRecord, Snapshot
 from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.settings import SnapshotEvery
 from stream_peer.topology.partition import Beginning, OwnedPartition
@@ -155,6 +156,26 @@ async def test_what_the_stage_asks_for_after_loading_comes_before_any_record(ben
     assert here.stage.refolds == [6]
     assert here.stage.counts == {b"a": 6 + 2, MEANING: 1}
     assert event.acked
+
+
+async def test_everybody_else_gets_turns_while_the_stage_says_what_is_to_be_stored(
+    bench: Callable[..., Bench],
+) -> None:
+    here = bench()
+    turned = threading.Event()
+    snapshot = here.stage.snapshot
+
+    def slow() -> Snapshot:
+        assert turned.wait(5), "the event loop stood still"
+        return snapshot()
+
+    here.stage.snapshot = slow  # type: ignore[method-assign]  # a stage with a large state
+    await here.put(0, 4)
+    await eventually(lambda: here.observer.ended)
+    asyncio.get_running_loop().call_later(0, turned.set)
+    await here.partition.rest()
+
+    assert here.stored().applied == 4
 
 
 async def test_state_folded_anew_is_not_stored_under_an_offset_that_the_head_covers_already(
