@@ -6,7 +6,7 @@ from stream_peer.adapters.explain import Chapter, Look
 from stream_peer.adapters.explain_words import chance, joined, said, shortened
 from stream_peer.adapters.replay_run import THE_END
 from stream_peer.engine.schedule import Plan
-from stream_peer.events.feed_log import Verdict
+from stream_peer.events.feed_log import Round, Verdict
 from stream_peer.events.incoming import (
     Event,
     ExpertControl,
@@ -19,6 +19,7 @@ from stream_peer.events.times import Milliseconds
 
 OUTCOMES: dict[Verdict, str] = {1: "yes", 0: "no"}
 _SHOWN = 8
+_ENTERED = {"open": "The question opens", "closed": "The question closes"}
 
 
 def heading(chapter: Chapter) -> str:
@@ -164,7 +165,11 @@ def _of_control(event: ExpertControl | FeedControl) -> str:
 def _of_time(chapter: Chapter) -> str:
     if chapter.arrival.event.place == THE_END:
         return "The files end, and time passes up to the last moment that they name"
-    return f"Time passes ({line(chapter)})"
+    states = state_of(chapter.before), state_of(chapter.after)
+    if states[0] != states[1] and states[1] in _ENTERED:
+        return f"{_ENTERED[states[1]]}, as time passes ({line(chapter)})"
+    due = any(isinstance(one.record, Round) for one in chapter.logged)
+    return f"{'A round is due' if due else 'Time passes'} ({line(chapter)})"
 
 
 def _stated(event: Event | None) -> Milliseconds | None:

@@ -94,8 +94,9 @@ def _quiet(chapters: Sequence[Chapter]) -> Passage:
 
 
 def _day(chapter: Chapter, first: Chapter) -> str:
-    day = said(chapter.time, first.time).rsplit(" ", 1)[0]
-    return f" on {day}"
+    """The day on which it came, where that is another one than of the first."""
+    day, first_day = (said(one.time, first.time).rsplit(" ", 1)[0] for one in (chapter, first))
+    return "" if day == first_day else f" on {day}"
 
 
 def _passage(chapter: Chapter, teller: Teller) -> Passage:

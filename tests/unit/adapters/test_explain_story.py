@@ -76,13 +76,14 @@ def test_an_annulled_question_counts_for_nothing_until_that_is_taken_back() -> N
 
 
 def test_forecasts_that_wait_are_told_together_and_those_before_the_opening_as_such() -> None:
-    values = [question(at=T0, opens_at=T0 + 2 * DAY, feed="econ"), *(forecast(e, 0.7, T0 + DAY) for e in THREE)]
+    values = [question(at=T0, opens_at=T0 + 2 * DAY, feed="econ"), *(forecast(e, 0.7, T0 + DAY) for e in THREE[:2])]
+    values.append(forecast("cleo", 0.7, T0 + 2 * DAY - HOUR))
 
     found = told([*values, forecast("ann", None, T0 + 3 * DAY), forecast("bob", 0.4, T0 + 4 * DAY)])
 
     headings = [passage.heading for passage in found.passages]
     assert headings[1] == (
-        "Forecasts wait for the opening: ann 0.70 on 2 Mar, bob 0.70 on 2 Mar and cleo 0.70 on 2 Mar (line 2 to line 4)"
+        "Forecasts wait for the opening: ann 0.70, bob 0.70 and cleo 0.70 on 3 Mar (line 2 to line 4)"
     )
     assert "ann withdraws (line 5)" in headings[2]
 
@@ -160,7 +161,7 @@ def test_lines_of_several_files_are_told_with_the_name_of_their_file() -> None:
 EXAMPLE = "examples/life-of-a-question.jsonl"
 EXPECTED = [
     "The question is announced: it opens 4 May 12:00 and closes 15 Jun 12:00",
-    "Forecasts wait for the opening: amara 0.35 on 22 Apr",
+    "Forecasts wait for the opening: amara 0.35, amara 0.42 on 28 Apr",
     "The question was scheduled; it is open now",
     "because a forecast of farid dated 10 May 20:00 arrived on 13 May",
     "bruno is not in it any more",
