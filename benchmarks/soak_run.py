@@ -56,6 +56,8 @@ class Durable:
         found = fold.recovered()
         self.applied = found.applied
         stage.load(found.head, found.entries)
+        for _ in stage.recount():
+            pass
         if stage.must_refold:
             msg = "the state asks for a refold"
             raise RuntimeError(msg)
