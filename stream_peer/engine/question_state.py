@@ -177,13 +177,17 @@ class QuestionState:
         return Plan(opens, close, [*boundaries, close], quorum)
 
     def watch(self, plan: Plan, passed: Milliseconds) -> None:
-        """Set ``replan_before`` and ``alert`` for a plan whose boundaries up to ``passed`` are due."""
+        """Set ``replan_before`` and ``alert`` for a plan whose boundaries up to ``passed`` are due.
+
+        Nothing is due of a question without forecasts, so that the first one, whenever it counts, calls for ticks.
+        """
         self.replan_before = 0 if self.opens else self.history.first
         if (self.terms or Terms.of(self.settings)).quorum:
             reached = NEVER if plan.quorum is None else plan.quorum + 1
             self.replan_before = max(self.replan_before, reached)
         settled = max((boundary for boundary in plan.boundaries if boundary <= passed), default=0)
-        self.alert = max(settled, self.replan_before - 1)
+        is_silent = self.settings.idle_after is not None and not self.history.experts
+        self.alert = NEVER if is_silent else max(settled, self.replan_before - 1)
 
     def stub(self, now: Milliseconds) -> Stub:
         """What stays when the history goes, at ``now``."""

@@ -706,6 +706,19 @@ def test_deadlines_missed_while_down_are_met_once_after_the_first_tick() -> None
     assert partition.stage.deadline() is None
 
 
+@pytest.mark.case("C33")
+@pytest.mark.parametrize("at", [T0 + HOUR, T0 - HOUR, CLOSE - HOUR])
+def test_the_first_forecast_of_a_question_whose_times_were_stated_calls_for_ticks(at: int) -> None:
+    partition = Partition()
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    before = partition.stage.deadline()
+
+    partition.send(forecast("ann", 0.4, at), now=at)
+
+    assert before is None
+    assert partition.stage.deadline() == CLOSE + GRACE + 60 * SECOND
+
+
 def test_a_historical_feed_asks_for_no_ticks() -> None:
     partition = opened(history=True)
 
