@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
-from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
+from stream_peer.events.feed_log import ExpertChanged
+from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import LEARNERS, OF_THE_PATH, OF_THE_SUMS, VARIANTS, Event, Settings, crowd
 from tests.property.test_feed_stage import by_revision
-from tests.property.test_feed_stage_twin import histories
+from tests.property.test_feed_stage_twin import histories, with_controls
 
 every_variant = pytest.mark.parametrize("chosen", VARIANTS.values(), ids=VARIANTS)
 every_one_of_the_sums = pytest.mark.parametrize("chosen", OF_THE_SUMS.values(), ids=OF_THE_SUMS)
@@ -48,6 +49,46 @@ def test_weights_are_finite_and_sum_to_1_and_the_ledger_gives_the_sums(history: 
             check_weights(feed_stage)
 
     assert feed_stage.agrees()
+
+
+@settings(max_examples=60)
+@given(with_controls, st.sampled_from(list(VARIANTS)))
+def test_teams_and_exclusions_do_as_little_harm(history: list[Event | ExpertChanged], name: str) -> None:
+    feed_stage = stage(**VARIANTS[name])
+
+    for record in log_of(history):
+        feed_stage.step(record, Effects())
+        if feed_stage.views():
+            check_weights(feed_stage)
+
+    assert feed_stage.agrees()
+
+
+OWN_GROUP = [name for name, chosen in VARIANTS.items() if "group-a" in str(chosen) or "everybody" in str(chosen)]
+APART = {name: chosen for name, chosen in VARIANTS.items() if name not in [*OWN_GROUP, "paper"]}
+
+
+@pytest.mark.parametrize("chosen", APART.values(), ids=APART)
+def test_nobody_is_scored_against_what_its_team_says(chosen: Settings) -> None:
+    """Whatever the others of a team forecast, a member's own reference answer is the same."""
+    team = [expert(f"e{k}", team="red") for k in (0, 3, 4)]
+    history = [*team, *crowd(15)]
+    asked = {f"e{k}": (0.55, 0.3, 0.8, 0.6, 0.7, 0.45, 0.6)[k] for k in range(7)}
+
+    said = [own_answers(history, asked | {"e3": p, "e4": p}, chosen) for p in (0.01, 0.99)]
+
+    assert [answers["e0"] for answers in said[0]] == [answers["e0"] for answers in said[1]]
+    assert said[0] != said[1]
+
+
+def own_answers(
+    history: list[Event | ExpertChanged], asked: dict[str, float], chosen: Settings
+) -> list[dict[str, int]]:
+    """Own reference answers to six questions with the same forecasts, for which groups may be drawn anew."""
+    questions = [f"asked {number}" for number in range(6)]
+    _, effects = folded(log_of([*history, *(round_of(question, asked) for question in questions)]), stage(**chosen))
+    scored = newest(effects.outputs, topics.PEER_LOSSES)
+    return [{row["id"]: row["reference_answer"] for row in scored[q]["experts"]} for q in questions]
 
 
 @every_variant
