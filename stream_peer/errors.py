@@ -139,3 +139,15 @@ class UnwritableFileError(StreamPeerError):
     """A file could not be written to its end: the disk is full, most likely. What was written of it is incomplete."""
 
     exit_code = 2
+
+
+class FeedTransferError(StreamPeerError):
+    """A feed cannot be exported, or a file holds none that could be imported. Read what the message says is wrong."""
+
+    exit_code = 2
+
+
+class NotCaughtUpError(StreamPeerError):
+    """What is to be read is behind its input. Start a worker, or wait for it; then try again."""
+
+    exit_code = 69

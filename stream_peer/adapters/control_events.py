@@ -1,6 +1,6 @@
-"""Writing to control-events: controls of experts and feeds, and the feed settings document, which is read back too."""
+"""Writing to control-events: controls of experts and feeds, imports, and the settings document, which is read too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,10 +12,12 @@ from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import document_hash
-from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
+from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
+
+Control = ExpertControl | FeedControl | FeedImport | SettingsControl
 
 
 class Written(NamedTuple):
@@ -60,7 +62,7 @@ async def apply_document(settings: Settings, document: Mapping[str, Any]) -> App
         If it cannot be written.
     """
     event = SettingsControl(document=dict(document), hash=document_hash(document))
-    written = await _write(settings, SETTINGS_KEY, event)
+    (written,) = await _write(settings, SETTINGS_KEY, [event])
     return Applied(document, event.hash, *written)
 
 
@@ -72,17 +74,39 @@ async def write_control(settings: Settings, event: ExpertControl | FeedControl) 
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If it cannot be written.
     """
-    return await _write(settings, event.feed.encode(), event)
+    (written,) = await _write(settings, event.feed.encode(), [event])
+    return written
 
 
-async def _write(settings: Settings, key: bytes, event: ExpertControl | FeedControl | SettingsControl) -> Written:
+async def write_import(
+    settings: Settings, parts: Sequence[FeedImport], progress: Callable[[int, int], None] | None = None
+) -> list[Written]:
+    """Write the parts of one feed to control-events, each acknowledged before the next: they must stand in order.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be written.
+    """
+    return await _write(settings, parts[0].feed.encode(), parts, progress)
+
+
+async def _write(
+    settings: Settings, key: bytes, events: Sequence[Control], progress: Callable[[int, int], None] | None = None
+) -> list[Written]:
     await preflight_async(settings)
     place = await _place(settings, key)
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+    written = []
     with kafka_errors(settings):
         async with AIOKafkaProducer(acks="all", **options) as producer:
-            sent = await producer.send_and_wait(place.topic, msgspec.json.encode(event), key, place.partition)
-    return Written(place.partition, sent.offset)
+            for event in events:
+                value = msgspec.json.encode(event)
+                sent = await producer.send_and_wait(place.topic, value, key, place.partition)
+                written.append(Written(place.partition, sent.offset))
+                if progress is not None:
+                    progress(len(written), len(events))
+    return written
 
 
 async def _place(settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:

@@ -70,6 +70,7 @@ def replay(
     write: Write | None = None,
     progress: Progress | None = None,
     witness: Witness | None = None,
+    finished: Callable[[Run], None] | None = None,
 ) -> ReplayResult:
     """Fold the events of files as the service would have, with every feed historical.
 
@@ -88,6 +89,8 @@ def replay(
         Told how many events of how many are folded.
     witness : Witness, optional
         Is shown every record as it is folded.
+    finished : callable, optional
+        Is shown the run at its end, to export feeds from it.
 
     Raises
     ------
@@ -107,6 +110,8 @@ def replay(
                 progress(number, len(events))
         if ended:
             run.end(ended + max(settings.grace for settings in (book.default, *book.feeds.values())))
+        if finished is not None:
+            finished(run)
     if progress is not None:
         progress(len(events), len(events))
     return ReplayResult(run.history, run.counts, run.refused, len(events), ended, book, run.warned, run.warnings)

@@ -1,21 +1,25 @@
 """The stages of all partitions of a replay, and the logs between them."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import count
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import msgspec
 
+from stream_peer.adapters.feed_file import origin
 from stream_peer.adapters.file_events import FileEvent
 from stream_peer.adapters.history import History
 from stream_peer.adapters.replay_log import KeptLog
 from stream_peer.engine.control import ControlStage
 from stream_peer.engine.dead_letters import refusal_of, refuse
 from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.feed_export import StageState, exported, questions_of
+from stream_peer.engine.portable import Line
 from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord, Output, Warned
+from stream_peer.engine.stage import Effects, LogRecord, Output, Stage, Warned
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import FeedSettingsBook
@@ -113,6 +117,7 @@ class Run:
                 partitions=plan.partitions,
                 feed_log_partitions=plan.feed_log_partitions,
                 settings=plan.book,
+                secret=plan.secret,
             )
             for partition in range(plan.partitions)
         ]
@@ -164,6 +169,23 @@ class Run:
             effects = Effects()
             stage.publish(effects)
             self._take(effects)
+
+    def exported(self, feed: str, document: Mapping[str, Any]) -> Iterator[Line]:
+        """A feed as it is at the end, for ``stream-peer import``; ``document``: the settings it was folded under.
+
+        Raises
+        ------
+        FeedTransferError
+            If there is no such feed.
+        """
+        questions, feeds = self._stored
+        of_questions = [questions_of(feed, state) for state in questions]
+        return exported(feed, feeds[partition_of(feed, len(feeds))], of_questions, origin(document))
+
+    @cached_property
+    def _stored(self) -> tuple[list[StageState], list[StageState]]:
+        """What all stages would have stored; nothing may be folded after it."""
+        return _states(self._questions, self._offsets), _states(self._feeds, self._log_offsets)
 
     def _step(self, partition: int, record: LogRecord) -> None:
         """Fold a record at the end of a partition of the forecast events."""
@@ -248,3 +270,12 @@ class Run:
         self.warned[warning.code] += 1
         if len(self.warnings) < KEPT:
             self.warnings.append(warning)
+
+
+def _states(stages: Sequence[Stage], offsets: Sequence["count[int]"]) -> list[StageState]:
+    states = []
+    for partition, (stage, offset) in enumerate(zip(stages, offsets, strict=True)):
+        entries, head = stage.snapshot()
+        stored = {key: value for key, value in entries.items() if value is not None}
+        states.append(StageState(partition, next(offset) - 1, head, stored))
+    return states

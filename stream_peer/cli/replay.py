@@ -1,13 +1,15 @@
 """``stream-peer replay FILE…``: the same engine over files, without Kafka; or over a feed-log, to compare."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options, write_text
+from stream_peer.cli.progress import progress_bar
+from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class _Choices(NamedTuple):
     experts: int
     from_log: str | None
     explain: str | None
+    exports: dict[str, Path]
 
 
 @click.command(name="replay")
@@ -94,6 +97,14 @@ class _Choices(NamedTuple):
     help="Tell the life of QUESTION: what was published when, and why it was revised. Without it, of the question with"
     " the most revisions. Goes behind the files.",
 )
+@click.option(
+    "--export",
+    "exports",
+    multiple=True,
+    metavar="FEED=FILE",
+    callback=replay_targets,
+    help="Write FEED to FILE, as it is at the end, for `stream-peer import`; several are welcome.",
+)
 @settings_options(in_replay=True)
 @click.pass_context
 def replay_command(
@@ -109,6 +120,7 @@ def replay_command(
     stream-peer replay a.jsonl.gz b.jsonl.gz --feed-as all --set round_every=1d --out replayed/
     stream-peer replay forecasts.jsonl --reveal 0.2 --report report.html
     stream-peer replay forecasts.jsonl --explain fed-cut-june
+    stream-peer replay history.jsonl.gz --export econ=econ.feed.gz
     stream-peer replay --from-log econ --bootstrap kafka:9092
     """  # noqa: D301
     choices = _Choices(**options)
@@ -139,15 +151,25 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         feed_log_partitions=choices.feed_log_partitions,
         secret=read_secret(invocation.settings),
     )
+    exports = ReplayExports(choices.exports, options.document) if choices.exports else None
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
-        progress = stack.enter_context(_progress())
+        progress = stack.enter_context(progress_bar("events"))
         witness = asked.explainer if asked else None
-        result = replay([read_lines(file) for file in files], options, write=write, progress=progress, witness=witness)
+        result = replay(
+            [read_lines(file) for file in files],
+            options,
+            write=write,
+            progress=progress,
+            witness=witness,
+            finished=exports,
+        )
     if asked:
         _explain(asked)
     click.echo(summary(result, choices.experts))
+    for sentence in exports.said if exports else ():
+        click.echo(f"\n{sentence}")
     if choices.report is not None:
         from stream_peer.adapters.report import render
 
@@ -176,7 +198,7 @@ def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> 
         msg = f"{pipe} can be read only once: name the question, --explain=QUESTION"
         raise click.UsageError(msg)
     counter = RevisionCounter()
-    with _progress() as progress:
+    with progress_bar("events") as progress:
         replay([read_lines(file) for file in files], options, write=counter.write, progress=progress)
     ranked = counter.ranked()
     if not ranked:
@@ -221,7 +243,7 @@ def _from_log(invocation: Invocation, feed: str, out: Path | None) -> int:
 
     with ExitStack() as stack:
         write = _writer(stack, out)
-        progress = stack.enter_context(_progress())
+        progress = stack.enter_context(progress_bar("events"))
         secret = read_secret(invocation.settings)
         found = replay_from_log(invocation.settings, feed, secret=secret, write=write, progress=progress)
     if not (found.equal or found.different or found.never):
@@ -253,18 +275,3 @@ def _writer(stack: ExitStack, out: Path | None) -> "Callable[[Output], None] | N
         return stack.enter_context(OutputFiles(out)).write
     except OSError as error:
         raise click.FileError(str(out), error.strerror) from error
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar for a person at a terminal, on stderr; nothing for anybody else."""
-    if not click.get_text_stream("stderr").isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("events", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -19,13 +19,14 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
+    FeedImported,
     FeedLogRecord,
     SettingsChanged,
     Source,
     encode_feed_log,
 )
 from stream_peer.events.feed_settings import document_hash, load_document
-from stream_peer.events.incoming import Event, ExpertControl, FeedControl, SettingsControl, decode, moment
+from stream_peer.events.incoming import Event, ExpertControl, FeedControl, FeedImport, SettingsControl, decode, moment
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
@@ -128,8 +129,34 @@ class ControlStage(NeverRefolds):
             check_control(event)
             feed = FeedChanged(src=self._source(record), feed=event.feed, reset=event.reset, delete=event.delete)
             return self._of_a_feed(feed, record, everywhere=event.delete)
+        if isinstance(event, FeedImport):
+            self._check_import(event)
+            part = FeedImported(
+                src=self._source(record),
+                feed=event.feed,
+                import_id=event.import_id,
+                part=event.part,
+                parts=event.parts,
+                digest=event.digest,
+                data=event.data,
+                partition=event.partition,
+                partitions=event.partitions,
+            )
+            return self._of_a_feed(part, record, everywhere=False)
         msg = "this type belongs on forecast-events"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
+
+    def _check_import(self, event: FeedImport) -> None:
+        """Whether a part can be one, and is for topics that are cut like ours."""
+        if event.part >= event.parts or (event.partition is None) is not (event.partitions is None):
+            msg = f"part {event.part} of {event.parts}, for partition {event.partition} of {event.partitions}, is none"
+            raise RejectedEvent(Reason.CONTRADICTORY, field="part", message=msg)
+        if event.partition is None or event.partitions is None:
+            return
+        if event.partitions != self._forecast_partitions or event.partition >= event.partitions:
+            there = f"forecast-events has {self._forecast_partitions} partitions"
+            msg = f"it is for partition {event.partition} of {event.partitions}, and {there}: import the file again"
+            raise RejectedEvent(Reason.IMPORT_REFUSED, field="partitions", message=msg)
 
     def _settings(self, event: SettingsControl, record: Record) -> Iterator[Output]:
         """The settings for every partition of the feed-log."""

@@ -15,6 +15,7 @@ from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.dead_letters import refuse
 from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.facts import Facts, score
+from stream_peer.engine.feed_import import goes_on, handed_on, take_up, tells_time
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.feed_store import (
     SCHEMA,
@@ -32,6 +33,7 @@ from stream_peer.engine.question_outputs import question_outputs, question_tombs
 from stream_peer.engine.refold import FeedRefold, questions_without
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
+from stream_peer.engine.transfers import Transfers
 from stream_peer.engine.views import FeedView, feed_tombstones
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
 from stream_peer.events import topics
@@ -39,6 +41,7 @@ from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
     FeedChanged,
+    FeedImported,
     FeedLogRecord,
     OutcomeRevealed,
     Round,
@@ -80,6 +83,8 @@ class FeedStage:
         The highest source of each source partition.
     parts : Assembly
         Rounds that have come in part.
+    transfers : Transfers
+        Feeds that have come in part.
     document : dict or None
         The settings in force, as they were applied.
     """
@@ -109,6 +114,7 @@ class FeedStage:
         self.clock: Milliseconds = 0
         self.seen = Seen()
         self.parts = Assembly()
+        self.transfers = Transfers()
         self._owed: list[Output] = []
         self._begins_anew = False
         self._loaded: Iterable[bytes] = ()
@@ -119,6 +125,7 @@ class FeedStage:
             SettingsChanged: self._on_settings,
             ExpertChanged: self._on_expert,
             FeedChanged: self._on_feed,
+            FeedImported: self._on_import,
         }
 
     def deadline(self) -> Milliseconds | None:
@@ -129,7 +136,8 @@ class FeedStage:
 
     def step(self, record: Record, effects: Effects) -> None:
         """Fold one record of the feed-log. What cannot be read goes to dead letters and changes nothing."""
-        self.clock = max(self.clock, record.timestamp)
+        if tells_time(record):
+            self.clock = max(self.clock, record.timestamp)
         if self._only is not None and record.key not in self._only:
             return
         try:
@@ -232,10 +240,26 @@ class FeedStage:
         if event.reset:
             self.feeds.reset(event.feed, record)
         if event.delete:
+            self.transfers.drop(event.feed)
             feed = self.feeds.end(event.feed)
             if feed is not None and not self._silent:
                 effects.outputs += feed_tombstones(feed, record.timestamp)
                 effects.outputs += question_tombstones(feed, record.timestamp)
+
+    def _on_import(self, event: FeedImported, record: Record, effects: Effects) -> None:
+        """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
+        if event.partition is None:
+            whole = self.transfers.add(event)
+            if whole is not None:
+                taken = take_up(self.feeds, event, whole, record)
+                self.clock = max(self.clock, taken.clock)
+                for waiting in taken.waiting:
+                    self.parts.put(waiting)
+            return
+        feed = self.feeds.by_name.get(event.feed)
+        goes_on(feed, event, record)
+        if not self._silent:
+            effects.outputs.append(handed_on(event, record))
 
     # --- publishing ---
 
@@ -293,7 +317,7 @@ class FeedStage:
         if self._begins_anew:
             stale = self.feeds.store
             self.feeds, self.document, self.clock = shadow.feeds, shadow.document, shadow.clock
-            self.seen, self.parts = shadow.seen, shadow.parts
+            self.seen, self.parts, self.transfers = shadow.seen, shadow.parts, shadow.transfers
             self.feeds.store.give_up(stale.stale)
             self._begins_anew = False
             return
@@ -335,12 +359,13 @@ class FeedStage:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
             self.clock, self.seen, self.parts, self._begins_anew = 0, Seen(), Assembly(), False
+            self.transfers.clear()
 
     # --- state ---
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
-        rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot()}
+        rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot(), **self.transfers.snapshot()}
         standings = {name: feed.standing for name, feed in sorted(self.feeds.by_name.items())}
         head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint)
         return Snapshot(rows, encode_head(head))
@@ -369,6 +394,7 @@ class FeedStage:
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, load_document(stored.settings)
         self.parts.load(entries)
+        self.transfers.load(entries)
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)

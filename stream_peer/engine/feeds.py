@@ -75,7 +75,9 @@ class Feeds:
         return feed
 
     def _settings(self, name: str) -> FeedSettings:
-        settings = self.book.of(name)
+        settings, feed = self.book.of(name), self.by_name.get(name)
+        if feed is not None and feed.standing.imported is not None:
+            return with_meaning(settings, Firm.of(feed.settings, ()).meaning)
         return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
 
     def emptied(self) -> "Feeds":
@@ -126,7 +128,13 @@ class Feeds:
     # --- settings and controls ---
 
     def settle(self, book: FeedSettingsBook, record: Record) -> None:
-        """Settings from here on. Where they give what was scored another meaning, the feed must be refolded."""
+        """Settings from here on. Where they give what was scored another meaning, the feed must be refolded.
+
+        Raises
+        ------
+        RejectedEvent
+            If that is so of feeds that were imported: theirs stay as they were, all else of the settings counts.
+        """
         if book.hash == self.book.hash:
             return
         self.book = book
@@ -137,6 +145,14 @@ class Feeds:
                 self.due.add(feed.name)
             feed.adopt(settings, book.hash)
             self.changed(feed, record)
+        kept = [name for name, feed in sorted(self.by_name.items()) if self._keeps_its_meaning(feed)]
+        if kept:
+            message = f"{', '.join(MEANING)} stay as they are in feeds that were imported: {', '.join(kept)}"
+            raise RejectedEvent(Reason.IMPORTED_MEANING, field="feeds", message=message)
+
+    def _keeps_its_meaning(self, feed: Feed) -> bool:
+        """Whether the settings ask in vain for another meaning of a feed."""
+        return feed.standing.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
 
     def change_expert(self, event: ExpertChanged, record: Record) -> None:
         """An expert's team, exclusion or wish to be forgotten.
@@ -169,6 +185,7 @@ class Feeds:
         if feed is not None:
             self.store.leave_all(feed)
             feed.reset()
+            feed.adopt(self._settings(name), self.book.hash)
             self.due.discard(name)
             self.changed(feed, record)
 

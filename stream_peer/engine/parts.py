@@ -40,6 +40,12 @@ class Assembly:
         self._waiting[place] = event
         return None
 
+    def put(self, event: Round) -> None:
+        """Take up the parts of a round that are there so far."""
+        place = event.feed, event.question_id
+        self._waiting[place] = event
+        self._touched.add(place)
+
     def snapshot(self) -> dict[bytes, bytes | None]:
         """State records changed since the last call."""
         rows: dict[bytes, bytes | None] = {}
@@ -61,6 +67,11 @@ class Assembly:
             place = event.feed, event.question_id
             self._waiting[place] = event
             self._stored[place] = pieces
+
+
+def stored_rounds(entries: Mapping[bytes, bytes]) -> list[Round]:
+    """What of rounds is stored of which parts are missing."""
+    return [_decode(data) for _, (data, _) in sorted(joined(b"p", entries).items())]
 
 
 def _extended(before: Round | None, event: Round) -> Round:

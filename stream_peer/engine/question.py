@@ -23,6 +23,7 @@ from stream_peer.engine.merging import (
     note_feed,
     plausible_moment,
 )
+from stream_peer.engine.question_import import ImportedQuestions
 from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
 from stream_peer.engine.reconciling import Reconciler, warn
@@ -31,11 +32,13 @@ from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan
 from stream_peer.engine.sources import Seen, is_broadcast, source_of
 from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
+from stream_peer.engine.transfers import Transfers
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
 from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
 from stream_peer.events.incoming import (
     ExpertControl,
     FeedControl,
+    FeedImport,
     Forecast,
     Forecasts,
     Question,
@@ -87,6 +90,7 @@ class QuestionStage(NeverRefolds):
         self._seen = Seen()
         self._secret = secret
         self._forgotten = Forgotten(secret)
+        self._transfers = Transfers()
         self._begin(QuestionStore(self._book.of))
         self._handlers: dict[type, Callable[[Any, Record, Effects], None]] = {
             Forecast: self._forecast,
@@ -95,6 +99,7 @@ class QuestionStage(NeverRefolds):
             Resolution: self._resolution,
             ExpertControl: self._expert,
             FeedControl: self._feed,
+            FeedImport: self._import,
             SettingsControl: self._settings,
             Tick: self._tick,
         }
@@ -142,7 +147,7 @@ class QuestionStage(NeverRefolds):
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
-        changes = self._store.changes()
+        changes = {**self._store.changes(), **self._transfers.snapshot()}
         head = Head(
             schema=SCHEMA,
             clock=self._clock.now,
@@ -167,6 +172,7 @@ class QuestionStage(NeverRefolds):
         if not keep:
             self._clock.now = 0
             self._begin(self._store.emptied(self._book.of))
+            self._transfers.clear()
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
         """Take up the state that an earlier owner left.
@@ -188,6 +194,7 @@ class QuestionStage(NeverRefolds):
         self._seen = Seen(stored.seen)
         self._routes.incarnation = stored.incarnation
         self._store.load(entries, self._book.default, self._routes.is_foreign)
+        self._transfers.load(entries)
         self._store.stubs.since = stored.clock if stored.stubs_since is None else stored.stubs_since
         self._store.follow(self._book.of, 0)
         for question in list(self._live.values()):
@@ -322,6 +329,27 @@ class QuestionStage(NeverRefolds):
         for question in [question for question in self._live.values() if question.feed == event.feed]:
             self._reconciler.let_go(question, wholly=True)
         self._store.drop_stubs(self._store.stubs.of_feed(event.feed))
+        self._transfers.drop(event.feed)
+
+    def _import(self, event: FeedImport, record: Record, effects: Effects) -> None:
+        if not is_broadcast(record.headers):
+            raise _belongs_on_control_events(": write them with `stream-peer import`")
+        if event.partition != self._routes.partition:
+            msg = f"its questions are for partition {event.partition}, this is {self._routes.partition}"
+            raise RejectedEvent(Reason.IMPORT_REFUSED, field="partition", message=msg)
+        effects.counts["event", "feed-import"] += 1
+        whole = self._transfers.add(event)
+        if whole is None:
+            return
+        imported = ImportedQuestions(whole, event.feed, self._book.of(event.feed))
+        self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)
+        self._forgotten.digests.update(imported.forgotten)
+        for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
+            question.settings = self._book.of(question.feed)
+            if self._let_go_forgotten(question):
+                emitted_anew(question, question.plan())
+            self._reconciler.attend(question, record, effects)
+        self._reconciler.attend_due(record, effects)
 
     def _settings(self, event: SettingsControl, record: Record, effects: Effects) -> None:
         if not is_broadcast(record.headers):

@@ -5,7 +5,7 @@ from stream_peer.engine.stage import Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source
-from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl
+from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 
@@ -15,7 +15,7 @@ MAX_FORWARDED_BYTES = 1_040_000
 _MAX_HOMES = 10_000
 _MAX_FEEDS = 10_000
 _MOST_CONTROL_PARTITIONS = 1024
-_CONTROLS = (SettingsControl, ExpertControl, FeedControl)
+_CONTROLS = (SettingsControl, ExpertControl, FeedControl, FeedImport)
 
 
 class Routes:

@@ -98,6 +98,18 @@ class FeedChanged(FeedLogRecord, frozen=True, kw_only=True, tag="feed"):
     delete: bool = False
 
 
+class FeedImported(FeedLogRecord, frozen=True, kw_only=True, tag="feed-import"):
+    """A part of an exported feed, which goes on here; with ``partition`` one of its questions, which are handed on."""
+
+    import_id: str
+    part: Place
+    parts: Place
+    digest: str
+    data: bytes
+    partition: Place | None = None
+    partitions: Place | None = None
+
+
 class SettingsChanged(FeedLogRecord, frozen=True, kw_only=True, tag="settings"):
     """The feed settings document (``defaults`` and ``feeds``) from here on; ``feed`` is empty: it is for all."""
 
@@ -106,7 +118,9 @@ class SettingsChanged(FeedLogRecord, frozen=True, kw_only=True, tag="settings"):
     hash: str
 
 
-AnyFeedLogRecord = Round | RoundWithdrawn | OutcomeRevealed | ExpertChanged | FeedChanged | SettingsChanged
+AnyFeedLogRecord = (
+    Round | RoundWithdrawn | OutcomeRevealed | ExpertChanged | FeedChanged | FeedImported | SettingsChanged
+)
 
 decode_feed_log = msgspec.json.Decoder(AnyFeedLogRecord).decode
 encode_feed_log = msgspec.json.Encoder().encode

@@ -138,6 +138,25 @@ class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
     schema: int = SCHEMA_VERSION
 
 
+class FeedImport(msgspec.Struct, frozen=True, kw_only=True, tag="feed-import"):
+    """A part of an exported feed, written by ``stream-peer import`` and for nobody else's use.
+
+    Topic ``control-events``, key ``feed``. ``digest`` is of all parts together. ``partition``: the part holds questions
+    for this one of ``partitions`` of ``forecast-events``; without it, it is for the feed stage.
+    """
+
+    feed: FeedName
+    import_id: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    part: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+    parts: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    digest: Annotated[str, msgspec.Meta(max_length=64)]
+    data: bytes
+    partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    partitions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
 class SettingsControl(msgspec.Struct, frozen=True, kw_only=True, tag="settings"):
     """The feed settings document. Topic ``control-events``, key ``settings``; broadcast to all partitions.
 
@@ -157,7 +176,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True, tag="tick"):
     schema: int = SCHEMA_VERSION
 
 
-Event = Question | Forecast | Forecasts | Resolution | ExpertControl | FeedControl | SettingsControl | Tick
+Event = Question | Forecast | Forecasts | Resolution | ExpertControl | FeedControl | FeedImport | SettingsControl | Tick
 
 _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     **dict.fromkeys(("0", "0.0", "false", "no"), 0),

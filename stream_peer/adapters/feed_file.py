@@ -1,0 +1,67 @@
+"""Exported feeds as files: gzip, one JSON object a line."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stream_peer import __version__
+from stream_peer.engine.feed_export import Origin
+from stream_peer.engine.portable import Line, decode_lines, encode_line, with_end
+from stream_peer.errors import FeedTransferError
+from stream_peer.events.times import to_iso
+
+_LEVEL = 6
+
+
+def origin(document: Mapping[str, Any] | None = None) -> Origin:
+    """The release that runs, and the time; ``document``: settings, where the state names none."""
+    return Origin(__version__, to_iso(int(datetime.now(tz=UTC).timestamp() * 1000)), document or {})
+
+
+def write_feed(file: Path, lines: Iterable[Line]) -> int:
+    """Write a feed; the same lines give the same bytes. The file is there when it is whole; how many bytes it has.
+
+    Raises
+    ------
+    FeedTransferError
+        If it cannot be written.
+    """
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with (
+            unfinished.open("wb") as plain,
+            gzip.GzipFile(filename="", mode="wb", fileobj=plain, compresslevel=_LEVEL, mtime=0) as packed,
+        ):
+            for line in with_end(lines):
+                packed.write(encode_line(line))
+        unfinished.replace(file)
+    except OSError as error:
+        msg = f"{file} cannot be written: {error.strerror}"
+        raise FeedTransferError(msg) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return file.stat().st_size
+
+
+def read_feed(file: Path) -> Iterator[Line]:
+    """The lines of a file, the header first.
+
+    Raises
+    ------
+    FeedTransferError
+        If it cannot be read, or is no exported feed, or is not whole. While the lines are read, too.
+    """
+    try:
+        with gzip.open(file) as lines:
+            yield from decode_lines(lines)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        msg = f"{file} cannot be read: {reason}"
+        raise FeedTransferError(msg) from None
+    except FeedTransferError as error:
+        msg = f"{file}: {error}"
+        raise FeedTransferError(msg) from None

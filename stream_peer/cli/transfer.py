@@ -1,0 +1,193 @@
+"""``stream-peer export | import``: a feed as a file, and a file as a feed."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_peer.cli.options import Invocation, in_a_directory, settings_options
+from stream_peer.cli.progress import progress_bar
+from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
+from stream_peer.events.feed_settings import load_document
+from stream_peer.events.incoming import is_feed_name
+from stream_peer.settings import read_secret
+
+if TYPE_CHECKING:
+    from stream_peer.adapters.feed_import import FeedFile
+    from stream_peer.adapters.replay_run import Run
+    from stream_peer.engine.portable import Line
+
+
+@click.command(name="export")
+@click.argument("feed")
+@click.option(
+    "--out",
+    "file",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=in_a_directory,
+    help="The file to write (gzip).",
+)
+@click.option(
+    "--pseudonyms",
+    "key_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="KEYFILE",
+    help="Put pseudonyms in place of expert ids and teams, made with the key in KEYFILE.",
+)
+@click.option("--pseudonym-questions", "questions", is_flag=True, help="In place of question ids as well.")
+@settings_options()
+def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: Path | None, questions: bool) -> None:
+    """Write FEED to a file: what is known of its questions, experts and sums, and what was said of them.
+
+    Workers are not disturbed. `stream-peer import` takes the file up on another cluster, where revisions go on and
+    later outcomes find their questions. With --pseudonyms the file is for analysis, or for a feed of its own: the same
+    key gives the same pseudonyms, and without it nothing leads back.
+
+    \b
+    stream-peer export econ --out econ.feed.gz --bootstrap kafka:9092
+    stream-peer export econ --out econ.feed.gz --pseudonyms key.txt
+    """  # noqa: D301
+    from stream_peer.adapters.feed_export import export_feed
+    from stream_peer.adapters.feed_file import write_feed
+    from stream_peer.engine.feed_reshape import with_pseudonyms
+    from stream_peer.engine.pseudonyms import Pseudonyms
+
+    if questions and key_file is None:
+        msg = "--pseudonym-questions needs the key: --pseudonyms KEYFILE"
+        raise click.UsageError(msg)
+    names = None if key_file is None else Pseudonyms(key_file.read_bytes().strip(), questions=questions)
+    tally = Tally()
+    lines = tally.of(export_feed(invocation.settings, feed))
+    size = write_feed(file, lines if names is None else (with_pseudonyms(line, names) for line in lines))
+    click.echo(f"{tally.text()} → {file} ({size:,} bytes).")
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--as", "feed", metavar="FEED", help="Give the feed another name. Draws and coins are others then.")
+@click.option(
+    "--other-secret", is_flag=True, help="Although the secret here is another: draws and coins are others from here on."
+)
+@settings_options()
+def import_command(invocation: Invocation, *, file: Path, feed: str | None, other_secret: bool) -> None:
+    """Take up the feed in FILE, which `stream-peer export` or `stream-peer replay --export` wrote.
+
+    The feed must not know questions here. Its settings must give its numbers the same meaning (`stream-peer settings
+    apply` first), and the secret must be the same. The data travel as events: to control-events, from there to the
+    feed's partition of feed-log and to forecast-events. Revisions go on where those of the file ended.
+
+    \b
+    stream-peer import econ.feed.gz --bootstrap other-kafka:9092
+    stream-peer import trial.feed.gz --as trial-2
+    """  # noqa: D301
+    from stream_peer.adapters.feed_import import check_import, send_import
+
+    if feed is not None and not is_feed_name(feed):
+        msg = f"{feed!r} is no name of a feed: 1..100 letters, digits, dots, hyphens or underscores"
+        raise click.BadParameter(msg, param_hint="--as")
+    found = _feed_file(invocation, file, feed, other_secret=other_secret)
+    asyncio.run(check_import(invocation.settings, found))
+    with progress_bar("parts") as progress:
+        sent = asyncio.run(send_import(invocation.settings, found, progress))
+    header = found.header
+    parts = f"offset {sent.first}" if sent.parts == 1 else f"{sent.parts} parts, offsets {sent.first} to {sent.last}"
+    click.echo(f"Feed {header.feed}: import {sent.import_id} (control-events {sent.partition}, {parts}).")
+    click.echo(f"Workers take it up from there. Its last revision was {header.revision}; the next is greater.")
+
+
+def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_secret: bool) -> "FeedFile":
+    """The file, if its secret is ours or need not be."""
+    from stream_peer.adapters.feed_import import FeedFile
+    from stream_peer.engine.draws import fingerprint
+
+    ours = fingerprint(read_secret(invocation.settings))
+    found = FeedFile(file, feed, ours)
+    if found.secret != ours and not other_secret:
+        message = (
+            f"has the fingerprint {ours}, that of the feed was {found.secret}: draws and coins would be others. "
+            "Name the same secret_file, or say --other-secret"
+        )
+        raise SettingsError([SettingFault("secret_file", invocation.loaded.origins["secret_file"], message)])
+    if found.lost:
+        text = f"Note: {found.lost} experts were forgotten there, and are not known again here; forget them again."
+        click.echo(text, err=True)
+    return found
+
+
+class Tally:
+    """Counts the lines of a feed as they pass."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._named = ""
+
+    def of(self, lines: "Iterable[Line]") -> "Iterator[Line]":
+        """The lines, counted."""
+        from stream_peer.engine.portable import FeedLine, Header
+
+        for line in lines:
+            self._counts[str(line.__struct_config__.tag)] += 1
+            if isinstance(line, Header):
+                self._named = f"Feed {line.feed} at revision {line.revision}"
+            elif isinstance(line, FeedLine):
+                self._counts["expert"] = len(line.experts)
+            yield line
+
+    def text(self) -> str:
+        """What they were."""
+        if not self._named:
+            msg = "there was nothing to export"
+            raise FeedTransferError(msg)
+        counts = self._counts
+        questions = f"{counts['entry']:,} questions in the ledger, {counts['question']:,} with what was said of them"
+        return f"{self._named}: {counts['expert']:,} experts, {questions}"
+
+
+def replay_targets(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
+    """The files of ``--export FEED=FILE`` by feed."""
+    targets = {}
+    for value in values:
+        feed, _, file = value.partition("=")
+        if not file or not is_feed_name(feed):
+            msg = f"{value!r} is not FEED=FILE"
+            raise click.BadParameter(msg)
+        targets[feed] = Path(file)
+        in_a_directory(context, parameter, targets[feed])
+    return targets
+
+
+class ReplayExports:
+    """Writes feeds of a replay when it has ended. ``said``: a sentence about each.
+
+    Parameters
+    ----------
+    targets : mapping of str to Path
+        Which feeds, and where to.
+    document : mapping
+        The settings that the replay is given.
+
+    Raises
+    ------
+    SettingsError
+        If no worker would go on under them.
+    """
+
+    def __init__(self, targets: Mapping[str, Path], document: Mapping[str, Any]) -> None:
+        load_document(document, origin="--set")
+        self._targets = targets
+        self._document = document
+        self.said: list[str] = []
+
+    def __call__(self, run: "Run") -> None:
+        """Write them."""
+        from stream_peer.adapters.feed_file import write_feed
+        from stream_peer.adapters.replay import historical
+
+        for feed, file in self._targets.items():
+            tally = Tally()
+            size = write_feed(file, tally.of(run.exported(feed, historical(self._document))))
+            self.said.append(f"{tally.text()} → {file} ({size:,} bytes).")
