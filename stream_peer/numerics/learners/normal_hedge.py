@@ -6,6 +6,8 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.softmax import softmax
 from stream_peer.numerics.losses import BoolArray, FloatArray
 
+_ROUNDING = 1e-6
+
 
 def ada_normal_hedge(
     regrets: FloatArray, absolute: FloatArray, prior: FloatArray | None = None, awake: BoolArray | None = None
@@ -28,7 +30,7 @@ def ada_normal_hedge(
     regrets : (..., n) float64
         R, positive if following the weights lost more than this expert.
     absolute : (..., n) float64
-        A ≥ 0.
+        A ≥ 0; less by 1e-6 is taken for rounding, of sums from which something was taken out again.
     prior : (..., n) float64, optional
         q ≥ 0, of any sum; equal for all if left out.
     awake : (..., n) bool, optional
@@ -51,7 +53,7 @@ def ada_normal_hedge(
     >>> ada_normal_hedge(np.array([2.0, 0.0, -1.5]), np.array([3.0, 3.0, 3.0])).round(4)
     array([0.9222, 0.0778, 0.    ])
     """
-    refused = ~((absolute >= 0.0) & (absolute < np.inf))
+    refused = ~((absolute >= -_ROUNDING) & (absolute < np.inf))
     if refused.any():
         msg = f"a sum of absolute regrets is {float(absolute[refused].flat[0])!r}: must be >= 0 and finite"
         raise FormulaInputError(msg)

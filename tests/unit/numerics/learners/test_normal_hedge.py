@@ -86,6 +86,12 @@ def test_a_sum_of_absolute_values_that_is_none_is_refused(wrong: float) -> None:
         ada_normal_hedge(np.ones(2), np.array([1.0, wrong]))
 
 
+def test_a_trace_below_nought_is_rounding() -> None:
+    found = ada_normal_hedge(np.array([1.0, 0.0]), np.array([1.0, -1e-12]))
+
+    assert found == pytest.approx(ada_normal_hedge(np.array([1.0, 0.0]), np.array([1.0, 0.0])), abs=1e-9)
+
+
 def test_a_regret_without_end_is_refused() -> None:
     with pytest.raises(FormulaInputError, match="is inf"):
         ada_normal_hedge(np.array([np.inf, 0.0]), np.ones(2))
