@@ -6,6 +6,7 @@ facts or evidence change, and it is put in again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -30,7 +31,7 @@ from stream_peer.engine.feeds import Feeds, Firm
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones
-from stream_peer.engine.refold import FeedRefold, questions_without
+from stream_peer.engine.refold import FeedRefold, said_without
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
 from stream_peer.engine.transfers import Transfers
@@ -115,7 +116,8 @@ class FeedStage:
         self.seen = Seen()
         self.parts = Assembly()
         self.transfers = Transfers()
-        self._owed: list[Output] = []
+        self._owed: Iterator[Output] = iter(())
+        self._owes = False
         self._begins_anew = False
         self._loaded: Iterable[bytes] = ()
         self._handlers: dict[type[FeedLogRecord], Callable[..., None]] = {
@@ -136,6 +138,8 @@ class FeedStage:
 
     def step(self, record: Record, effects: Effects) -> None:
         """Fold one record of the feed-log. What cannot be read goes to dead letters and changes nothing."""
+        if self._owes:  # it is to be said as things stand now
+            self._owed, self._owes = iter([*self._owed]), False
         if tells_time(record):
             self.clock = max(self.clock, record.timestamp)
         if self._only is not None and record.key not in self._only:
@@ -270,8 +274,7 @@ class FeedStage:
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Add ``weights`` and ``error-rates`` of changed feeds: of all (None), or of those given that have news."""
-        owed, self._owed = self._owed, []
-        effects.outputs += owed
+        effects.outputs += self._owed
         board = self.feeds.board
         for name in board.unpublished(feeds):
             outputs = board.publish(self.feeds.by_name[name], only_news=feeds is not None)
@@ -321,10 +324,13 @@ class FeedStage:
             self.feeds.store.give_up(stale.stale)
             self._begins_anew = False
             return
-        for before, after in self.feeds.replace(shadow.feeds, sorted(self.feeds.due)):
-            for question_id in questions_without(before, after):
-                entry = after.entries.get(question_id, Entry())
-                self._owed += question_outputs(after, question_id, entry, entry.latest())
+        pairs = self.feeds.replace(shadow.feeds, sorted(self.feeds.due))
+        self._owed = chain(self._owed, *(said_without(before, after) for before, after in pairs))
+        self._owes = True
+
+    def owed(self) -> Iterator[Output]:
+        """What a refold has left to be said of questions; what is not taken comes with the next ``publish``."""
+        return self._owed
 
     def lost(self, records: int) -> None:
         """Records of the log were gone before they were read: every feed says so from its next revision on."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from stream_peer.engine.facts import unpack
 from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.stage import Effects, Record
+from stream_peer.engine.ledger import Entry
+from stream_peer.engine.question_outputs import question_outputs
+from stream_peer.engine.stage import Effects, Output, Record
 
 if TYPE_CHECKING:
     from stream_peer.engine.feed import FeedStage
@@ -40,6 +42,13 @@ class FeedRefold:
     def finish(self) -> None:
         """Replace the state."""
         self._stage.take_up(self._shadow)
+
+
+def said_without(before: Feed, after: Feed) -> Iterator[Output]:
+    """What is to be said anew because an expert is not there any more."""
+    for question_id in questions_without(before, after):
+        entry = after.entries.get(question_id, Entry())
+        yield from question_outputs(after, question_id, entry, entry.latest())
 
 
 def questions_without(before: Feed, after: Feed) -> Iterator[str]:

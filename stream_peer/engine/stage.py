@@ -127,6 +127,9 @@ class Stage(Protocol):
     def refolding(self, applied: int) -> Refolding:
         """The refold that is due; ``applied``: the last offset that was stepped, or that ``load`` took up."""
 
+    def owed(self) -> Iterator[Output]:
+        """Outputs that a refold has left to be written before the next step; many. ``publish`` adds what is left."""
+
     def audit(self) -> Iterator[None]:
         """Compare the state with what it follows from, a bounded piece an item; steps may come in between.
 
@@ -184,6 +187,10 @@ class NeverRefolds:
 
     def recount(self) -> Iterator[None]:
         """``load`` left nothing."""
+        return iter(())
+
+    def owed(self) -> Iterator[Output]:
+        """No refold left any."""
         return iter(())
 
     def audit(self) -> Iterator[None]:

@@ -10,12 +10,12 @@ whoever takes this one away gets it at once: what was not finished counts for no
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
-from stream_peer.engine.stage import Effects, Record, Snapshot, Stage
+from stream_peer.engine.stage import Effects, Output, Record, Snapshot, Stage
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
 from stream_peer.topology.inbox import Inbox, Portion
@@ -330,14 +330,23 @@ class OwnedPartition:
                 if lost:
                     report_lost(self.tp, 0, lost, self._around.observer)
                     self.stage.lost(lost)
-            self._progress = None
             self._anew = True
+            await self._say_owed()
+            self._progress = None
             effects = Effects()
             self.stage.publish(effects, None)
             await self._around.producer.send(effects.outputs)
         seconds = time.perf_counter() - began
         log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
         self._around.observer.refolded(self.stage_name, self.tp.partition, seconds)
+
+    async def _say_owed(self) -> None:
+        """What the refold has left to be said, as much at a time as may be made and written without a pause."""
+        owed = self.stage.owed()
+        while outputs := _some(owed):
+            await self._around.producer.send(outputs)
+            self._slices += 1
+            await asyncio.sleep(0)
 
     def _refolded_up_to(self, progress: Progress) -> None:
         self._progress = progress
@@ -392,3 +401,14 @@ class OwnedPartition:
             self._covered = applied
         seconds = time.perf_counter() - began
         self._around.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
+
+
+def _some(outputs: Iterator[Output]) -> list[Output]:
+    """The next outputs, made for a bounded time; none: that was all."""
+    some: list[Output] = []
+    until = time.perf_counter() + _SLICE_SECONDS
+    for output in outputs:
+        some.append(output)
+        if time.perf_counter() > until or len(some) >= _SLICE_OUTPUTS:
+            break
+    return some

@@ -214,3 +214,27 @@ def test_lost_records_are_told_from_the_next_revision_on() -> None:
     _, effects = folded(log_of([round_of("q2", FORECASTS)], 9), feed_stage)
 
     assert any("7 records" in reason for reason in newest(effects.outputs, topics.WEIGHTS)["f"]["status_reasons"])
+
+
+def test_what_a_refold_leaves_to_be_said_is_what_publish_says_or_the_next_step_would_have_changed() -> None:
+    events = [round_of(f"q{k}", {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}) for k in range(4)]
+    log = log_of([*events, expert("ann", forget=True)])
+    later = log_of([round_of("q0", {"bob": 0.1, "cyd": 0.2, "dan": 0.3}, boundary=2)], first=len(log))
+
+    def refolded() -> FeedStage:
+        made = stage()
+        for record in log:
+            made.step(record, Effects())
+        refold(made, log)
+        return made
+
+    taken, published, stepped = refolded(), refolded(), refolded()
+    by_publish, after_step = Effects(), Effects()
+    published.publish(by_publish)
+    stepped.step(later[0], Effects())
+    stepped.publish(after_step)
+    owed = list(taken.owed())
+
+    assert len({output.key for output in owed}) == 4
+    assert owed == by_publish.outputs[: len(owed)] == after_step.outputs[: len(owed)]
+    assert list(taken.owed()) == list(published.owed()) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_peer.engine.stage import LogRecord, Snapshot
+from stream_peer.engine.stage import LogRecord, Output, Snapshot
 from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.settings import SnapshotEvery
 from stream_peer.topology.partition import Beginning, OwnedPartition
@@ -127,6 +127,21 @@ async def test_a_refold_tells_its_progress_and_ends_with_what_is_newest_and_a_sn
         ("ack", 4),
     ]
     assert here.logs.closed == 1
+
+
+async def test_what_a_refold_has_left_to_be_said_is_written_some_at_a_time_before_what_is_newest(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_peer.topology.partition._SLICE_OUTPUTS", 2)
+    here = bench()
+    here.stage.owed = lambda: owed  # type: ignore[method-assign]  # a stage that forgot somebody
+    owed = iter([Output("peer-losses", b"q%d" % number, b"", 0) for number in range(5)])
+
+    await here.put(0, 4)
+    await here.partition.rest()
+
+    keys = [key for kind, key in here.producer.written if kind == "output"]
+    assert keys[5:] == [b"q0", b"q1", b"q2", b"q3", b"q4", b"econ"]
 
 
 async def test_while_it_lasts_nothing_is_acknowledged_and_the_partition_says_how_far_it_is(
