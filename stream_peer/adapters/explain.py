@@ -4,8 +4,6 @@ Every record of the feed-log names the input record that caused it, every output
 of a file, what the question stage made of it and what was published stand together, and nothing is guessed.
 """
 
-import difflib
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -32,8 +30,6 @@ from stream_peer.events.incoming import Event, Forecast, Forecasts, decode
 from stream_peer.events.outputs import MixedForecast, PeerLosses, ReferenceAnswer
 from stream_peer.events.times import Milliseconds
 
-_NEAR = 3
-
 _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
 
 _NOTHING = Arrival(FileEvent("", b""), "", -1, -1, 0)
@@ -41,14 +37,6 @@ _NOTHING = Arrival(FileEvent("", b""), "", -1, -1, 0)
 _decode_answer = msgspec.json.Decoder(ReferenceAnswer).decode
 _decode_mixed = msgspec.json.Decoder(MixedForecast).decode
 _decode_losses = msgspec.json.Decoder(PeerLosses).decode
-
-
-class _Named(msgspec.Struct):
-    question: str
-    revision: int
-
-
-_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Look(NamedTuple):
@@ -240,7 +228,7 @@ class Explainer:
             return
         before = self._look
         own = arrival.event.question_id == self.question_id or arrival.event.kind in CONTROLS
-        plan = stage.plan_of(self.question_id) if own else before.plan
+        plan = stage.plan_of(self.question_id) if own or _is_over(before) else before.plan
         now = Look(stage.clock, plan)
         if self._open is not None or _has_passed(before, now):
             self._chapter().after = now
@@ -262,38 +250,6 @@ class Explainer:
         return getattr(record, "question_id", None) == self.question_id
 
 
-class RevisionCounter:
-    """Counts how often each question was published again."""
-
-    def __init__(self) -> None:
-        self.revisions: Counter[str] = Counter()
-
-    def write(self, output: Output) -> None:
-        """Take up an output."""
-        if output.topic == topics.REFERENCE_ANSWERS and output.value is not None:
-            self.revisions[_decode_named(output.value).question] += 1
-
-    def ranked(self) -> list[str]:
-        """The questions that were published, those with the most revisions first."""
-        return sorted(self.revisions, key=lambda name: (-self.revisions[name], name))
-
-
-def near(question_id: str, known: Iterable[str]) -> list[str]:
-    """Ids that somebody who wrote ``question_id`` may have meant, the nearest first.
-
-    Examples
-    --------
-    >>> near("fed-cut", ["fed-cut-june", "cpi-may", "fed-cut-july"])
-    ['fed-cut-july', 'fed-cut-june']
-    """
-    names = sorted(set(known))
-    wanted = question_id.lower()
-    beginning = [name for name in names if wanted and name.lower().startswith(wanted)]
-    containing = [name for name in names if wanted and wanted in name.lower()]
-    close = difflib.get_close_matches(question_id, names, n=_NEAR)
-    return list(dict.fromkeys([*beginning, *close, *containing]))[:_NEAR]
-
-
 def _event_of(payload: bytes) -> Event | None:
     try:
         return decode(payload)
@@ -309,9 +265,16 @@ def _decoded(record: LogRecord) -> AnyFeedLogRecord | None:
     return found
 
 
+def _is_over(look: Look) -> bool:
+    """Whether the question has closed: its history may go with any line."""
+    return look.plan is not None and look.plan.close is not None and look.clock >= look.plan.close
+
+
 def _has_passed(before: Look, now: Look) -> bool:
-    """Whether the clock has passed the opening or the close of the question."""
+    """Whether the clock has passed the opening or the close of the question, or the end of its history."""
     plan = now.plan
+    if plan is None and before.plan is not None:
+        return True
     moments = () if plan is None else (plan.opens, plan.close)
     return any(moment is not None and before.clock < moment <= now.clock for moment in moments)
 

@@ -54,7 +54,9 @@ def moves(chapter: Chapter) -> Iterator[str]:
             if one != other and one is not None and other is not None and chapter.own:
                 yield f"The {name} moves from {said(one, chapter.time)} to {said(other, chapter.time)}"
     states = state_of(before), state_of(after)
-    if states[0] != states[1] and before.plan is not None:
+    if states[0] != states[1] and after.plan is None:
+        yield f"The question was {states[0]}; its history is gone now"
+    elif states[0] != states[1] and before.plan is not None:
         yield f"The question was {states[0]}; it is {states[1]} now{_again(*states)}"
 
 

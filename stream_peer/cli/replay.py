@@ -187,7 +187,8 @@ class _Asked(NamedTuple):
 
 def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
     """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
-    from stream_peer.adapters.explain import Explainer, RevisionCounter
+    from stream_peer.adapters.explain import Explainer
+    from stream_peer.adapters.explain_question import RevisionCounter
     from stream_peer.adapters.jsonl import read_lines
     from stream_peer.adapters.replay import replay
 
@@ -219,7 +220,7 @@ def _explain(asked: _Asked) -> None:
     """
     from rich.console import Console
 
-    from stream_peer.adapters.explain import near
+    from stream_peer.adapters.explain_question import near
     from stream_peer.adapters.explain_story import story
     from stream_peer.cli.story import tell
 

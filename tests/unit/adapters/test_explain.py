@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.explain import Chapter, Explainer, RevisionCounter, near
+from stream_peer.adapters.explain import Chapter, Explainer
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.replay_run import THE_END
 from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, RoundWithdrawn
-from tests.unit.adapters.file_lines import lines, season
+from tests.unit.adapters.file_lines import lines
 from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution
 
 CLOSE = T0 + 9 * DAY
@@ -88,29 +88,3 @@ def test_over_several_partitions_the_causes_are_those_that_the_records_name_as_w
     logged = [(each, one) for one in found for each in one.logged]
     assert len(logged) == 2
     assert all(each.cause and each.cause.event == one.arrival.event for each, one in logged)
-
-
-def test_revisions_are_counted_by_question() -> None:
-    counter = RevisionCounter()
-
-    replay([lines(LIFE)], write=counter.write)
-
-    assert counter.ranked() == ["q"]
-    assert counter.revisions["q"] == 5
-
-
-def test_questions_with_equally_many_revisions_come_by_name() -> None:
-    counter = RevisionCounter()
-
-    replay([lines(season(questions=3))], write=counter.write)
-
-    assert counter.ranked() == ["q000", "q001", "q002"]
-
-
-def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:
-    known = ["fed-cut-june", "cpi-may", "eu-cpi"]
-
-    assert near("fed-cut-jun", known) == ["fed-cut-june"]
-    assert near("c", known) == ["cpi-may", "eu-cpi", "fed-cut-june"]
-    assert near("CPI", known) == ["cpi-may", "eu-cpi"]
-    assert near("zzz", known) == near("", known) == []

@@ -137,6 +137,16 @@ def test_a_question_of_a_feed_that_is_deleted_is_published_no_more() -> None:
     assert again.ending[0].startswith("Published last: ")
 
 
+def test_a_late_outcome_of_a_question_whose_history_is_gone_is_told() -> None:
+    later = [question("other", at=CLOSE + n * DAY, opens_at=T0, feed="econ") for n in (1, 3)]
+    document = {"defaults": {"history_for": "1d"}}
+
+    found = told([*OPEN, *later, resolution(1, CLOSE + 9 * DAY)], document=document)
+
+    assert of(found, "Time passes (line 6)") == ("The question was closed; its history is gone now",)
+    assert "Published as resolved: outcome yes; it was scored" in of(found, "The question is resolved: yes (line 7)")
+
+
 def test_what_is_wrong_with_its_times_is_told_where_it_shows() -> None:
     found = text(told([*OPEN, question(at=T0 + DAY, closes_at=T0 - DAY)]))
 

@@ -1,0 +1,30 @@
+from stream_peer.adapters.explain_question import RevisionCounter, near
+from stream_peer.adapters.replay import replay
+from tests.unit.adapters.file_lines import lines, season
+from tests.unit.adapters.test_explain import LIFE
+
+
+def test_revisions_are_counted_by_question() -> None:
+    counter = RevisionCounter()
+
+    replay([lines(LIFE)], write=counter.write)
+
+    assert counter.ranked() == ["q"]
+    assert counter.revisions["q"] == 5
+
+
+def test_questions_with_equally_many_revisions_come_by_name() -> None:
+    counter = RevisionCounter()
+
+    replay([lines(season(questions=3))], write=counter.write)
+
+    assert counter.ranked() == ["q000", "q001", "q002"]
+
+
+def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:
+    known = ["fed-cut-june", "cpi-may", "eu-cpi"]
+
+    assert near("fed-cut-jun", known) == ["fed-cut-june"]
+    assert near("c", known) == ["cpi-may", "eu-cpi", "fed-cut-june"]
+    assert near("CPI", known) == ["cpi-may", "eu-cpi"]
+    assert near("zzz", known) == near("", known) == []
