@@ -113,7 +113,7 @@ def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_se
         )
         raise SettingsError([SettingFault("secret_file", invocation.loaded.origins["secret_file"], message)])
     if found.lost:
-        text = f"Note: {found.lost} experts were forgotten there, and are not known again here; forget them again."
+        text = f"Note: who was forgotten there ({found.lost} ids) is not known again here: forget them once more."
         click.echo(text, err=True)
     return found
 
