@@ -1,10 +1,12 @@
 """The group of all commands, and how a command ends: a sentence on stderr and an exit code, never a traceback."""
 
+import errno
 import importlib
 import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
@@ -100,14 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except BrokenPipeError:  # the reader of our output (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()
         code = 0
     except StreamPeerError as error:
         click.echo(said(error), err=True)
         code = error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback at a user
-        click.echo(_internal(error), err=True)
-        code = _INTERNAL
+        code = _last_word(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -118,6 +119,22 @@ def said(error: StreamPeerError) -> str:
     lines = [f"  {fault.path} ({fault.origin}): {fault.message}" for fault in error.faults]
     count = "A setting is" if len(lines) == 1 else f"{len(lines)} settings are"
     return "\n".join([f"stream-peer: {count} wrong:", *lines])
+
+
+def _say_no_more() -> None:
+    """Let what is still buffered for stdout go nowhere, so that the end of the process does not fail of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _last_word(error: Exception) -> int:
+    """Say what nobody else has an answer to: a full disk behind stdout, or a defect of ours."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        with suppress(OSError):  # a test's stdout has no descriptor
+            _say_no_more()
+        click.echo(f"stream-peer: {error.strerror}: what was written is incomplete", err=True)
+        return _USAGE
+    click.echo(_internal(error), err=True)
+    return _INTERNAL
 
 
 def _internal(error: Exception) -> str:

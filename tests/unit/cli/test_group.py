@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -80,6 +81,17 @@ def test_a_defect_is_a_sentence_too_and_a_traceback_only_when_debugging(
     assert calm.err.startswith("stream-peer: internal error, please report it: ZeroDivisionError: division by zero")
     assert "Traceback" not in calm.err
     assert "Traceback" in debugging.err
+
+
+def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is always full")
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "stream_peer", "settings", "schema"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert ended.returncode == 2
+    assert ended.stderr == b"stream-peer: No space left on device: what was written is incomplete\n"
 
 
 @pytest.mark.parametrize(
