@@ -192,10 +192,10 @@ class Service:
         assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def start(self, name: str = "w1", **environment: str) -> Worker:
+    def start(self, name: str = "w1", module: str = "stream_peer", **environment: str) -> Worker:
         """Start a worker, or start it again."""
         env = {**self._environment(), **environment}
-        worker = Worker([sys.executable, "-m", "stream_peer", "worker"], env, self.directory / f"{name}.log")
+        worker = Worker([sys.executable, "-m", module, "worker"], env, self.directory / f"{name}.log")
         self.workers[name] = worker
         return worker
 
@@ -221,6 +221,11 @@ class Service:
             content["feeds"][feed] = {**content["feeds"].get(feed, {}), **settings}
         self._file.write_text(yaml.safe_dump(content))
         self.run("settings", "apply")
+
+    def lose_group_offsets(self) -> None:
+        """Its groups come to have no offsets, as those do in which nobody was for long."""
+        with self.kafka.admin() as admin:
+            admin.delete_groups([self.settings.app_id("question"), self.settings.app_id("feed")])
 
     def restart(self, name: str = "w1") -> Worker:
         """Stop a worker cleanly and start it again."""
