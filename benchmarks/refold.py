@@ -28,6 +28,7 @@ FEED = "feed"
 START = 1_704_067_200_000
 MINUTE = 60_000
 BATCH = 500
+GC_THRESHOLDS = 100_000, 50, 100  # as the worker sets them
 BEFORE, AFTER = 3, 4
 
 
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     found = measure(SHORT_ROUNDS if options.short else options.rounds, options.experts)
     print(json.dumps(found) if options.json else ", ".join(f"{name} {value:,}" for name, value in found.items()))
 

@@ -7,6 +7,7 @@ facts or evidence change, and it is put in again.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import lt
 
 import msgspec
 import numpy as np
@@ -436,7 +437,7 @@ def _decoded(record: Record) -> AnyFeedLogRecord:
 
 def _check(event: Round) -> None:
     experts, probabilities = event.experts, event.probabilities
-    if not experts or len(experts) != len(probabilities) or sorted(set(experts)) != experts:
+    if not experts or len(experts) != len(probabilities) or not all(map(lt, experts, experts[1:])):
         raise RejectedEvent(Reason.WRONG_TYPE, field="experts", message="must be sorted, each with a probability")
     if not 0.0 <= min(probabilities) <= max(probabilities) <= 1.0:
         raise RejectedEvent(Reason.PROBABILITY_RANGE, field="probabilities", message="must be within 0..1")
