@@ -16,7 +16,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _QUIETER = ("aiokafka", "kafka", "faust", "mode", "aiohttp.access", "asyncio")
 
 # What a record of ours is about.
-_ABOUT = ("event", "stage", "topic", "partition", "feed")
+_ABOUT = ("event", "stage", "topic", "partition", "feed", "question")
 # Services of mode, Faust's foundation, say "[^-Name]: Starting..." through our own loggers.
 _CHATTER = "[^"
 # What clients call errors while a fresh broker makes its group coordinator; they retry.
@@ -158,7 +158,8 @@ def _without(secrets: tuple[str, ...]) -> structlog.typing.Processor:
 
 
 def _kind(record: logging.LogRecord) -> tuple[str, int, str]:
-    message = str(record.msg)
     if isinstance(record.msg, dict):
-        message = " ".join(str(record.msg.get(name, "")) for name in _ABOUT)
-    return record.name, record.levelno, message[:120]
+        about = " ".join(str(record.msg.get(name, "")) for name in _ABOUT)
+    else:
+        about = str(record.msg)[:120]
+    return record.name, record.levelno, about

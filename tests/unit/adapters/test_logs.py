@@ -117,6 +117,20 @@ def test_other_messages_and_levels_are_not_held_back_with_a_repeated_one() -> No
     assert repeats.filter(record("a", level=logging.ERROR))
 
 
+@pytest.mark.case("C06")
+def test_the_one_warning_of_a_question_is_no_repeat_of_that_of_another() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), stream=out)
+    log = structlog.get_logger("stream_peer.topology.notices")
+
+    for number in range(9):
+        log.warning(
+            "contradictory-times", feed="econ", question="q" * 200 + str(number), message="closes before it opens"
+        )
+
+    assert [str(line["question"])[-1] for line in lines(out)] == list("012345678")
+
+
 def test_a_quiet_window_leaves_no_count() -> None:
     clock = Clock()
     repeats = RepeatFilter(burst=2, window=1.0, clock=clock)
