@@ -17,7 +17,7 @@ from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.dead_letters import refuse
 from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.facts import Facts, score
-from stream_peer.engine.feed_import import goes_on, handed_on, take_up, tells_time
+from stream_peer.engine.feed_import import Incoming, fresh, goes_on, handed_on, tells_time
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.feed_store import (
     SCHEMA,
@@ -86,7 +86,9 @@ class FeedStage:
     parts : Assembly
         Rounds that have come in part.
     transfers : Transfers
-        Feeds that have come in part.
+        The parts that have come of feeds that are imported.
+    incoming : dict of str to Incoming
+        What they hold.
     document : dict or None
         The settings in force, as they were applied.
     """
@@ -117,6 +119,7 @@ class FeedStage:
         self.seen = Seen()
         self.parts = Assembly()
         self.transfers = Transfers()
+        self.incoming: dict[str, Incoming] = {}
         self._owed: Iterator[Output] = iter(())
         self._owes = False
         self._begins_anew = False
@@ -245,7 +248,7 @@ class FeedStage:
         if event.reset:
             self.feeds.reset(event.feed, record)
         if event.delete:
-            self.transfers.drop(event.feed)
+            self._drop_incoming(event.feed)
             feed = self.feeds.end(event.feed)
             if feed is not None and not self._silent:
                 effects.outputs += feed_tombstones(feed, record.timestamp)
@@ -254,17 +257,36 @@ class FeedStage:
     def _on_import(self, event: FeedImported, record: Record, effects: Effects) -> None:
         """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
         if event.partition is None:
-            whole = self.transfers.add(event)
-            if whole is not None:
-                taken = take_up(self.feeds, event, whole, record)
-                self.clock = max(self.clock, taken.clock)
-                for waiting in taken.waiting:
-                    self.parts.put(waiting)
+            self._on_part(event, record)
             return
         feed = self.feeds.by_name.get(event.feed)
         goes_on(feed, event, record)
         if not self._silent:
             effects.outputs.append(handed_on(event, record))
+
+    def _on_part(self, event: FeedImported, record: Record) -> None:
+        try:
+            whole = self.transfers.add(event)
+            if event.part == 0:
+                fresh(self.feeds, event.feed)
+                self.incoming[event.feed] = Incoming(self.feeds, event.feed)
+            incoming = self.incoming[event.feed]
+            if event.part == incoming.parts:
+                incoming.add(event.data)
+            taken = None if whole is None else incoming.take_up(event, whole, record)
+        except RejectedEvent:
+            self._drop_incoming(event.feed)
+            raise
+        if taken is not None:
+            self._drop_incoming(event.feed)
+            self.clock = max(self.clock, taken.clock)
+            for waiting in taken.waiting:
+                self.parts.put(waiting)
+
+    def _drop_incoming(self, feed: str) -> None:
+        """Let go of what has come of a feed that is imported."""
+        self.transfers.drop(feed)
+        self.incoming.pop(feed, None)
 
     # --- publishing ---
 
@@ -321,7 +343,8 @@ class FeedStage:
         if self._begins_anew:
             stale = self.feeds.store
             self.feeds, self.document, self.clock = shadow.feeds, shadow.document, shadow.clock
-            self.seen, self.parts, self.transfers = shadow.seen, shadow.parts, shadow.transfers
+            self.seen, self.parts = shadow.seen, shadow.parts
+            self.transfers, self.incoming = shadow.transfers, shadow.incoming
             self.feeds.store.give_up(stale.stale)
             self._begins_anew = False
             return
@@ -367,6 +390,7 @@ class FeedStage:
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
             self.clock, self.seen, self.parts, self._begins_anew = 0, Seen(), Assembly(), False
             self.transfers.clear()
+            self.incoming.clear()
 
     # --- state ---
 
@@ -418,6 +442,11 @@ class FeedStage:
             feed = self.feeds.by_name.get(self._uncounted.pop())
             if feed is not None:
                 yield from feed.recount()
+        for name in self.transfers.feeds():
+            incoming = self.incoming[name] = Incoming(self.feeds, name)
+            for data in self.transfers.waiting(name):
+                incoming.add(data)
+                yield
 
 
 def _decoded(record: Record) -> AnyFeedLogRecord:

@@ -4,7 +4,9 @@ Facts are history. They were computed elsewhere, so nothing here can score them 
 refused for an imported feed, and who is forgotten leaves them without a trace, but what was said of others stays.
 """
 
-from collections.abc import Iterable, Iterator
+import struct
+import zlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -12,17 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.engine.blocks import Blocks
-from stream_peer.engine.facts import Facts, unpack
+from stream_peer.engine.contributions import contribution
+from stream_peer.engine.facts import Facts, stacked, unpack
 from stream_peer.engine.feed_state import Feed, Imported, Standing, StoredFeed
 from stream_peer.engine.feed_store import SCHEMA
 from stream_peer.engine.feeds import Feeds
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.method import method_of
 from stream_peer.engine.portable import (
     EntryLine,
     ExpiredLine,
     FeedLine,
     Header,
     Line,
+    LineReader,
     WaitingLine,
     decode_lines,
 )
@@ -31,9 +36,10 @@ from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output, Record
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.transfers import unpacked
-from stream_peer.errors import FeedTransferError, RejectedEvent
+from stream_peer.errors import FeedTransferError, RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedImported, Round
+from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
@@ -43,6 +49,12 @@ Bits = npt.NDArray[np.bool_]
 _encode = msgspec.msgpack.Encoder().encode
 _encode_event = msgspec.json.Encoder().encode
 
+
+_UNFIT = (
+    *(ValueError, TypeError, KeyError, IndexError, OverflowError),
+    *(struct.error, zlib.error, msgspec.MsgspecError, SettingsError),
+)
+"""What numbers that nobody has written can lead to. What a part holds is dealt with apart from the feed."""
 
 _MARK = b'{"type":"feed-import"'
 
@@ -71,6 +83,27 @@ def read_transfer(data: bytes, feed: str) -> Iterator[Line]:
         raise _refused(str(error)) from None
 
 
+def fresh(feeds: Feeds, name: str) -> Feed:
+    """The feed, if it knows no questions.
+
+    Raises
+    ------
+    RejectedEvent
+        If it does.
+    """
+    feed = feeds.feed(name)
+    if feed.has_rounds() or feed.entries:
+        raise _refused("the feed knows questions already; reset or delete it before")
+    return feed
+
+
+def _check_header(header: Header, feed: str) -> None:
+    if header.feed != feed:
+        raise _refused("it is of another feed")
+    if header.feed_schema != SCHEMA:
+        raise _refused(f"it was exported by another release, whose state this one does not read (it reads {SCHEMA})")
+
+
 class Taken(NamedTuple):
     """What of an import is the partition's: the time that it tells, and rounds of which parts are missing."""
 
@@ -78,32 +111,125 @@ class Taken(NamedTuple):
     waiting: list[Round]
 
 
-def take_up(feeds: Feeds, event: FeedImported, data: bytes, record: Record) -> Taken:
-    """Take up the feed that a whole transfer holds.
+class Incoming:
+    """A feed on its way: what its parts so far hold, with the sums of that.
 
-    Raises
-    ------
-    RejectedEvent
-        If the transfer cannot be read, or the feed knows questions already.
+    Each part is dealt with when it comes, so that none takes long; the feed itself knows nothing of it until the end.
+
+    Parameters
+    ----------
+    feeds : Feeds
+        Where it is to be taken up.
+    name : str
     """
-    header, *lines = read_transfer(data, event.feed)
-    if not isinstance(header, Header) or header.feed_schema != SCHEMA:
-        raise _refused(f"it was exported by another release, whose state this one does not read (it reads {SCHEMA})")
-    feed = feeds.feed(event.feed)
-    if feed.has_rounds() or feed.entries:
-        raise _refused("the feed knows questions already; reset or delete it before")
-    (line,) = [line for line in lines if isinstance(line, FeedLine)]
-    ledger = _ledger(lines)
-    gone = [place for place, expert in enumerate(line.experts) if feed.roster.is_forgotten(expert)]
-    if gone:
-        line = _without(line, ledger, np.array(gone, dtype=np.int32))
-    standing = _standing(feed, line, header, event, record)
-    feeds.store.leave_all(feed)
-    feed.restore(_stored(feed, header, line), standing, ledger)
-    feeds.store.touch_all(feed)
-    feeds.board.changed(feed)
-    waiting = [found.round for found in lines if isinstance(found, WaitingLine)]
-    return Taken(min(header.feed_clock, record.timestamp), waiting)
+
+    def __init__(self, feeds: Feeds, name: str) -> None:
+        self.parts = 0
+        self._feeds = feeds
+        self._name = name
+        self._unpacker = zlib.decompressobj()
+        self._reader = LineReader()
+        self._text = b""
+        self._header: Header | None = None
+        self._building: _Building | None = None
+
+    def add(self, data: bytes) -> None:
+        """The next part.
+
+        Raises
+        ------
+        RejectedEvent
+            If it cannot be read, or is of no feed that could be taken up here.
+        """
+        self.parts += 1
+        try:
+            *lines, self._text = (self._text + self._unpacker.decompress(data)).split(b"\n")
+            for text in lines:
+                self._take(self._reader.read(text))
+        except FeedTransferError as error:
+            raise _refused(str(error)) from None
+        except _UNFIT as error:
+            raise _refused(f"it holds what no release has written: {error}") from None
+
+    def take_up(self, event: FeedImported, whole: bytes, record: Record) -> Taken:
+        """All parts are there, ``whole`` together: the feed begins with it.
+
+        Raises
+        ------
+        RejectedEvent
+            If it is not whole, or the feed has come to know questions meanwhile.
+        """
+        feed, building, header = fresh(self._feeds, self._name), self._building, self._header
+        if building is None or header is None or not self._reader.ended:
+            raise _refused("it is not whole")
+        if any(feed.roster.is_forgotten(expert) for expert in building.line.experts):  # who asked for it meanwhile
+            again = Incoming(self._feeds, self._name)
+            again.add(whole)
+            return again.take_up(event, whole, record)
+        standing = _standing(feed, building.line, header, event, record)
+        self._feeds.store.leave_all(feed)
+        feed.take_up(_stored(feed, header, building.line), standing, building.ledger)
+        feed.begin_with(building.blocks)
+        self._feeds.store.touch_all(feed)
+        self._feeds.board.changed(feed)
+        return Taken(min(header.feed_clock, record.timestamp), building.waiting)
+
+    def _take(self, line: Line) -> None:
+        if isinstance(line, Header):
+            _check_header(line, self._name)
+            self._header = line
+        elif isinstance(line, FeedLine) and self._building is None:
+            self._building = _Building(self._feeds.feed(self._name), line)
+        elif self._building is not None:
+            self._building.add(line)
+
+
+class _Building:
+    """The feed's ledger and sums as its lines come, without those who are forgotten."""
+
+    def __init__(self, feed: Feed, line: FeedLine) -> None:
+        gone = [place for place, expert in enumerate(line.experts) if feed.roster.is_forgotten(expert)]
+        self._stay = np.ones(len(line.experts), dtype=bool)
+        self._stay[gone] = False
+        self.line = _without(line, self._stay) if gone else line
+        settings = msgspec.convert({**msgspec.to_builtins(feed.settings), **line.meaning}, FeedSettings)
+        self._method = method_of(settings)
+        self.ledger: dict[str, Entry | Milliseconds] = {}
+        self.waiting: list[Round] = []
+        self.blocks = Blocks.from_bytes(self.line.settled, len(self.line.experts), settings.memory)
+        self.blocks.reach(max(line.standing.ordinals - 1, 0))
+
+    def add(self, line: Line) -> None:
+        if isinstance(line, EntryLine):
+            self._add_entry(line)
+        elif isinstance(line, ExpiredLine):
+            self.ledger[line.question_id] = line.at
+        elif isinstance(line, WaitingLine):
+            self.waiting.append(line.round)
+
+    def _add_entry(self, line: EntryLine) -> None:
+        rounds = tuple(line.rounds)
+        if rounds:
+            _check_facts(rounds, len(self._stay))
+        if not self._stay.all():
+            places = (np.cumsum(self._stay) - 1).astype(np.int32)
+            kept = (_facts_without(packed, self._stay, places) for packed in rounds)
+            rounds = tuple(packed for packed in kept if packed is not None)
+        entry = Entry(line.weight, line.evidence, rounds, line.touched, line.ordinal)
+        self.ledger[line.question_id] = entry
+        self.blocks.add(contribution(entry, self._method), entry.ordinal)
+
+
+def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
+    """Whether facts are as long as they say, and of experts that there are."""
+    stack = stacked(rounds)
+    n_present = sum(head.n_experts for head in stack.heads)
+    if {n_present} != {len(array) for array in stack[1:6]} or not 0 <= stack.experts.min() <= stack.experts.max():
+        msg = "facts that are cut off"
+        raise ValueError(msg)
+    if stack.experts.max() >= n_experts:
+        msg = "facts of an expert that the feed does not have"
+        raise ValueError(msg)
 
 
 def goes_on(feed: Feed | None, event: FeedImported, record: Record) -> None:
@@ -156,17 +282,6 @@ def _standing(feed: Feed, line: FeedLine, header: Header, event: FeedImported, r
     return standing
 
 
-def _ledger(lines: Iterable[Line]) -> dict[str, Entry | Milliseconds]:
-    ledger: dict[str, Entry | Milliseconds] = {}
-    for line in lines:
-        if isinstance(line, EntryLine):
-            entry = Entry(line.weight, line.evidence, tuple(line.rounds), line.touched, line.ordinal)
-            ledger[line.question_id] = entry
-        elif isinstance(line, ExpiredLine):
-            ledger[line.question_id] = line.at
-    return ledger
-
-
 def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
     """The line as the feed would have stored it, with what was asked of its experts here."""
     roster = feed.roster
@@ -176,14 +291,8 @@ def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
     return _encode(StoredFeed(merged, line.meaning, line.settled))
 
 
-def _without(line: FeedLine, ledger: dict[str, Entry | Milliseconds], gone: IndexArray) -> FeedLine:
-    """The feed without some experts, by their places: others get new places, and no fact names those any more."""
-    stay = np.ones(len(line.experts), dtype=bool)
-    stay[gone] = False
-    places = (np.cumsum(stay) - 1).astype(np.int32)
-    for entry in ledger.values():
-        if isinstance(entry, Entry):
-            entry.rounds = tuple(found for packed in entry.rounds if (found := _facts_without(packed, stay, places)))
+def _without(line: FeedLine, stay: Bits) -> FeedLine:
+    """The feed without some experts, by their places: the others get new places."""
     experts = [expert for expert, stays in zip(line.experts, stay.tolist(), strict=True) if stays]
     named = set(experts)
     return msgspec.structs.replace(

@@ -381,6 +381,11 @@ class Feed:
         self.accounts.restore(settled, ledger, standing.ordinals)
         self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
 
+    def begin_with(self, sums: Blocks) -> None:
+        """Sums of the ledger that was taken up, in place of a ``recount``."""
+        self.accounts.blocks = sums
+        self._rates = ()
+
     def recount(self) -> Iterator[None]:
         """Compute the sums anew from the ledger, a bounded piece an item."""
         yield from self.accounts.recount(self.method)

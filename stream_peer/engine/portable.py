@@ -12,7 +12,8 @@ import msgspec
 
 from stream_peer.engine.feed_state import Standing
 from stream_peer.errors import FeedTransferError
-from stream_peer.events.feed_log import Round, Verdict
+from stream_peer.events.feed_log import Place, Round, Verdict
+from stream_peer.events.incoming import QuestionWeight
 from stream_peer.events.times import Milliseconds
 
 FORMAT = "stream-peer-feed"
@@ -64,10 +65,10 @@ class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_fiel
     """A question in the ledger; ``rounds`` are its packed facts."""
 
     question_id: str
-    weight: float
+    weight: QuestionWeight
     evidence: Verdict
     touched: Milliseconds
-    ordinal: int
+    ordinal: Place
     rounds: list[bytes]
 
 
@@ -122,37 +123,71 @@ def with_end(lines: Iterable[Line]) -> Iterator[Line]:
     yield EndLine(lines=count)
 
 
+class LineReader:
+    """Reads line after line, and knows what must come first and last.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the last line was read.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._number = 0
+
+    def read(self, text: bytes) -> Line:
+        """The next line.
+
+        Raises
+        ------
+        FeedTransferError
+            If it is none, or cannot come next.
+        """
+        self._number += 1
+        if self._number == 1:
+            _check_version(text)
+        try:
+            line: Line = _decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise FeedTransferError(f"line {self._number} cannot be read: {error}") from None
+        if self.ended or (self._number == 1) is not isinstance(line, Header):
+            raise FeedTransferError(f"line {self._number} is a {line.__struct_config__.tag}, which cannot come there")
+        if isinstance(line, EndLine):
+            self._end(line)
+        return line
+
+    def _end(self, line: EndLine) -> None:
+        self.ended = True
+        if line.lines != self._number - 1:
+            raise FeedTransferError(f"{line.lines:,} lines were written, {self._number - 1:,} are there")
+
+    def finish(self) -> None:
+        """There are no more lines.
+
+        Raises
+        ------
+        FeedTransferError
+            If there should be.
+        """
+        if not self.ended:
+            raise FeedTransferError(f"it is not whole: it breaks off behind line {self._number:,}")
+
+
 def decode_lines(lines: Iterable[bytes]) -> Iterator[Line]:
-    """All lines up to the end, the header first.
+    """All lines up to the end, the header first; without the one that counts them.
 
     Raises
     ------
     FeedTransferError
         If this is no such thing, of another version, damaged, or not whole.
     """
-    number = 0
-    for number, text in enumerate(lines, 1):
-        line = _decoded(text, number)
-        if (number == 1) is not isinstance(line, Header):
-            raise FeedTransferError(
-                f"line {number} is no header" if number == 1 else f"line {number} is a second header"
-            )
-        if isinstance(line, EndLine):
-            if line.lines != number - 1:
-                raise FeedTransferError(f"{line.lines:,} lines were written, {number - 1:,} are there")
-            return
-        yield line
-    raise FeedTransferError(f"it is not whole: it breaks off behind line {number:,}")
-
-
-def _decoded(text: bytes, number: int) -> Line:
-    if number == 1:
-        _check_version(text)
-    try:
-        line: Line = _decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FeedTransferError(f"line {number} cannot be read: {error}") from None
-    return line
+    reader = LineReader()
+    for text in lines:
+        line = reader.read(text)
+        if not isinstance(line, EndLine):
+            yield line
+    reader.finish()
 
 
 def _check_version(text: bytes) -> None:

@@ -170,6 +170,15 @@ class Transfers:
             raise _refused(f"the {waiting.parts} parts together are not what was sent: their hash is another")
         return whole
 
+    def waiting(self, feed: str) -> list[bytes]:
+        """The parts of a feed that are there so far."""
+        waiting = self._waiting.get(feed)
+        return [] if waiting is None else waiting.data
+
+    def feeds(self) -> list[str]:
+        """Of which feeds parts wait."""
+        return sorted(self._waiting)
+
     def drop(self, feed: str) -> None:
         """Let go of what waits for a feed."""
         waiting = self._waiting.pop(feed, None)

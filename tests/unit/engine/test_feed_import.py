@@ -1,6 +1,6 @@
 """A feed exported from one stage and taken up by another, which goes on as the first does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -227,6 +227,68 @@ def test_what_another_release_or_feed_wrote_is_refused(field: str, value: Any) -
 
     assert refusals(effects) == {"import-refused": 1}
     assert not feed_stage.feeds.feed("f").has_rounds()
+
+
+def with_first_entry(lines: list[Line], **changes: Any) -> list[Line]:
+    entry = next(line for line in lines if isinstance(line, EntryLine))
+    return [msgspec.structs.replace(line, **changes) if line is entry else line for line in lines]
+
+
+def with_feed_line(lines: list[Line], **changes: Any) -> list[Line]:
+    return [msgspec.structs.replace(line, **changes) if isinstance(line, FeedLine) else line for line in lines]
+
+
+def rounds_of(lines: list[Line]) -> list[bytes]:
+    return next(line for line in lines if isinstance(line, EntryLine)).rounds
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: with_first_entry(lines, rounds=[b"short"]),
+        lambda lines: with_first_entry(lines, rounds=[rounds_of(lines)[0][:-1]]),
+        lambda lines: with_first_entry(lines, rounds=[rounds_of(lines)[0] + b"more"]),
+        lambda lines: with_first_entry(lines, ordinal=-(2**62)),
+        lambda lines: with_feed_line(lines, experts=["ann"]),
+        lambda lines: with_feed_line(lines, settled=b"garbage"),
+        lambda lines: with_feed_line(lines, meaning={"loss": "cubic"}),
+        lambda lines: with_feed_line(lines, meaning={"memory": "long"}),
+        lambda lines: [line for line in lines if not isinstance(line, FeedLine)],
+    ],
+)
+def test_a_file_that_somebody_has_changed_is_refused_and_stops_nothing(
+    change: Callable[[list[Line]], list[Line]],
+) -> None:
+    log = import_log(change(exported()))
+
+    feed_stage, effects = folded([*log, *going_on(log_of([round_of("own", FORECASTS)]), log)])
+
+    assert refusals(effects) == {"import-refused": 1}
+    assert set(feed_stage.feeds.feed("f").entries) == {"own"}
+    assert feed_stage.agrees()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.case("C22")
+def test_who_asks_to_be_forgotten_while_a_feed_comes_is_not_in_it(
+    monkeypatch: pytest.MonkeyPatch, *, restarts: bool
+) -> None:
+    monkeypatch.setattr("stream_peer.engine.transfers.PART_BYTES", 500)
+    log = import_log(exported(), first=HERE)
+    control = log_of([expert("ann", forget=True)], 5)
+    here, _ = folded([*log[:2], *going_on(control, log[:2])])
+    if restarts:
+        changelog = Changelog()
+        changelog.take(here)
+        here = changelog.restored()
+
+    _, effects = folded(going_on(log[2:], log), here)
+
+    assert refusals(effects) == {}
+    feed = here.feeds.feed("f")
+    assert feed.experts == ["bob", "cyd", "dan"]
+    assert len(feed.entries) == 8
+    assert here.agrees()
 
 
 def with_feed(record: LogRecord) -> LogRecord:
