@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
-from stream_peer.engine.facts import Facts, stacked, unpack
+from stream_peer.engine.facts import stacked
 from stream_peer.engine.feed_state import Feed, Imported, Standing, StoredFeed
 from stream_peer.engine.feed_store import SCHEMA
+from stream_peer.engine.feed_without import facts_without, feed_without
 from stream_peer.engine.feeds import Feeds
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import method_of
@@ -34,7 +34,6 @@ from stream_peer.engine.portable import (
 from stream_peer.engine.roster import StoredRoster
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output, Record
-from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.transfers import unpacked
 from stream_peer.errors import FeedTransferError, RejectedEvent, SettingsError
 from stream_peer.events import topics
@@ -43,8 +42,6 @@ from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
-
-Bits = npt.NDArray[np.bool_]
 
 _encode = msgspec.msgpack.Encoder().encode
 _encode_event = msgspec.json.Encoder().encode
@@ -191,7 +188,7 @@ class _Building:
         gone = [place for place, expert in enumerate(line.experts) if feed.roster.is_forgotten(expert)]
         self._stay = np.ones(len(line.experts), dtype=bool)
         self._stay[gone] = False
-        self.line = _without(line, self._stay) if gone else line
+        self.line = feed_without(line, self._stay) if gone else line
         settings = msgspec.convert({**msgspec.to_builtins(feed.settings), **line.meaning}, FeedSettings)
         self._method = method_of(settings)
         self.ledger: dict[str, Entry | Milliseconds] = {}
@@ -213,7 +210,7 @@ class _Building:
             _check_facts(rounds, len(self._stay))
         if not self._stay.all():
             places = (np.cumsum(self._stay) - 1).astype(np.int32)
-            kept = (_facts_without(packed, self._stay, places) for packed in rounds)
+            kept = (facts_without(packed, self._stay, places) for packed in rounds)
             rounds = tuple(packed for packed in kept if packed is not None)
         entry = Entry(line.weight, line.evidence, rounds, line.touched, line.ordinal)
         self.ledger[line.question_id] = entry
@@ -289,49 +286,6 @@ def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
     excluded, forgotten = roster.excluded.union(line.excluded), roster.forgotten.union(header.forgotten)
     merged = StoredRoster(line.experts, teams, sorted(excluded), sorted(forgotten))
     return _encode(StoredFeed(merged, line.meaning, line.settled))
-
-
-def _without(line: FeedLine, stay: Bits) -> FeedLine:
-    """The feed without some experts, by their places: the others get new places."""
-    experts = [expert for expert, stays in zip(line.experts, stay.tolist(), strict=True) if stays]
-    named = set(experts)
-    return msgspec.structs.replace(
-        line,
-        experts=experts,
-        teams={expert: team for expert, team in line.teams.items() if expert in named},
-        excluded=[expert for expert in line.excluded if expert in named],
-        settled=_settled_without(line, stay),
-    )
-
-
-def _facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None:
-    """A round's facts without some of its experts; None if nobody is left. If one was selected, the next best is."""
-    facts = unpack(packed)
-    rows = stay[facts.experts]
-    if rows.all():
-        return packed
-    if not rows.any():
-        return None
-    select = facts.select[rows]
-    selected = facts.head.selected
-    kept = int(np.count_nonzero(rows[:selected])) if rows[selected] else int(np.argmax(select))
-    return Facts(
-        facts.head._replace(selected=kept, n_experts=len(select)),
-        places[facts.experts[rows]],
-        facts.forecasts[rows],
-        select,
-        facts.answers[rows],
-        facts.ties[rows],
-    ).pack()
-
-
-def _settled_without(line: FeedLine, stay: Bits) -> bytes:
-    memory = line.meaning.get("memory")
-    settled = Blocks.from_bytes(line.settled, len(line.experts), memory)
-    for sums in settled.by_number.values():
-        sums.matrix = sums.matrix[:, : len(stay)][:, stay]
-        sums.histograms = sums.histograms[stay[: len(sums.histograms)]]
-    return settled.to_bytes(int(np.count_nonzero(stay)))
 
 
 def _refused(message: str) -> RejectedEvent:

@@ -11,6 +11,7 @@ from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
     FeedChanged,
+    FeedImported,
     SettingsChanged,
     Source,
     decode_feed_log,
@@ -99,6 +100,29 @@ def assert_broadcast(outputs: list[Output], value: bytes) -> None:
     assert [source_of(output.headers) for output in outputs] == [Source(*PLACE, partition) for partition in range(3)]
 
 
+def imported(**fields: Any) -> bytes:
+    part = {"feed": "econ", "import_id": "i", "part": 0, "parts": 1, "digest": "d", "data": "AAEC", **fields}
+    return event("feed-import", **part)
+
+
+@pytest.mark.parametrize("target", [{}, {"partition": 2, "partitions": 3}])
+def test_a_part_of_an_import_goes_to_the_feeds_partition_whoever_it_is_for(target: dict[str, int]) -> None:
+    (output,) = control(imported(**target)).outputs
+
+    record = told(output)
+    assert record == FeedImported(
+        src=Source(*PLACE, 0),
+        feed="econ",
+        import_id="i",
+        part=0,
+        parts=1,
+        digest="d",
+        data=b"\x00\x01\x02",
+        **target,
+    )
+    assert (output.key, output.partition) == (b"econ", partition_of("econ", 2))
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -112,6 +136,12 @@ def assert_broadcast(outputs: list[Output], value: bytes) -> None:
         (event("expert", feed="econ/us", expert_id="ann", at=T0, excluded=True), "feed-name"),
         (event("feed", feed="econ"), "contradictory"),
         (event("feed", feed="econ", reset=True, delete=True), "contradictory"),
+        (imported(part=1), "contradictory"),
+        (imported(partition=0), "contradictory"),
+        (imported(partitions=3), "contradictory"),
+        (imported(partition=0, partitions=4), "import-refused"),
+        (imported(partition=3, partitions=3), "import-refused"),
+        (imported(data="no base64"), "wrong-type"),
         (forecast("ann", 0.5, T0), "unexpected-type"),
         (settings_event({"defaults": {"round_every": "often"}}), "settings-invalid"),
         (msgspec.json.encode({"type": "settings", "document": DOCUMENT, "hash": "0"}), "settings-invalid"),

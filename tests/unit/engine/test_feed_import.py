@@ -368,6 +368,31 @@ def test_nothing_is_left_of_an_imported_expert_that_asked_to_be_forgotten() -> N
 
 
 @pytest.mark.case("C22")
+def test_what_was_said_of_the_others_stays_theirs_when_somebody_is_forgotten() -> None:
+    rounds = {"q1": FORECASTS, "q2": {"bob": 0.1, "dan": 0.2}, "q3": {"ann": 0.5}, "q4": {"ann": 0.4, "cyd": 0.3}}
+    there, log = past([round_of(name, forecasts) for name, forecasts in rounds.items()])
+    here, _, imported = moved(lines_of(there, log[-1].offset))
+    before = {name: said_of(here, name) for name in rounds}
+
+    folded(going_on(log_of([expert("ann", forget=True)]), imported), here, imported)
+
+    for name, said in before.items():
+        assert said_of(here, name) == {who: facts for who, facts in said.items() if who != "ann"}
+    assert here.agrees()
+
+
+def said_of(feed_stage: FeedStage, question_id: str) -> dict[str, tuple[float, ...]]:
+    """Forecast, selection weight, reference answer and tie of each expert of a question's round."""
+    feed = feed_stage.feeds.feed("f")
+    facts = feed.entries[question_id].latest()
+    if facts is None:
+        return {}
+    names = [feed.experts[place] for place in facts.experts]
+    rows = zip(facts.forecasts, facts.select, facts.answers, facts.ties, strict=True)
+    return dict(zip(names, (tuple(map(float, row)) for row in rows), strict=True))
+
+
+@pytest.mark.case("C22")
 def test_who_was_forgotten_is_refused_at_the_other_end_too() -> None:
     there, log = past()
     more = log_of([expert("cyd", forget=True)], len(log))

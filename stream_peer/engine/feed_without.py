@@ -1,0 +1,53 @@
+"""An exported feed without experts who asked to be forgotten: what was said of the others stays as it was said."""
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from stream_peer.engine.blocks import Blocks
+from stream_peer.engine.facts import Facts, unpack
+from stream_peer.engine.portable import FeedLine
+from stream_peer.engine.sums import IndexArray
+
+Bits = npt.NDArray[np.bool_]
+
+
+def feed_without(line: FeedLine, stay: Bits) -> FeedLine:
+    """The feed without some experts, by their places: the others get new places."""
+    experts = [expert for expert, stays in zip(line.experts, stay.tolist(), strict=True) if stays]
+    named = set(experts)
+    return msgspec.structs.replace(
+        line,
+        experts=experts,
+        teams={expert: team for expert, team in line.teams.items() if expert in named},
+        excluded=[expert for expert in line.excluded if expert in named],
+        settled=_settled_without(line, stay),
+    )
+
+
+def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None:
+    """A round's facts without some of its experts; None if nobody is left. If one was selected, the next best is."""
+    facts = unpack(packed)
+    rows = stay[facts.experts]
+    if not rows.any():
+        return None
+    select = facts.select[rows]
+    selected = facts.head.selected
+    kept = int(np.count_nonzero(rows[:selected])) if rows[selected] else int(np.argmax(select))
+    return Facts(
+        facts.head._replace(selected=kept, n_experts=len(select)),
+        places[facts.experts[rows]],
+        facts.forecasts[rows],
+        select,
+        facts.answers[rows],
+        facts.ties[rows],
+    ).pack()
+
+
+def _settled_without(line: FeedLine, stay: Bits) -> bytes:
+    memory = line.meaning.get("memory")
+    settled = Blocks.from_bytes(line.settled, len(line.experts), memory)
+    for sums in settled.by_number.values():
+        sums.matrix = sums.matrix[:, : len(stay)][:, stay]
+        sums.histograms = sums.histograms[stay[: len(sums.histograms)]]
+    return settled.to_bytes(int(np.count_nonzero(stay)))
