@@ -26,7 +26,6 @@ GENERATED = "docs/generated"
 NUMERICS = "docs/numerics_page.py"
 LIFE = "docs/life_page.py"
 STATE_MACHINES = "docs/state_machines.py"
-IMAGES = "docs/images"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 INCOMING = get_args(incoming.Event)
@@ -105,7 +104,7 @@ def files() -> dict[str, str]:
     made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
     made.update(runpy.run_path(str(ROOT / LIFE))["files"](ROOT))
     drawn = runpy.run_path(str(ROOT / STATE_MACHINES))["pictures"]()
-    made.update({f"{IMAGES}/{name}": picture for name, picture in drawn.items()})
+    made.update({f"{GENERATED}/{name}": picture for name, picture in drawn.items()})
     return made
 
 

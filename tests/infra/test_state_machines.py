@@ -238,7 +238,7 @@ def test_an_expert_takes_every_arrow_of_its_picture_and_no_other(machines: dict[
 
 def test_pictures_are_svg_and_name_every_state_and_every_arrow(repository: Path, machines: dict[str, Any]) -> None:
     for name, machine in machines.items():
-        text = (repository / "docs" / "images" / f"state-{name}.svg").read_text(encoding="utf-8")
+        text = (repository / "docs" / "generated" / f"state-{name}.svg").read_text(encoding="utf-8")
         words = " ".join(ET.fromstring(text).itertext())  # noqa: S314 - our own file
         labels = {arrow.when for arrow in machine.arrows if not arrow.hidden}
         assert set(machine.states) <= set(words.split())
