@@ -176,6 +176,17 @@ def feed_log_round(experts: int) -> dict[str, float]:
 _SOME = [f'"expert-{n}"'.encode() for n in range(2, 60, 8)]
 
 
+def output_sizes(experts: int) -> dict[str, float]:
+    """Bytes of what is published: of a round by topic, and the newest weights."""
+    stage = FeedStage(topic=topics.FEED_LOG, partition=0)
+    effects = Effects()
+    for offset, (at, event) in enumerate(_rounds(20, experts, 1, 0, expired=False)):
+        stage.step(LogRecord(offset, at, b"econ", encode_feed_log(event)), effects)
+    stage.publish(effects)
+    last = {output.topic: len(output.value or b"") for output in effects.outputs}
+    return {f"{topic}, {experts} experts": size for topic, size in sorted(last.items())}
+
+
 def dead_letter_size() -> int:
     """Bytes around the payload of a dead letter: headers and key."""
     stage = QuestionStage(topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1)
@@ -220,6 +231,8 @@ def measured() -> dict[str, Any]:
     found["history entry"] = more.minus(live, 4 * 6)
     many = size_of(lambda count: questions(count, experts=50), 100)
     found["expert of a live question"] = many.minus(live, 44)
+    rounds = size_of(lambda count: questions(count, until=START + 28 * DAY), 200)
+    found["round of a live question"] = rounds.minus(live, 3)
     found["stub"] = size_of(lambda count: questions(count, until=LONG_AFTER), 1_000)
     found["ledger entry, 6 experts, 1 round"] = entry = size_of(feed_of)
     found["expert of a round in the ledger"] = size_of(lambda count: feed_of(count, experts=50), 200).minus(entry, 44)
@@ -234,6 +247,7 @@ def measured() -> dict[str, Any]:
     )
     for experts in (6, 50):
         found |= {f"feed-log, round of {experts}{how}": size for how, size in feed_log_round(experts).items()}
+        found |= output_sizes(experts)
     found["dead letter beside its payload"] = dead_letter_size()
     return found
 

@@ -96,7 +96,12 @@ class LiveSoak:
             feeder.start()
             recovery = self._live(feeder, self.questions * lives.spacing / 1000 / SAMPLES)
             with Groups(self.deployment.bootstrap) as groups:
-                wait_for(lambda: self._is_done(groups), DEADLINE, "the worker never finished", self._worker)
+                wait_for(
+                    lambda: self._is_done(groups),
+                    DEADLINE,
+                    lambda: f"the worker never finished:\n{self._said()}",
+                    self._worker,
+                )
             self._worker.terminate()
             if self._worker.wait(60):
                 msg = f"the worker ended with {self._worker.returncode}, not 0:\n{self._said()}"
@@ -116,6 +121,9 @@ class LiveSoak:
                 self._worker.kill()
                 self._worker.wait()
                 recovery = self._start()
+            if self._worker.poll() is not None:
+                msg = f"the worker ended with {self._worker.returncode}:\n{self._said()}"
+                raise RuntimeError(msg)
             self._sample(feeder.told, self._worker.pid)
         feeder.check()
         return recovery
