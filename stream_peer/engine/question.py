@@ -90,6 +90,7 @@ class QuestionStage(NeverRefolds):
         self._seen = Seen()
         self._secret = secret
         self._forgotten = Forgotten(secret)
+        self._digests = self._forgotten.digests  # the same set, at hand where every forecast passes
         self._transfers = Transfers()
         self._begin(QuestionStore(self._book.of))
         self._handlers: dict[type, Callable[[Any, Record, Effects], None]] = {
@@ -156,7 +157,7 @@ class QuestionStage(NeverRefolds):
             incarnation=self._routes.incarnation,
             stubs_since=self._store.stubs.since,
             forgotten=self._forgotten.stored(),
-            secret=fingerprint(self._secret) if self._forgotten.digests else "",
+            secret=fingerprint(self._secret) if self._digests else "",
             scrub=self._store.scrubs,
         )
         return Snapshot(changes, encode_head(head))
@@ -189,7 +190,7 @@ class QuestionStage(NeverRefolds):
             raise ForeignSecretError(expected=stored.secret, given=fingerprint(self._secret))
         if stored.document is not None:
             self._adopt(load_document(stored.document), stored.document)
-        self._forgotten = Forgotten(self._secret, stored.forgotten)
+        self._digests.update(stored.forgotten)
         self._clock.now = stored.clock
         self._seen = Seen(stored.seen)
         self._routes.incarnation = stored.incarnation
@@ -220,8 +221,8 @@ class QuestionStage(NeverRefolds):
                 return
         at = to_milliseconds(event.at)
         record_time = record.timestamp
-        settings = question.settings
-        if self._forgotten.digests or (event.feed is not None and event.feed != question.feed):
+        feed, settings = event.feed, question.settings
+        if self._digests or (feed is not None and feed != question.feed):
             settings = self._admitted(question, event, at)
         if not YEAR_2000 <= at <= record_time + settings.horizon:
             plausible_moment(event.at, "at", record_time, settings.horizon)
@@ -229,8 +230,8 @@ class QuestionStage(NeverRefolds):
         limit = settings.backdate_limit
         if question.resolved or (limit is not None and at < record_time - limit):
             effective = counts_from(question, settings, at, record_time)
-        if event.feed is not None:
-            self._note_feed(question, event.feed, at)
+        if feed is not None:
+            self._note_feed(question, feed, at)
         surplus = question.history.add(event.expert_id, effective, event.probability)
         if surplus or effective != at or question.heard_from is not None:
             self._note_unusual(question, (event.expert_id,), at, effective, effects)
@@ -244,7 +245,7 @@ class QuestionStage(NeverRefolds):
             if question is None:
                 return
         settings, refused = question.settings, list[str]()
-        if self._forgotten.digests or (event.feed is not None and event.feed != question.feed):
+        if self._digests or (event.feed is not None and event.feed != question.feed):
             feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
             settings = self._book.of(feed)
             refused = self._forgotten.among(feed, event.forecasts)
@@ -342,8 +343,8 @@ class QuestionStage(NeverRefolds):
         if whole is None:
             return
         imported = ImportedQuestions(whole, event.feed, self._book.of(event.feed))
-        self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)
-        self._forgotten.digests.update(imported.forgotten)
+        self._clock.hear(min(imported.clock, record.timestamp + self._clock.skew), record.timestamp)
+        self._digests.update(imported.forgotten)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
             question.settings = self._book.of(question.feed)
             if self._let_go_forgotten(question):
