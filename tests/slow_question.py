@@ -115,7 +115,7 @@ class Life:
 
 
 class SlowPartition:
-    """One partition of ``forecast-events``: ``rounds`` and ``outcomes`` as they were last told, ``refused`` reasons."""
+    """One partition of ``forecast-events``: ``rounds`` and ``outcomes`` as they were last told, and what is kept."""
 
     def __init__(self, partition: int, partitions: int) -> None:
         self.rounds: dict[tuple[str, str, int], Content] = {}
@@ -126,7 +126,7 @@ class SlowPartition:
         self._home = partition, partitions
         self._book: FeedSettingsBook = load_document({})
         self._lives: dict[str, Life] = {}
-        self._stubs: dict[str, Stub] = {}
+        self.stubs: dict[str, Stub] = {}
         self._seen: dict[tuple[str, int], tuple[int, int]] = {}
         self._forgotten: set[tuple[str, str]] = set()
 
@@ -206,7 +206,7 @@ class SlowPartition:
             told = (stub.feed, truth[1])
             self.outcomes[stub.feed, question] = truth[1]
         self._hear(at, time)
-        self._stubs[question] = Stub(stub.feed, truth, told, max(self.clock, time))
+        self.stubs[question] = Stub(stub.feed, truth, told, max(self.clock, time))
         return True
 
     def _tick(self, time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
@@ -214,7 +214,7 @@ class SlowPartition:
         return True
 
     def _settings(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
-        for question in list(self._stubs):
+        for question in list(self.stubs):
             self.stub(question)  # what has ended has ended, whatever is said from here on
         self._book = load_document(body["document"])
         for life in self._lives.values():
@@ -231,7 +231,7 @@ class SlowPartition:
     def _feed(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
         feed = body["feed"]
         self._lives = {question: life for question, life in self._lives.items() if life.feed() != feed}
-        self._stubs = {question: stub for question, stub in self._stubs.items() if stub.feed != feed}
+        self.stubs = {question: stub for question, stub in self.stubs.items() if stub.feed != feed}
         self.rounds = {key: content for key, content in self.rounds.items() if key[0] != feed}
         self.outcomes = {key: outcome for key, outcome in self.outcomes.items() if key[0] != feed}
         return True
@@ -262,13 +262,13 @@ class SlowPartition:
 
     def stub(self, question: str) -> Stub | None:
         """What is left of a question, unless it has ended."""
-        stub = self._stubs.get(question)
+        stub = self.stubs.get(question)
         if stub is None:
             return None
         settings = self._book.of(stub.feed)
         stays = settings.ledger_for if stub.told is None or stub.told[1] == "open" else settings.retract_for
         if stub.news + stays <= self.clock:
-            del self._stubs[question]
+            del self.stubs[question]
             return None
         return stub
 
@@ -308,7 +308,7 @@ class SlowPartition:
         if max(closed, life.touched) + life.settings.history_for <= self.clock:
             del self._lives[question]
             if life.terms is not None:
-                self._stubs[question] = Stub(feed, life.truth()[:2], life.told, self.clock)
+                self.stubs[question] = Stub(feed, life.truth()[:2], life.told, self.clock)
 
     def _tell_outcome(self, question: str, life: Life, feed: str, *, has_closed: bool) -> None:
         verdict = life.truth()[1]

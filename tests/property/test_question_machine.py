@@ -35,16 +35,17 @@ PARTITIONS = 2
 EXPERTS = ("ann", "bob", "cyd")
 FEEDS = ("econ", "sport")
 
-SHORT: dict[str, Any] = {"round_every": "7h", "quorum": 2, "backdate_limit": "9h", "history_for": "30h"}
+STAYS: dict[str, Any] = {"ledger_for": "80h", "retract_for": "20h"}
+SHORT: dict[str, Any] = {**STAYS, "round_every": "7h", "quorum": 2, "backdate_limit": "9h", "history_for": "25h"}
 DOCUMENTS: list[dict[str, Any]] = [
-    {"defaults": {**SHORT, "ledger_for": "80h", "retract_for": "20h"}},
+    {"defaults": SHORT},
     {"defaults": {**SHORT, "history_for": "9000d", "forecast_for": "11h", "late_forecasts": "refuse"}},
-    {"defaults": {"history": True, "round_every": "5h", "history_for": "9000d", "max_open": "40h"}},
+    {"defaults": {**STAYS, "history": True, "round_every": "5h", "history_for": "50h", "max_open": "40h"}},
     {"defaults": SHORT, "feeds": {"econ": {"round_every": "3h", "forecast_for": "6h", "grace": "2h"}}},
-    {"defaults": {**SHORT, "quorum": 3, "ledger_for": "30h"}, "feeds": {"sport": {"history": True, "horizon": "50h"}}},
+    {"defaults": {**SHORT, "quorum": 3, "ledger_for": "20h"}, "feeds": {"sport": {"history": True, "horizon": "50h"}}},
 ]
 
-names = st.sampled_from(["q0", "q0", "q1", "q1", "q2"])  # the last one is at home in the other partition
+names = st.sampled_from(["q0"] * 4 + ["q1"] * 4 + ["q2"])  # the last one is at home in the other partition
 experts = st.sampled_from(EXPERTS)
 feeds = st.sampled_from((..., *FEEDS))
 probabilities = st.sampled_from([0.1, 0.5, 0.9, None])
@@ -120,7 +121,15 @@ class Questions(RuleBasedStateMachine):
         self._pass(after * HOUR)
         self._send(tick(self.now))
 
-    @rule(name=names, distance=st.sampled_from([-1, 0, 1]), stays=st.sampled_from([20, 30, 80]))
+    @rule(name=names, lasts=st.sampled_from([2, 8, 20]), feed=feeds, outcome=st.sampled_from([..., 1]))
+    def a_short_life(self, name: str, lasts: int, feed: Any, outcome: Any) -> None:
+        opens, closes = self.now, self.now + lasts * HOUR
+        self._send(question(name, at=opens, opens_at=opens, closes_at=closes, feed=feed))
+        self._send(event("forecasts", question_id=name, at=opens, forecasts={"ann": 0.4, "bob": 0.6}))
+        self._pass((lasts + 1) * HOUR)
+        self._send(tick(self.now) if outcome is ... else resolution(outcome, closes, name))
+
+    @rule(name=names, distance=st.sampled_from([-1, 0, 1]), stays=st.sampled_from([20, 80]))
     def an_outcome_comes_when_what_is_left_may_just_have_ended(self, name: str, distance: int, stays: int) -> None:
         stub = self.slow.stub(name)
         if stub is not None:
@@ -135,7 +144,8 @@ class Questions(RuleBasedStateMachine):
         if what == "settings":
             self._control(settings_event(data.draw(st.sampled_from(DOCUMENTS))))
             return
-        feed = data.draw(st.sampled_from(FEEDS))
+        at_stake = sorted({stub.feed for stub in self.slow.stubs.values()}.intersection(FEEDS))
+        feed = data.draw(st.sampled_from(at_stake or FEEDS))
         if what == "delete":
             self._control(delete(feed))
             self.told.delete(feed)
@@ -222,6 +232,6 @@ class Questions(RuleBasedStateMachine):
 
 
 Questions.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=45, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=70, stateful_step_count=45, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestQuestions = Questions.TestCase
