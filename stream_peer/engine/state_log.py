@@ -37,6 +37,7 @@ SHIFTED_SCHEMA = 2
 """That of heads with a base: a release that knows no bases would take their positions for offsets."""
 
 NOTHING_APPLIED = -1
+OUTLIVES = -1
 
 LOOSENED_AT_ONCE = 10_000
 """So many records at most are written again in one snapshot to be rid of the longer version before."""
@@ -59,6 +60,7 @@ class Origin(NamedTuple):
         Position of the log's offset 0.
     whole_at : int
         Up to this offset the state is folded anew, after it was dropped or lost: until then it is not whole.
+        ``OUTLIVES`` if it was kept: then it holds what no log holds any more.
     """
 
     topic_id: str = ""

@@ -125,6 +125,7 @@ class BatchConsumer(driver.Consumer):
             if tp in back:
                 continue
             if self._deliverable(tp, active, generation) and self._in_order(tp, batch):
+                self._check_length(tp)
                 yield tp, self._message(tp, batch, generation)
             else:
                 back[tp] = batch[0].offset
@@ -163,6 +164,12 @@ class BatchConsumer(driver.Consumer):
                 return False
             self._reading[tp] = max(want, batch[-1].offset + 1)
         return True
+
+    def _check_length(self, tp: Any) -> None:
+        """End the process if an input became shorter: the client would read it from its start, as if read before."""
+        owned, end = self.app.ownership.owned(tp), self.highwater(tp)
+        if owned is not None and end is not None and owned.want > end:
+            self.app.ownership.fail(_shorter(tp, owned.want, end))
 
     def _message(self, tp: Any, batch: Any, generation: int) -> Any:
         self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
@@ -308,15 +315,13 @@ class BatchConsumer(driver.Consumer):
 
 def _check_ends(places: Mapping[Any, int], logs: Mapping[Any, InputLog]) -> None:
     for tp, want in places.items():
-        if tp in logs:
-            _check_end(tp, want, logs[tp].end)
+        if tp in logs and want > logs[tp].end:
+            raise _shorter(tp, want, logs[tp].end)
 
 
-def _check_end(tp: Any, want: int, end: int) -> None:
+def _shorter(tp: Any, want: int, end: int) -> StateError:
     """A log that became shorter while it was read: the next start finds out what became of it."""
-    if want > end:
-        msg = f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was made anew"
-        raise StateError(msg)
+    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was made anew")
 
 
 def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from stream_peer.engine.stage import Effects, Output, Record, Snapshot, Stage
+from stream_peer.engine.state_log import OUTLIVES
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
 from stream_peer.topology.inbox import Inbox, Portion
@@ -31,6 +32,7 @@ _SLICE_OUTPUTS = 20_000
 _STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
 _WAITS_FOR_ITS_TURN = Progress(0, 0)
+_WITHOUT_FORMER = "the topic was made anew, and holds nothing of what came before: that is gone from the state"
 _NOTHING = -2  # less than any offset that can count as covered
 
 
@@ -322,6 +324,8 @@ class OwnedPartition:
             self._give_up()
             return
         self._audits.give_up()
+        if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
+            log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
         began = time.perf_counter()
         with self._inbox.taking_long():
             while self.stage.must_refold:

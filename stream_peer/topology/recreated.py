@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import structlog
 
 from stream_peer.engine.stage import Stage
-from stream_peer.engine.state_log import NOTHING_APPLIED, Origin, Recovered
+from stream_peer.engine.state_log import NOTHING_APPLIED, OUTLIVES, Origin, Recovered
 from stream_peer.errors import RecreatedTopicError
 
 log = structlog.get_logger(__name__)
@@ -200,7 +200,7 @@ def _begin_anew(stage: Stage, known: Known, found: InputLog, choice: Choice) -> 
     if keeps and stage.must_refold:
         msg = "the state is of another release and could only be folded anew from a topic that is gone: on_recreated"
         raise RecreatedTopicError(f"{msg}: rebuild, or start the former release")
-    anew = origin.anew(found.topic_id, recovered.applied, whole_at=0 if keeps else found.end)
+    anew = origin.anew(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.end)
     anew = anew._replace(base=max(anew.base, stage.revision + 1))
     stage.reincarnate(incarnation_of(found.topic_id) or anew.base, anew.base, keep=keeps)
     return Begin(anew, NOTHING_APPLIED, 0, must_settle=True)

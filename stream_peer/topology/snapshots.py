@@ -182,6 +182,11 @@ class Ownership:
         for keeper in self.keepers.values():
             yield from list(keeper.partitions.values())
 
+    def owned(self, tp: Any) -> OwnedPartition | None:
+        """An input partition, if it is one and owned."""
+        keeper = self.keepers.get(tp.topic)
+        return None if keeper is None else keeper.partitions.get(tp.partition)
+
     def is_draining(self) -> bool:
         """Whether Faust waits for work to end."""
         return self._draining > 0
@@ -189,7 +194,7 @@ class Ownership:
     async def put(self, event: Any, source: Source) -> None:
         """Hand a batch to its partition. Without one it came between the end of recovery and the seek: drop it."""
         message = event.message
-        owned = self.keepers[message.topic].partitions.get(message.partition)
+        owned = self.owned(message)
         if owned is None:
             source.forget(message)
         else:

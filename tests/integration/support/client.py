@@ -63,6 +63,18 @@ class KafkaClient:
             if doomed:
                 admin.delete_topics(doomed)
 
+    def transact(self, topic: str, key: bytes, partitions: int) -> None:
+        """Write a tombstone to each partition in a transaction, which leaves its marker at the end."""
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=f"of {topic}")
+        try:
+            producer.init_transactions()
+            producer.begin_transaction()
+            for partition in range(partitions):
+                producer.send(topic, None, key, partition=partition)
+            producer.commit_transaction()
+        finally:
+            producer.close(timeout=10)
+
     def delete(self, *names: str) -> None:
         """Delete topics, and return when they are gone."""
         with self.admin() as admin:

@@ -9,6 +9,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
 from tests.feed_histories import (
     Changelog,
+    expert,
     folded,
     log_of,
     newest,
@@ -350,3 +351,72 @@ def test_the_vote_rule_in_force_and_own_medians_survive_a_restart(restart: int) 
     answers = {name: {e["reference_answer"] for e in record["experts"]} for name, record in asked.items()}
     assert set().union(*(answers[f"q{k}"] for k in range(20))) == {0}
     assert set().union(*(answers[f"q{k}"] for k in range(25, 40))) == {0, 1}
+
+
+def in_another_log(records: list[LogRecord]) -> list[LogRecord]:
+    """The records at the offsets from 0 on."""
+    return [record._replace(offset=offset) for offset, record in enumerate(records)]
+
+
+@pytest.mark.case("C29")
+def test_a_log_made_anew_goes_on_with_what_is_known_above_all_revisions() -> None:
+    before, after = log_of([round_of("q1", FORECASTS), outcome("q1", 1)]), log_of([round_of("q2", FORECASTS)], 2)
+    whole, _ = folded([*before, *after])
+    changelog = Changelog()
+    changelog.take(folded(before)[0])
+    restored = changelog.restored()
+
+    assert restored.revision == 1
+    restored.reincarnate(5, 100, keep=True)
+    anew = in_another_log([*after, *log_of([round_of("q3", FORECASTS, feed="g")], 3)])
+    gone_on, effects = folded(anew, restored)
+
+    weights = newest(effects.outputs, topics.WEIGHTS)
+    assert (weights["f"]["revision"], weights["g"]["revision"]) == (100, 101)
+    same = whole.views()["f"].weights
+    assert gone_on.views()["f"].weights == msgspec.structs.replace(same, revision=100)
+    assert gone_on.agrees()
+
+
+@pytest.mark.case("C29")
+def test_a_log_made_anew_that_begins_without_what_was_known_keeps_settings_and_who_was_forgotten() -> None:
+    told = [round_of("q1", FORECASTS), settings({"defaults": {"confidence": 0.9}}), expert("dan", forget=True)]
+    changelog = Changelog()
+    changelog.take(folded(log_of(told))[0])
+    restored = changelog.restored()
+
+    restored.reincarnate(5, 100, keep=False)
+    gone_on, effects = folded(in_another_log(log_of([round_of("q2", FORECASTS)])), restored)
+    changelog.take(gone_on)
+    again = changelog.restored()
+
+    (answer,) = newest(effects.outputs, topics.REFERENCE_ANSWERS).values()
+    assert (answer["question"], answer["experts"], answer["revision"]) == ("q2", 3, 100)
+    assert not any(b"q1" in key for key in changelog.entries)
+    assert again.document == {"defaults": {"confidence": 0.9}}
+    assert again.views() == gone_on.views()
+
+
+@pytest.mark.case("C29")
+def test_state_that_was_lost_is_folded_anew_from_its_log_and_nothing_is_said_of_questions_again() -> None:
+    log = log_of([round_of("q1", FORECASTS), outcome("q1", 1)])
+    lost = stage()
+
+    lost.begin_anew()
+    found, effects = folded([], lost, log)
+
+    assert found.views() == folded(log)[0].views()
+    assert not newest(effects.outputs, topics.REFERENCE_ANSWERS)
+
+
+@pytest.mark.case("C29")
+def test_a_feed_stage_knows_which_control_events_it_met() -> None:
+    controls = [
+        msgspec.structs.replace(settings({}), src=Source("control-events", partition, incarnation, 0, 0))
+        for partition, incarnation in ((0, 7), (3, 0))
+    ]
+    log = [LogRecord(offset, 0, b"settings", encode_feed_log(event)) for offset, event in enumerate(controls)]
+
+    met, _ = folded(log)
+
+    assert met.incarnations() == {0: 7, 3: 0}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from stream_peer.engine.state_log import Origin, Recovered
+from stream_peer.engine.state_log import OUTLIVES, Origin, Recovered
 from stream_peer.errors import RecreatedTopicError
 from stream_peer.topology.recreated import (
     Begin,
@@ -132,7 +132,7 @@ def test_offsets_begin_anew_under_another_incarnation_and_above_all_revisions(ch
 
     found = start(stage, state(9), InputLog(NEW, 0, 40), choice)
 
-    assert found == Begin(Origin(NEW, 501, 0 if choice == "keep" else 40), -1, 0, must_settle=True)
+    assert found == Begin(Origin(NEW, 501, OUTLIVES if choice == "keep" else 40), -1, 0, must_settle=True)
     assert stage.begun == [(incarnation_of(NEW), 501, choice == "keep")]
     assert stage.loaded == (b"head", {b"k": b"v"})
 
@@ -142,7 +142,7 @@ def test_without_ids_a_topic_made_anew_has_another_incarnation_too() -> None:
 
     found = start(stage, state(9, ""), InputLog("", 0, 3))
 
-    assert found.origin == Origin("", 11)
+    assert found.origin == Origin("", 11, OUTLIVES)
     assert stage.begun == [(11, 11, True)]
 
 

@@ -11,6 +11,7 @@ from stream_peer.engine.state_log import Fold, Writer
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.topology.consumer import BatchConsumer, OrderProof
 from stream_peer.topology.recreated import Choice, InputLog
+from stream_peer.topology.refolds import Progress
 from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
 from tests.unit.topology.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
 
@@ -19,12 +20,23 @@ HERE = Place(FORECASTS, 0)
 LOG = InputLog("", 0, 100)
 
 
+class MetStage(SumStage):
+    """Has met records of control-events, of some incarnation each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: dict[int, int] = {}
+
+    def incarnations(self) -> dict[int, int]:
+        return self.met
+
+
 class World:
     """One app with one stage with state, and one without."""
 
     def __init__(self, on_recreated: Choice = "stop") -> None:
         self.producer = FakeProducer()
-        self.stages: list[SumStage] = []
+        self.stages: list[MetStage] = []
         around, self.errors = surroundings(self.producer)
         inputs = [
             StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
@@ -34,8 +46,8 @@ class World:
         self.ownership = Ownership(keepers, self.errors.append, self.producer.topic_ids, on_recreated)
         self.source = FakeSource()
 
-    def make_stage(self, _partition: int) -> SumStage:
-        self.stages.append(SumStage())
+    def make_stage(self, _partition: int) -> MetStage:
+        self.stages.append(MetStage())
         return self.stages[-1]
 
     def recover(self) -> None:
@@ -287,3 +299,78 @@ async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of
     logs = await consumer._logs({})
 
     assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 12, 2: 7}
+
+
+@pytest.mark.case("C29")
+async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+    await consumer.perform_seek()
+
+    for end in (None, 42, 41):
+        consumer.highwater = lambda _tp, end=end: end  # as the last fetch said
+        consumer._check_length(HERE)
+        consumer._check_length(Place("changelog", 0))
+
+    (error,) = world.errors
+    assert isinstance(error, StateError)
+    assert str(error) == "forecast-events-0 ends at 41, but 41 was read: it was made anew"
+
+
+@pytest.mark.case("C29")
+async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_had() -> None:
+    world = World("rebuild")
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    partition = world.take_over(found=InputLog("", 0, 3))[HERE]
+    folded = []
+    for batch in (records(0, 1), records(2, 2)):
+        folded.append(partition.refolding)
+        await partition.put(FakeEvent(batch))
+        async with world.ownership.drained():
+            pass
+
+    assert folded == [Progress(0, 3), Progress(2, 3)]
+    assert partition.refolding is None
+    world.ownership.drop()
+
+
+@pytest.mark.case("C29")
+async def test_that_a_topic_is_another_one_is_durable_before_its_first_record() -> None:
+    world = World("keep")
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    partition = world.take_over(found=InputLog("355cab72-150b-4efa-abe6-2ea2d295b254", 0, 3))[HERE]
+    covered = partition.covered
+    await partition.put(FakeEvent(records(0, 0)))
+    await partition.rest()
+
+    assert covered == 0
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert (fold.origin.base, fold.recovered().applied) == (43, 0)
+    world.ownership.drop()
+
+
+@pytest.mark.case("C29")
+async def test_control_events_made_anew_are_noticed_by_what_the_feed_log_met() -> None:
+    world = World()
+    world.producer.topic_id = "355cab72-150b-4efa-abe6-2ea2d295b254"
+    await world.ownership.claim([HERE])
+    world.recover()
+    world.take_over()
+    ids = await world.ownership.topic_ids()
+
+    world.ownership.examine_controls(ids)
+    world.stages[-1].met = {0: 17}
+    with pytest.raises(RecreatedTopicError, match="topic control-events was deleted and made anew"):
+        world.ownership.examine_controls(ids)
+
+    world.ownership.drop()

@@ -1,0 +1,46 @@
+"""A worker as the former release was: today's code with the forms of its state, and without what is new in records."""
+
+from typing import Any
+
+import msgspec
+
+from stream_peer.cli import main
+from stream_peer.engine import feed, feed_store, state_log
+from stream_peer.engine.stage import Snapshot
+from stream_peer.topology import recreated, snapshots
+
+FORMER_FEED_SCHEMA = feed_store.SCHEMA - 1
+
+
+class FormerHead(msgspec.Struct, frozen=True):
+    """A head from before it said which topic it speaks of."""
+
+    schema: int
+    claim: str
+    applied: int
+    value: bytes
+
+
+def former_head_row(writer: Any, snapshot: Snapshot, applied: int) -> state_log.Row:
+    """As ``Writer.head_row`` was."""
+    head = FormerHead(state_log.SCHEMA, writer._claim, applied, snapshot.head)
+    return state_log.Row(writer._prefix + b"head", msgspec.msgpack.encode(head))
+
+
+def topics_are_not_told_apart(_topic_id: str) -> int:
+    """Every topic was the first under its name."""
+    return 0
+
+
+def pretend() -> None:
+    """Become the former release."""
+    for module in (feed, feed_store):
+        module.SCHEMA = FORMER_FEED_SCHEMA  # type: ignore[attr-defined]  # whatever imports it has its own
+    state_log.Writer.head_row = former_head_row  # type: ignore[method-assign,assignment]  # as it was
+    for module in (recreated, snapshots):
+        module.incarnation_of = topics_are_not_told_apart  # type: ignore[attr-defined]  # as it was
+
+
+if __name__ == "__main__":
+    pretend()
+    main()
