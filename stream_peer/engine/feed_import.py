@@ -6,7 +6,6 @@ refused for an imported feed, and who is forgotten leaves them without a trace, 
 
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -29,12 +28,10 @@ from stream_peer.engine.portable import (
     Line,
     LineReader,
     WaitingLine,
-    decode_lines,
 )
 from stream_peer.engine.roster import StoredRoster
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output, Record
-from stream_peer.engine.transfers import unpacked
 from stream_peer.errors import FeedTransferError, RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedImported, Round
@@ -59,25 +56,6 @@ _MARK = b'{"type":"feed-import"'
 def tells_time(record: Record) -> bool:
     """Whether the time of a record of the feed-log is that of its feed: an import's is when somebody moved it."""
     return not (record.value or b"").startswith(_MARK)
-
-
-def read_transfer(data: bytes, feed: str) -> Iterator[Line]:
-    """The lines of a whole transfer, the header first.
-
-    Raises
-    ------
-    RejectedEvent
-        If it is none, or of another feed. While the lines are read, too.
-    """
-    try:
-        lines = decode_lines(unpacked(data))
-        header = next(lines)
-        if not isinstance(header, Header) or header.feed != feed:
-            raise _refused("it is of another feed")
-        yield header
-        yield from lines
-    except FeedTransferError as error:
-        raise _refused(str(error)) from None
 
 
 def fresh(feeds: Feeds, name: str) -> Feed:

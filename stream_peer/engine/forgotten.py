@@ -1,10 +1,21 @@
 """Who asked to be forgotten: ids that are refused and of which nothing is kept but a digest."""
 
+import hashlib
 from collections.abc import Iterable
 
-from stream_peer.engine.roster import digest_of
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.rejections import Reason
+
+_DIGEST_BYTES = 16
+
+
+def digest_of_id(secret: bytes, feed: str, expert_id: str) -> bytes:
+    """What is kept of an expert that asked to be forgotten: enough to know the id again, not to tell it.
+
+    Both stages make it alike: who was forgotten in an exported feed is refused by either, wherever it is imported.
+    """
+    named = b"".join(len(part).to_bytes(4, "little") + part for part in (feed.encode(), expert_id.encode()))
+    return hashlib.blake2b(named, digest_size=_DIGEST_BYTES, key=secret[:64]).digest()
 
 
 class Forgotten:
@@ -26,13 +37,13 @@ class Forgotten:
 
     def add(self, feed: str, expert_id: str) -> None:
         """From here on the id is refused in the feed, for good."""
-        self.digests.add(digest_of(self._secret, feed, expert_id))
+        self.digests.add(digest_of_id(self._secret, feed, expert_id))
 
     def among(self, feed: str, experts: Iterable[str]) -> list[str]:
         """Those of some experts that are refused in a feed."""
         if not self.digests:
             return []
-        return [expert_id for expert_id in experts if digest_of(self._secret, feed, expert_id) in self.digests]
+        return [expert_id for expert_id in experts if digest_of_id(self._secret, feed, expert_id) in self.digests]
 
     def stored(self) -> list[bytes]:
         """The digests, in a fixed order."""

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import msgspec
 
-from stream_peer.engine.feed_import import read_transfer
 from stream_peer.engine.portable import Header, QuestionLine
 from stream_peer.engine.question_state import QuestionState, Stub, decode_entry
 from stream_peer.engine.question_store import SCHEMA, QuestionStore
 from stream_peer.engine.reconciling import Reconciler
+from stream_peer.engine.transfers import read_transfer
 from stream_peer.errors import RejectedEvent, StateError
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.rejections import Reason

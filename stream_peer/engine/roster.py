@@ -1,24 +1,17 @@
 """Who the experts of a feed are: their places in the matrix of sums, teams, who is excluded, who was forgotten."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
+from stream_peer.engine.forgotten import digest_of_id
 from stream_peer.engine.sums import IndexArray, Sums, expert_column
 from stream_peer.events.feed_log import Round
 from stream_peer.numerics.losses import IntArray
 
 _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
-_DIGEST_BYTES = 16
 _NO_TEAM = -1
-
-
-def digest_of(secret: bytes, feed: str, expert: str) -> bytes:
-    """What is kept of an expert that asked to be forgotten: enough to know the id again, not to tell it."""
-    named = b"".join(len(part).to_bytes(4, "little") + part for part in (feed.encode(), expert.encode()))
-    return hashlib.blake2b(named, digest_size=_DIGEST_BYTES, key=secret[:64]).digest()
 
 
 class StoredRoster(msgspec.Struct, array_like=True):
@@ -103,14 +96,14 @@ class Roster:
 
     def forget(self, expert: str) -> None:
         """Refuse the id from here on, and keep nothing of it but a digest. Its place goes with a refold."""
-        self.forgotten.add(digest_of(self._secret, self._feed, expert))
+        self.forgotten.add(digest_of_id(self._secret, self._feed, expert))
         self.teams.pop(expert, None)
         self.excluded.discard(expert)
         self._teams = None
 
     def is_forgotten(self, expert: str) -> bool:
         """Whether the id is refused."""
-        return bool(self.forgotten) and digest_of(self._secret, self._feed, expert) in self.forgotten
+        return bool(self.forgotten) and digest_of_id(self._secret, self._feed, expert) in self.forgotten
 
     def admitted(self, event: Round) -> Round:
         """The round without those that are excluded or were forgotten."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from stream_peer.engine.pieces import cut, joined, removed
-from stream_peer.engine.portable import EndLine, Header, Line, QuestionLine, encode_line
-from stream_peer.errors import RejectedEvent
+from stream_peer.engine.portable import EndLine, Header, Line, QuestionLine, decode_lines, encode_line
+from stream_peer.errors import FeedTransferError, RejectedEvent
 from stream_peer.events.feed_log import FeedImported
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.partitioning import partition_of
@@ -46,7 +46,7 @@ class _Stream:
         """The digest of it all, and the parts."""
         self.add(EndLine(lines=self._lines))
         data = bytes(self._data + self._packer.flush())
-        return digest_of(data), [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
+        return _digest_of(data), [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
 
 
 def transfer_of(header: Header, lines: Iterable[Line], import_id: str, partitions: int) -> list[FeedImport]:
@@ -94,19 +94,31 @@ def _events(
         )
 
 
-def digest_of(data: bytes) -> str:
+def _digest_of(data: bytes) -> str:
     """What tells whether all parts are there and unharmed."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def unpacked(data: bytes) -> Iterator[bytes]:
-    """The lines of a whole transfer.
+def read_transfer(data: bytes, feed: str) -> Iterator[Line]:
+    """The lines of a whole transfer, the header first.
 
     Raises
     ------
     RejectedEvent
-        If it is none.
+        If it is none, or of another feed. While the lines are read, too.
     """
+    try:
+        lines = decode_lines(_unpacked(data))
+        header = next(lines)
+        if not isinstance(header, Header) or header.feed != feed:
+            raise _refused("it is of another feed")
+        yield header
+        yield from lines
+    except FeedTransferError as error:
+        raise _refused(str(error)) from None
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
     try:
         return iter(zlib.decompress(data).splitlines())
     except zlib.error as error:
@@ -166,7 +178,7 @@ class Transfers:
             return None
         self.drop(event.feed)
         whole = b"".join(waiting.data)
-        if digest_of(whole) != waiting.digest:
+        if _digest_of(whole) != waiting.digest:
             raise _refused(f"the {waiting.parts} parts together are not what was sent: their hash is another")
         return whole
 

@@ -7,9 +7,9 @@ import pytest
 
 from stream_peer.engine.feed_export import StageState, questions_of
 from stream_peer.engine.feed_reshape import renamed, with_pseudonyms
+from stream_peer.engine.forgotten import digest_of_id
 from stream_peer.engine.portable import Header, Line
 from stream_peer.engine.pseudonyms import Pseudonyms
-from stream_peer.engine.roster import digest_of
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output
 from stream_peer.engine.transfers import transfer_of
@@ -240,7 +240,7 @@ def test_who_was_forgotten_here_is_in_no_imported_question_and_who_was_there_is_
     control = event("expert", feed="econ", expert_id="e4", at=LATER, forget=True)
     here.send(control, headers=(source_header(Source(topics.CONTROL_EVENTS, 0, 0, 1, 0)),))
 
-    caused = import_into(here, lines_of(there, forgotten=[digest_of(b"secret", "econ", "zed")]))
+    caused = import_into(here, lines_of(there, forgotten=[digest_of_id(b"secret", "econ", "zed")]))
     here.send(forecast("zed", 0.3, LATER, "open"), forecast("e4", 0.3, LATER, "open"))
     here.restart(empty().stage)
 
