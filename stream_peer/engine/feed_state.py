@@ -363,12 +363,6 @@ class Feed:
         settled = self.accounts.settled.to_bytes(len(self.roster))
         return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
 
-    def restore(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
-        """Take up what was stored; the sums are computed anew from the ledger."""
-        self.take_up(data, standing, ledger)
-        for _ in self.recount():
-            pass
-
     def take_up(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Take up what was stored; nothing may be done with the feed before a ``recount``."""
         stored = _decode_feed(data)

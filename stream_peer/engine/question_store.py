@@ -119,10 +119,6 @@ class QuestionStore:
         else:
             self.put_stub(question.id, stub)
 
-    def is_stub(self, question_id: str) -> bool:
-        """Whether nothing but a stub is left of a question."""
-        return question_id in self.stubs
-
     def stub(self, question_id: str, now: Milliseconds) -> Stub | None:
         """The stub of a question whose history has gone, if it has not ended."""
         stub = self.stubs.get(question_id)

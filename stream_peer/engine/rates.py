@@ -34,7 +34,6 @@ HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 """Numbers of the vote rules."""
 
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
-_MOMENTS = [feed_columns("moment_weight", "pair_rest", rule) for rule in VOTE_RULES]
 _N_MOMENTS, _N_COUNTED = FEED_RULE.index("right_zero"), FEED_RULE.index("revealed_pair")
 _CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _GROUPS = feed_columns("group_weight", "group_123")

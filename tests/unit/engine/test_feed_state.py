@@ -44,7 +44,9 @@ def test_a_restored_feed_reads_the_same() -> None:
     feed.standing = Standing(5, 77, "ok", 0.25, 3)
     again = Feed("f", FeedSettings(min_experts=2), "hash", b"secret")
 
-    again.restore(feed.encode(), feed.standing, feed.entries)
+    again.take_up(feed.encode(), feed.standing, feed.entries)
+    for _ in again.recount():
+        pass
 
     assert again.sums.equals(feed.sums)
     assert again.settings.min_experts == 3

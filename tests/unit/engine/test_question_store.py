@@ -77,8 +77,8 @@ def test_stored_questions_and_stubs_are_taken_up() -> None:
 
     store.load(entries, SETTINGS, lambda question_id: question_id == "q")
 
-    assert store.is_stub("s")
-    assert not store.is_stub("q")
+    assert "s" in store.stubs
+    assert "q" not in store.stubs
     assert store.live["q"].foreign
     assert store.changes() == {}
 
