@@ -146,5 +146,8 @@ class Roster:
         """How many experts have questions that count or are present."""
         counted = sums.matrix[_SCORED] | sums.matrix[_RESOLVED]
         newcomers = len(present) - int(np.count_nonzero(counted.take(present)))
-        absent = [self._places[expert] for expert in self.excluded if expert in self._places]
-        return int(np.count_nonzero(counted)) + newcomers - int(np.count_nonzero(counted[absent]))
+        seen = int(np.count_nonzero(counted)) + newcomers
+        if self.excluded:
+            absent = [self._places[expert] for expert in self.excluded if expert in self._places]
+            seen -= int(np.count_nonzero(counted[absent]))
+        return seen
