@@ -63,6 +63,12 @@ class Agenda:
             self._settle()
             yield question_id
 
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._heap.clear()
+        self._moments.clear()
+        self.next = NEVER
+
     def _forget_replaced(self) -> None:
         """Drop all replaced moments: those far ahead would wait for years to come to the front."""
         self._heap = [(moment, question_id) for question_id, moment in self._moments.items()]

@@ -14,7 +14,7 @@ from stream_peer.engine.clock import Clock
 from stream_peer.engine.contradictions import contradiction
 from stream_peer.engine.dead_letters import bare, refuse
 from stream_peer.engine.draws import fingerprint
-from stream_peer.engine.forgotten import Forgotten, forgotten_rejection
+from stream_peer.engine.forgotten import forgotten_rejection
 from stream_peer.engine.merging import (
     counts_from,
     feed_with,
@@ -23,17 +23,16 @@ from stream_peer.engine.merging import (
     note_feed,
     plausible_moment,
 )
-from stream_peer.engine.question_import import ImportedQuestions
+from stream_peer.engine.question_controls import QuestionControls
 from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
 from stream_peer.engine.reconciling import Reconciler, warn
-from stream_peer.engine.rounds import emitted_anew, outcome_record
+from stream_peer.engine.rounds import outcome_record
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan
-from stream_peer.engine.sources import Seen, is_broadcast, source_of
+from stream_peer.engine.sources import Seen, source_of
 from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
-from stream_peer.engine.transfers import Transfers
-from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
+from stream_peer.errors import ForeignSecretError, RejectedEvent
 from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
 from stream_peer.events.incoming import (
     ExpertControl,
@@ -84,24 +83,33 @@ class QuestionStage(NeverRefolds):
     ) -> None:
         self._topic = topic
         self._routes = Routes(partition, partitions, feed_log_partitions, incarnation)
-        self._book = settings if settings is not None else load_document({})
-        self._document: dict[str, Any] | None = None
-        self._clock = Clock(self._book.default.skew)
-        self._seen = Seen()
         self._secret = secret
-        self._forgotten = Forgotten(secret)
-        self._digests = self._forgotten.digests  # the same set, at hand where every forecast passes
-        self._transfers = Transfers()
-        self._begin(QuestionStore(self._book.of))
+        book = settings if settings is not None else load_document({})
+        self._clock = Clock(book.default.skew)
+        self._seen = Seen()
+        self._store = QuestionStore(book.of)
+        self._reconciler = Reconciler(self._routes, self._clock, self._store)
+        self._controls = QuestionControls(
+            routes=self._routes,
+            clock=self._clock,
+            store=self._store,
+            reconciler=self._reconciler,
+            book=book,
+            secret=secret,
+        )
+        # At hand where every forecast passes:
+        self._live = self._store.live
+        self._digests = self._controls.forgotten.digests
+        self._agenda = self._reconciler.agenda
         self._handlers: dict[type, Callable[[Any, Record, Effects], None]] = {
             Forecast: self._forecast,
             Forecasts: self._forecasts,
             Question: self._question,
             Resolution: self._resolution,
-            ExpertControl: self._expert,
-            FeedControl: self._feed,
-            FeedImport: self._import,
-            SettingsControl: self._settings,
+            ExpertControl: self._controls.change_expert,
+            FeedControl: self._controls.change_feed,
+            FeedImport: self._controls.take_in,
+            SettingsControl: self._controls.settle,
             Tick: self._tick,
         }
 
@@ -148,15 +156,16 @@ class QuestionStage(NeverRefolds):
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
-        changes = {**self._store.changes(), **self._transfers.snapshot()}
+        controls = self._controls
+        changes = {**self._store.changes(), **controls.transfers.snapshot()}
         head = Head(
             schema=SCHEMA,
             clock=self._clock.now,
             seen=list(self._seen),
-            document=self._document,
+            document=controls.document,
             incarnation=self._routes.incarnation,
             stubs_since=self._store.stubs.since,
-            forgotten=self._forgotten.stored(),
+            forgotten=controls.forgotten.stored(),
             secret=fingerprint(self._secret) if self._digests else "",
             scrub=self._store.scrubs,
         )
@@ -172,8 +181,9 @@ class QuestionStage(NeverRefolds):
         self._routes.reincarnate(incarnation)
         if not keep:
             self._clock.now = 0
-            self._begin(self._store.emptied(self._book.of))
-            self._transfers.clear()
+            self._store.clear(self._controls.book.of)
+            self._reconciler.clear()
+            self._controls.transfers.clear()
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
         """Take up the state that an earlier owner left.
@@ -189,28 +199,22 @@ class QuestionStage(NeverRefolds):
         if stored.secret and stored.secret != fingerprint(self._secret):
             raise ForeignSecretError(expected=stored.secret, given=fingerprint(self._secret))
         if stored.document is not None:
-            self._adopt(load_document(stored.document), stored.document)
+            self._controls.adopt(load_document(stored.document), stored.document)
         self._digests.update(stored.forgotten)
         self._clock.now = stored.clock
         self._seen = Seen(stored.seen)
         self._routes.incarnation = stored.incarnation
-        self._store.load(entries, self._book.default, self._routes.is_foreign)
-        self._transfers.load(entries)
+        self._store.load(entries, self._controls.book.default, self._routes.is_foreign)
+        self._controls.transfers.load(entries)
         self._store.stubs.since = stored.clock if stored.stubs_since is None else stored.stubs_since
-        self._store.follow(self._book.of, 0)
+        self._store.follow(self._controls.book.of, 0)
         for question in list(self._live.values()):
-            question.settings = self._book.of(question.feed)
+            question.settings = self._controls.book.of(question.feed)
             self._reconciler.schedule(question, question.plan())
             if stored.scrub:
                 self._store.rewrite(question)
 
-    def _begin(self, store: QuestionStore) -> None:
-        self._store = store
-        self._live = store.live
-        self._reconciler = Reconciler(self._routes, self._clock, store)
-        self._agenda = self._reconciler.agenda
-
-    # One handler a type: check, merge, hear the time, attend to what became due.
+    # One handler a type, but for controls: check, merge, hear the time, attend to what became due.
 
     def _forecast(self, event: Forecast, record: Record, effects: Effects) -> None:
         # The hot path: what is rare is left to others, and what is cheap is written out.
@@ -247,8 +251,8 @@ class QuestionStage(NeverRefolds):
         settings, refused = question.settings, list[str]()
         if self._digests or (event.feed is not None and event.feed != question.feed):
             feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
-            settings = self._book.of(feed)
-            refused = self._forgotten.among(feed, event.forecasts)
+            settings = self._controls.book.of(feed)
+            refused = self._controls.forgotten.among(feed, event.forecasts)
         if not refused:
             self._merge_forecasts(question, settings, event, record, effects)
             return
@@ -282,7 +286,7 @@ class QuestionStage(NeverRefolds):
             if question is None:
                 return
         before = question.feed
-        stated = merge_question(question, event, record.timestamp, self._book)
+        stated = merge_question(question, event, record.timestamp, self._controls.book)
         self._moved(question, before)
         effects.counts["event", "question"] += 1
         warn(question, "contradictory-times", contradiction(question), effects)
@@ -303,70 +307,13 @@ class QuestionStage(NeverRefolds):
         question.truth = truth
         question.resolved = truth.verdict != "open"
         before = question.feed
-        note_feed(question, event.feed, at, self._book)
+        note_feed(question, event.feed, at, self._controls.book)
         self._moved(question, before)
         effects.counts["event", "resolution"] += 1
         if not known:
             effects.counts["unknown-question", ""] += 1
         warn(question, "contradictory-times", contradiction(question), effects)
         self._attend_all(question, at, record, effects)
-
-    def _expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
-        if not (event.forget and is_broadcast(record.headers)):
-            raise _belongs_on_control_events()
-        effects.counts["event", "expert"] += 1
-        self._forgotten.add(event.feed, event.expert_id)
-        for question_id in sorted(self._live):
-            question = self._live[question_id]
-            if question.feed == event.feed and event.expert_id in question.history.experts:
-                self._let_go(question, (event.expert_id,))
-                emitted_anew(question, question.plan())
-                self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
-
-    def _feed(self, event: FeedControl, record: Record, effects: Effects) -> None:
-        if not (event.delete and is_broadcast(record.headers)):
-            raise _belongs_on_control_events()
-        effects.counts["event", "feed"] += 1
-        for question in [question for question in self._live.values() if question.feed == event.feed]:
-            self._reconciler.let_go(question, wholly=True)
-        self._store.drop_stubs(self._store.stubs.of_feed(event.feed))
-        self._transfers.drop(event.feed)
-
-    def _import(self, event: FeedImport, record: Record, effects: Effects) -> None:
-        if not is_broadcast(record.headers):
-            raise _belongs_on_control_events(": write them with `stream-peer import`")
-        if event.partition != self._routes.partition:
-            msg = f"its questions are for partition {event.partition}, this is {self._routes.partition}"
-            raise RejectedEvent(Reason.IMPORT_REFUSED, field="partition", message=msg)
-        effects.counts["event", "feed-import"] += 1
-        whole = self._transfers.add(event)
-        if whole is None:
-            return
-        imported = ImportedQuestions(whole, event.feed, self._book.of(event.feed))
-        self._clock.hear(min(imported.clock, record.timestamp + self._clock.skew), record.timestamp)
-        self._digests.update(imported.forgotten)
-        for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
-            question.settings = self._book.of(question.feed)
-            if self._let_go_forgotten(question):
-                emitted_anew(question, question.plan())
-            self._reconciler.attend(question, record, effects)
-        self._reconciler.attend_due(record, effects)
-
-    def _settings(self, event: SettingsControl, record: Record, effects: Effects) -> None:
-        if not is_broadcast(record.headers):
-            raise _belongs_on_control_events(": write them with `stream-peer settings apply`")
-        try:
-            book = load_document(event.document)
-        except SettingsError as error:
-            raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
-        if _stays(book) != _stays(self._book):
-            self._store.follow(book.of, self._clock.now)
-        self._adopt(book, event.document)
-        effects.counts["event", "settings"] += 1
-        for question_id in sorted(self._live):
-            question = self._live[question_id]
-            question.settings = book.of(question.feed)
-            self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
 
     def _tick(self, event: Tick, record: Record, effects: Effects) -> None:
         if not self._clock.hear(moment(event.now, "now"), record.timestamp):
@@ -381,9 +328,9 @@ class QuestionStage(NeverRefolds):
         """Settings of the feed that a question belongs to with a forecast, unless its expert is forgotten there."""
         feed = self._feed_with(question, event.feed, at)
         is_known = feed == question.feed and event.expert_id in question.history.experts
-        if not is_known and self._forgotten.among(feed, (event.expert_id,)):
+        if not is_known and self._controls.forgotten.among(feed, (event.expert_id,)):
             raise forgotten_rejection(1, 1)
-        return self._book.of(feed)
+        return self._controls.book.of(feed)
 
     def _feed_with(self, question: QuestionState, feed: str | None, at: Milliseconds) -> str:
         """The feed that a question belongs to with an event that may name one."""
@@ -391,28 +338,14 @@ class QuestionStage(NeverRefolds):
 
     def _note_feed(self, question: QuestionState, feed: str, at: Milliseconds) -> None:
         before = question.feed
-        if note_feed(question, feed, at, self._book):
+        if note_feed(question, feed, at, self._controls.book):
             question.alert = question.replan_before = NEVER
             self._moved(question, before)
 
     def _moved(self, question: QuestionState, before: str) -> None:
         """A question may have come to another feed: who is forgotten there goes."""
         if question.feed != before:
-            self._let_go_forgotten(question)
-
-    def _let_go_forgotten(self, question: QuestionState) -> bool:
-        """Keep nothing of those in a question who are forgotten in its feed; whether there were any."""
-        forgotten = self._forgotten.among(question.feed, question.history.experts)
-        if forgotten:
-            self._let_go(question, forgotten)
-        return bool(forgotten)
-
-    def _let_go(self, question: QuestionState, experts: Collection[str]) -> None:
-        """Keep nothing of some experts in a question."""
-        question.history.let_go(experts)
-        if question.heard_from is not None:
-            question.heard_from.difference_update(experts)
-        self._store.scrub(question)
+            self._controls.let_go_forgotten(question)
 
     def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
         refuse(record, self._topic, self._routes.partition, rejection, effects)
@@ -471,7 +404,7 @@ class QuestionStage(NeverRefolds):
             effects.counts["too-late", ""] += 1
             return None
         known = self._live.get(question_id)
-        settings = self._book.of(feed or DEFAULT_FEED)
+        settings = self._controls.book.of(feed or DEFAULT_FEED)
         return known or QuestionState(question_id, settings, foreign=self._routes.is_foreign(question_id))
 
     def _forwards(self, question_id: str, record: Record, effects: Effects) -> bool:
@@ -485,7 +418,7 @@ class QuestionStage(NeverRefolds):
     def _resolve_stub(self, stub: Stub, event: Resolution, record: Record, effects: Effects) -> None:
         if self._forwards(event.question_id, record, effects):
             return
-        truth, at = merged_truth(stub.truth, event, record.timestamp, self._book.of(stub.feed).horizon)
+        truth, at = merged_truth(stub.truth, event, record.timestamp, self._controls.book.of(stub.feed).horizon)
         told = stub.told
         if truth.verdict != (told.verdict if told else "open"):
             self._routes.begin(record)
@@ -509,24 +442,9 @@ class QuestionStage(NeverRefolds):
         effects.counts["duplicate", ""] += 1
         return True
 
-    def _adopt(self, book: FeedSettingsBook, document: dict[str, Any]) -> None:
-        self._book = book
-        self._document = document
-        self._clock.skew = book.default.skew
-
 
 def _check_key(key: bytes) -> None:
     try:
         key.decode()
     except UnicodeDecodeError as error:
         raise RejectedEvent(Reason.KEY_NOT_UTF8, message=f"the key {key[:40]!r} is not UTF-8") from error
-
-
-def _belongs_on_control_events(how: str = "") -> RejectedEvent:
-    return RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=f"this type belongs on control-events{how}")
-
-
-def _stays(book: FeedSettingsBook) -> tuple[object, ...]:
-    """How long stubs stay, feed by feed."""
-    spans = {feed: (settings.ledger_for, settings.retract_for) for feed, settings in book.feeds.items()}
-    return (book.default.ledger_for, book.default.retract_for), spans

@@ -158,13 +158,15 @@ class QuestionStore:
                 self.rewrite(question)
         return entries
 
-    def emptied(self, settings_of: SettingsOf) -> "QuestionStore":
-        """A store without questions, whose next changes are that what was stored is gone."""
-        empty = QuestionStore(settings_of)
+    def clear(self, settings_of: SettingsOf) -> None:
+        """Let go of all questions; the next changes are that what was stored is gone."""
         stored = [question_key(question_id) for question_id in (*self.live, *self.stubs)]
         stored += [key for question in self.live.values() for key in chunk_keys(question)]
-        empty._pending = {**dict.fromkeys(self._pending), **dict.fromkeys(stored)}
-        return empty
+        self._pending = {**dict.fromkeys(self._pending), **dict.fromkeys(stored)}
+        self.live.clear()
+        self.stubs = Stubs(settings_of)
+        self._changed.clear()
+        self._scrubbed.clear()
 
     def load(self, entries: Mapping[bytes, bytes], settings: FeedSettings, is_foreign: Callable[[str], bool]) -> None:
         """Take up stored entries. The questions alive have ``settings`` until their feed's are set, stubs none."""

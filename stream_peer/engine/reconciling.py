@@ -83,6 +83,11 @@ class Reconciler:
         leaves_stub = question.terms is not None and not wholly
         self._store.shrink(question, question.stub(self._clock.now) if leaves_stub else None)
 
+    def clear(self) -> None:
+        """Nothing is due any more."""
+        self.agenda.clear()
+        self.ticks.clear()
+
 
 def warn(question: QuestionState, code: str, sentence: str | None, effects: Effects) -> None:
     """Count what is wrong with a question's times, if anything is; the first time it is a warning as well."""

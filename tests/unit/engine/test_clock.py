@@ -57,3 +57,15 @@ def test_replaced_moments_far_ahead_do_not_pile_up() -> None:
     assert len(agenda._heap) < 100
     assert list(agenda.due(now=1_001_998)) == ["a"]
     assert list(agenda.due(now=1_001_999)) == ["b"]
+
+
+def test_of_a_cleared_agenda_nothing_is_due_but_what_is_put_in_afterwards() -> None:
+    agenda = Agenda()
+    agenda.put("a", 5)
+    agenda.put("b", 6)
+
+    agenda.clear()
+    agenda.put("b", 7)
+
+    assert agenda.next == 7
+    assert list(agenda.due(now=8)) == ["b"]

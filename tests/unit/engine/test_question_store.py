@@ -136,3 +136,19 @@ def test_state_of_the_release_before_goes_on_as_if_nothing_had_happened(restart_
     assert answers == BEFORE["answers"]
     counts = sorted([*key, number] for key, number in partition.effects.counts.items())
     assert [count for count in counts if count[0] != "contradictory-times"] == BEFORE["counts"]  # it knew fewer kinds
+
+
+def test_of_a_cleared_store_all_that_was_stored_or_waited_to_be_is_gone() -> None:
+    store = QuestionStore(settings_of)
+    big = question("big")
+    big.history.add_all({f"{number:0100d}": 0.5 for number in range(4000)}, 5)
+    store.touch(big)
+    store.put_stub("s", Stub("econ", None, None, news=1))
+    written = store.changes()
+    store.touch(question("new"))
+
+    store.clear(settings_of)
+
+    assert store.changes() == dict.fromkeys([*written, b"q/new"])
+    assert (store.live, len(store.stubs)) == ({}, 0)
+    assert store.changes() == {}
