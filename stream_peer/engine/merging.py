@@ -87,7 +87,7 @@ def note_feed(
     """
     if feed is None:
         return False
-    current = feed_with(question, feed, at, own=own)
+    current = feed if feed == question.feed else feed_with(question, feed, at, own=own)
     stated = question.own_feed if own else question.other_feed
     if stated is None or at >= stated[0]:
         if own:
