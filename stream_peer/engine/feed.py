@@ -7,17 +7,15 @@ facts or evidence change, and it is put in again.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from operator import lt
 
-import msgspec
 import numpy as np
 
 from stream_peer.engine.contributions import contribution, contribution_of
 from stream_peer.engine.control import SETTINGS_KEY
-from stream_peer.engine.dead_letters import refuse
+from stream_peer.engine.dead_letters import bare, refuse
 from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.facts import Facts, score
-from stream_peer.engine.feed_import import Incoming, fresh, goes_on, handed_on, tells_time
+from stream_peer.engine.feed_import import goes_on, handed_on, tells_time
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.feed_store import (
     SCHEMA,
@@ -29,18 +27,17 @@ from stream_peer.engine.feed_store import (
     stored_ledgers,
 )
 from stream_peer.engine.feeds import Feeds, Firm
+from stream_peer.engine.imports import Imports
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones
 from stream_peer.engine.refold import FeedRefold, said_without
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
-from stream_peer.engine.transfers import Transfers
 from stream_peer.engine.views import FeedView, feed_tombstones
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
-    AnyFeedLogRecord,
     ExpertChanged,
     FeedChanged,
     FeedImported,
@@ -49,7 +46,7 @@ from stream_peer.events.feed_log import (
     Round,
     RoundWithdrawn,
     SettingsChanged,
-    decode_feed_log,
+    read_feed_log,
 )
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.rejections import Reason
@@ -85,10 +82,8 @@ class FeedStage:
         The highest source of each source partition.
     parts : Assembly
         Rounds that have come in part.
-    transfers : Transfers
-        The parts that have come of feeds that are imported.
-    incoming : dict of str to Incoming
-        What they hold.
+    imports : Imports
+        Feeds that have come in part.
     document : dict or None
         The settings in force, as they were applied.
     """
@@ -118,8 +113,7 @@ class FeedStage:
         self.clock: Milliseconds = 0
         self.seen = Seen()
         self.parts = Assembly()
-        self.transfers = Transfers()
-        self.incoming: dict[str, Incoming] = {}
+        self.imports = Imports()
         self._owed: Iterator[Output] = iter(())
         self._owes = False
         self._begins_anew = False
@@ -149,14 +143,15 @@ class FeedStage:
         if self._only is not None and record.key not in self._only:
             return
         try:
-            event = _decoded(record)
+            event = read_feed_log(record.value)
             if not self.seen.add(event.src):
                 effects.counts["duplicate", ""] += 1
                 return
             effects.counts["event", str(event.__struct_config__.tag)] += 1
             self._handlers[type(event)](event, record, effects)
         except RejectedEvent as rejection:
-            refuse(record, self._topic, self._partition, rejection, effects)
+            told = bare(record) if rejection.reason == Reason.FORGOTTEN else record
+            refuse(told, self._topic, self._partition, rejection, effects)
 
     def _on_round(self, event: Round, record: Record, effects: Effects) -> None:
         whole = self.parts.add(event)
@@ -243,12 +238,14 @@ class FeedStage:
 
     def _on_expert(self, event: ExpertChanged, record: Record, _effects: Effects) -> None:
         self.feeds.change_expert(event, record)
+        if event.forget:
+            self.parts.let_go(event.feed, event.expert_id)
 
     def _on_feed(self, event: FeedChanged, record: Record, effects: Effects) -> None:
         if event.reset:
             self.feeds.reset(event.feed, record)
         if event.delete:
-            self._drop_incoming(event.feed)
+            self.imports.drop(event.feed)
             feed = self.feeds.end(event.feed)
             if feed is not None and not self._silent:
                 effects.outputs += feed_tombstones(feed, record.timestamp)
@@ -256,37 +253,16 @@ class FeedStage:
 
     def _on_import(self, event: FeedImported, record: Record, effects: Effects) -> None:
         """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
-        if event.partition is None:
-            self._on_part(event, record)
+        if event.partition is not None:
+            goes_on(self.feeds.by_name.get(event.feed), event, record)
+            if not self._silent:
+                effects.outputs.append(handed_on(event, record))
             return
-        feed = self.feeds.by_name.get(event.feed)
-        goes_on(feed, event, record)
-        if not self._silent:
-            effects.outputs.append(handed_on(event, record))
-
-    def _on_part(self, event: FeedImported, record: Record) -> None:
-        try:
-            whole = self.transfers.add(event)
-            if event.part == 0:
-                fresh(self.feeds, event.feed)
-                self.incoming[event.feed] = Incoming(self.feeds, event.feed)
-            incoming = self.incoming[event.feed]
-            if event.part == incoming.parts:
-                incoming.add(event.data)
-            taken = None if whole is None else incoming.take_up(event, whole, record)
-        except RejectedEvent:
-            self._drop_incoming(event.feed)
-            raise
+        taken = self.imports.add(event, record, self.feeds)
         if taken is not None:
-            self._drop_incoming(event.feed)
             self.clock = max(self.clock, taken.clock)
             for waiting in taken.waiting:
                 self.parts.put(waiting)
-
-    def _drop_incoming(self, feed: str) -> None:
-        """Let go of what has come of a feed that is imported."""
-        self.transfers.drop(feed)
-        self.incoming.pop(feed, None)
 
     # --- publishing ---
 
@@ -343,8 +319,7 @@ class FeedStage:
         if self._begins_anew:
             stale = self.feeds.store
             self.feeds, self.document, self.clock = shadow.feeds, shadow.document, shadow.clock
-            self.seen, self.parts = shadow.seen, shadow.parts
-            self.transfers, self.incoming = shadow.transfers, shadow.incoming
+            self.seen, self.parts, self.imports = shadow.seen, shadow.parts, shadow.imports
             self.feeds.store.give_up(stale.stale)
             self._begins_anew = False
             return
@@ -389,14 +364,13 @@ class FeedStage:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
             self.clock, self.seen, self.parts, self._begins_anew = 0, Seen(), Assembly(), False
-            self.transfers.clear()
-            self.incoming.clear()
+            self.imports.clear()
 
     # --- state ---
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
-        rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot(), **self.transfers.snapshot()}
+        rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot(), **self.imports.snapshot()}
         standings = {name: feed.standing for name, feed in sorted(self.feeds.by_name.items())}
         head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint)
         return Snapshot(rows, encode_head(head))
@@ -425,7 +399,7 @@ class FeedStage:
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, load_document(stored.settings)
         self.parts.load(entries)
-        self.transfers.load(entries)
+        self.imports.load(entries)
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)
@@ -442,31 +416,4 @@ class FeedStage:
             feed = self.feeds.by_name.get(self._uncounted.pop())
             if feed is not None:
                 yield from feed.recount()
-        for name in self.transfers.feeds():
-            incoming = self.incoming[name] = Incoming(self.feeds, name)
-            for data in self.transfers.waiting(name):
-                incoming.add(data)
-                yield
-
-
-def _decoded(record: Record) -> AnyFeedLogRecord:
-    """The record, or RejectedEvent: something else wrote to the feed-log."""
-    if not record.value:
-        raise RejectedEvent(Reason.EMPTY, message="the feed-log holds no empty records of ours")
-    try:
-        event: AnyFeedLogRecord = decode_feed_log(record.value)
-    except msgspec.ValidationError as error:
-        raise RejectedEvent(Reason.WRONG_TYPE, message=str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RejectedEvent(Reason.NOT_JSON, message=str(error)) from error
-    if isinstance(event, Round):
-        _check(event)
-    return event
-
-
-def _check(event: Round) -> None:
-    experts, probabilities = event.experts, event.probabilities
-    if not experts or len(experts) != len(probabilities) or not all(map(lt, experts, experts[1:])):
-        raise RejectedEvent(Reason.WRONG_TYPE, field="experts", message="must be sorted, each with a probability")
-    if not 0.0 <= min(probabilities) <= max(probabilities) <= 1.0:
-        raise RejectedEvent(Reason.PROBABILITY_RANGE, field="probabilities", message="must be within 0..1")
+        yield from self.imports.recount(self.feeds)

@@ -4,10 +4,13 @@ Every record names its ``src``, the input record that caused it, so that a repea
 JSON, keyed by feed; moments are milliseconds since 1970 UTC.
 """
 
+from operator import lt
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
 Verdict = Literal[0, 1, "annulled", "open"]
@@ -124,3 +127,32 @@ AnyFeedLogRecord = (
 
 decode_feed_log = msgspec.json.Decoder(AnyFeedLogRecord).decode
 encode_feed_log = msgspec.json.Encoder().encode
+
+
+def read_feed_log(value: bytes | None) -> AnyFeedLogRecord:
+    """Decode a record that may be anything.
+
+    Raises
+    ------
+    RejectedEvent
+        If it is none of ours: something else wrote to the feed-log.
+    """
+    if not value:
+        raise RejectedEvent(Reason.EMPTY, message="the feed-log holds no empty records of ours")
+    try:
+        event: AnyFeedLogRecord = decode_feed_log(value)
+    except msgspec.ValidationError as error:
+        raise RejectedEvent(Reason.WRONG_TYPE, message=str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RejectedEvent(Reason.NOT_JSON, message=str(error)) from error
+    if isinstance(event, Round):
+        _check(event)
+    return event
+
+
+def _check(event: Round) -> None:
+    experts, probabilities = event.experts, event.probabilities
+    if not experts or len(experts) != len(probabilities) or not all(map(lt, experts, experts[1:])):
+        raise RejectedEvent(Reason.WRONG_TYPE, field="experts", message="must be sorted, each with a probability")
+    if not 0.0 <= min(probabilities) <= max(probabilities) <= 1.0:
+        raise RejectedEvent(Reason.PROBABILITY_RANGE, field="probabilities", message="must be within 0..1")

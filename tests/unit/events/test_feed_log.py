@@ -1,7 +1,9 @@
 """The feed-log's records survive their bytes, and their sources can be compared."""
 
+import msgspec
 import pytest
 
+from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
@@ -13,7 +15,9 @@ from stream_peer.events.feed_log import (
     Source,
     decode_feed_log,
     encode_feed_log,
+    read_feed_log,
 )
+from stream_peer.events.rejections import Reason
 
 SRC = Source("forecast-events", 3, 0, 4711, 2)
 RECORDS: list[AnyFeedLogRecord] = [
@@ -67,3 +71,28 @@ def test_sources_of_one_partition_are_ordered_by_offset_and_index() -> None:
 
     assert sorted(in_order, key=lambda source: source.position) == in_order
     assert {source.place for source in in_order} == {("t", 0)}
+
+
+def test_a_round_whose_experts_and_probabilities_do_not_fit_is_refused() -> None:
+    whole = RECORDS[0]
+    for changes, reason in (
+        ({"experts": ["b", "a"]}, Reason.WRONG_TYPE),
+        ({"experts": ["a", "a"]}, Reason.WRONG_TYPE),
+        ({"probabilities": [0.1]}, Reason.WRONG_TYPE),
+        ({"probabilities": [0.1, 1.5]}, Reason.PROBABILITY_RANGE),
+    ):
+        with pytest.raises(RejectedEvent) as refused:
+            read_feed_log(encode_feed_log(msgspec.structs.replace(whole, **changes)))
+        assert refused.value.reason == reason
+
+    assert read_feed_log(encode_feed_log(whole)) == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [(None, "empty"), (b"", "empty"), (b"\xff", "not-json"), (b"[]", "wrong-type")]
+)
+def test_what_is_no_record_is_refused(value: bytes | None, reason: str) -> None:
+    with pytest.raises(RejectedEvent) as refused:
+        read_feed_log(value)
+
+    assert refused.value.reason == reason
