@@ -51,6 +51,8 @@ class Accounts:
         entry = self.ledger.take_in(question_id)
         self.blocks.reach(entry.ordinal)
         self.settled.reach(entry.ordinal)
+        if self._audited is not None:
+            self._audited.reach(entry.ordinal)
         return entry
 
     def add(self, part: Contribution, entry: Entry) -> None:

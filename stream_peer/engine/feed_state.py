@@ -91,6 +91,11 @@ class Standing(msgspec.Struct, array_like=True):
     ordinals: int = 0
     imported: Imported | None = None
 
+    def go_on_from(self, before: "Standing") -> None:
+        """Say what comes under the revisions of ``before``, which the same records made another way."""
+        self.revision, self.at, self.base = before.revision, before.at, before.base
+        self.lost, self.imported = before.lost, before.imported
+
 
 class StoredFeed(msgspec.Struct, array_like=True):
     """What of a feed is stored beside its ledger and its standing."""

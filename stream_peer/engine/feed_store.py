@@ -97,7 +97,7 @@ class FeedStore:
         """A question's entry has gone, or of an expired one the name."""
         place = feed, question_id
         self._touched.add(place)
-        self._gone[place] = entry.pieces if entry else max(1, self._gone.get(place, 1))
+        self._gone[place] = max(self._gone.get(place, 0), entry.pieces if entry else 1)
 
     def leave_all(self, feed: Feed) -> None:
         """All of a feed's ledger has gone."""
@@ -110,7 +110,7 @@ class FeedStore:
     def end(self, feed: Feed) -> None:
         """A feed has gone."""
         self.leave_all(feed)
-        self._gone_feeds[feed.name] = feed.pieces
+        self._gone_feeds[feed.name] = max(self._gone_feeds.get(feed.name, 0), feed.pieces)
 
     def give_up(self, keys: Iterable[bytes]) -> None:
         """Records of another schema: what is not written anew has gone."""

@@ -140,7 +140,7 @@ class Feeds:
         self.book = book
         for feed in self.by_name.values():
             settings, before = self._settings(feed.name), feed.settings
-            if settings.meaning() != before.meaning() and feed.has_rounds():
+            if settings.meaning() != before.meaning() and feed.standing.ordinals:
                 settings = with_meaning(settings, Firm.of(before, ()).meaning)
                 self.due.add(feed.name)
             feed.adopt(settings, book.hash)
@@ -186,7 +186,8 @@ class Feeds:
             self.store.leave_all(feed)
             feed.reset()
             feed.adopt(self._settings(name), self.book.hash)
-            self.due.discard(name)
+            if not any(map(feed.roster.is_forgotten, feed.experts)):  # else they have places still
+                self.due.discard(name)
             self.changed(feed, record)
 
     def end(self, name: str) -> Feed | None:
@@ -209,8 +210,9 @@ class Feeds:
         pairs = []
         for name in names:
             before = self.by_name[name]
-            after = refolded.by_name[name]
-            after.pieces, after.standing.lost = before.pieces, before.standing.lost
+            after = refolded.feed(name)  # a new one, if its log has been purged
+            after.pieces = before.pieces
+            after.standing.go_on_from(before.standing)
             self.store.leave_all(before)
             self.by_name[name] = after
             self.store.touch_all(after)

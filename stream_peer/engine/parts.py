@@ -46,6 +46,17 @@ class Assembly:
         self._waiting[place] = event
         self._touched.add(place)
 
+    def let_go(self, feed: str, expert: str) -> None:
+        """Keep nothing of an expert in what waits of a feed's rounds."""
+        for place, event in self._waiting.items():
+            if place[0] == feed and expert in event.experts:
+                rows = zip(event.experts, event.probabilities, strict=True)
+                left = {other: probability for other, probability in rows if other != expert}
+                self._waiting[place] = msgspec.structs.replace(
+                    event, experts=list(left), probabilities=list(left.values())
+                )
+                self._touched.add(place)
+
     def snapshot(self) -> dict[bytes, bytes | None]:
         """State records changed since the last call."""
         rows: dict[bytes, bytes | None] = {}

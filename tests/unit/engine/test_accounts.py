@@ -106,3 +106,16 @@ def test_sums_may_be_counted_after_loading_in_pieces_and_are_the_same() -> None:
     assert later.feeds.feed("f").sums.equals(first.feeds.feed("f").sums)
     assert later.agrees()
     assert list(later.recount()) == []
+
+
+def test_an_audit_agrees_though_blocks_go_out_of_memory_while_it_goes_on() -> None:
+    feed_stage, log = stage(memory=1), log_of(rounds(150))
+    folded(log[:100], feed_stage)
+
+    audit = feed_stage.audit()
+    next(audit)
+    folded(log[100:], feed_stage)
+    for _ in audit:
+        pass
+
+    assert not feed_stage.must_refold

@@ -7,7 +7,7 @@ import pytest
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.events.feed_log import FeedLogRecord
-from tests.feed_histories import expert, log_of, refold, round_of
+from tests.feed_histories import Changelog, changed, expert, folded, log_of, refold, round_of, stage
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
 BEFORE: Sequence[FeedLogRecord] = [round_of("q1", FORECASTS), round_of("q2", FORECASTS), expert("eve", team="t")]
@@ -53,3 +53,19 @@ def test_the_next_owner_scrubs_what_one_who_died_had_not() -> None:
     heir.load(stored.head, entries)
 
     assert b"f/f" in heir.snapshot().entries
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_nothing_comes_back_of_a_feed_that_ended_twice_between_two_snapshots(delete: bool) -> None:
+    end = changed(delete=delete, reset=not delete)
+    log = log_of([round_of("q", FORECASTS), end, round_of("q", FORECASTS), end])
+    changelog, feed_stage = Changelog(), stage()
+    folded(log[:1], feed_stage)
+    changelog.take(feed_stage)
+
+    folded(log[1:], feed_stage)
+    changelog.take(feed_stage)
+    restored = changelog.restored()
+
+    assert not any(feed.entries for feed in restored.feeds.by_name.values())
+    assert sorted(changelog.entries) == ([] if delete else [b"f/f"])

@@ -238,3 +238,48 @@ def test_what_a_refold_leaves_to_be_said_is_what_publish_says_or_the_next_step_w
     assert len({output.key for output in owed}) == 4
     assert owed == by_publish.outputs[: len(owed)] == after_step.outputs[: len(owed)]
     assert list(taken.owed()) == list(published.owed()) == []
+
+
+def test_a_control_that_names_the_forgotten_leaves_no_trace_of_them_in_dead_letters() -> None:
+    _, effects = folded(log_of([round_of("q", FORECASTS), expert("dan", forget=True), expert("dan", team="red")]))
+
+    (letter,) = [output for output in effects.outputs if output.topic == topics.DEAD_LETTERS]
+    assert (letter.key, letter.value) == (None, None)
+    assert b"dan" not in b"".join(value for _, value in letter.headers)
+
+
+def test_a_forgotten_expert_has_no_place_in_a_feed_that_was_reset_later_when_all_is_folded_anew() -> None:
+    log = log_of([round_of("q", FORECASTS), expert("dan", forget=True), changed(reset=True)])
+    straight, _ = folded(log)
+    anew = stage()
+    anew.begin_anew()
+
+    refold(anew, log)
+
+    assert anew.feeds.feed("f").experts == straight.feeds.feed("f").experts == ["ann", "bob", "cyd"]
+
+
+def test_an_outcome_that_came_first_is_still_known_when_the_meaning_has_changed() -> None:
+    other = settings({"defaults": {"memory": 5}})
+    changelog = Changelog()
+    straight, _ = folded(log := log_of([outcome("q", 1), other, round_of("q", FORECASTS)]))
+    first, _ = folded(log[:2])
+    changelog.take(first)
+    restarted, _ = folded(log[2:], changelog.restored(), log[:2])
+
+    assert straight.feeds.feed("f").entries["q"].evidence == 1
+    assert restarted.feeds.feed("f").sums.equals(straight.feeds.feed("f").sums)
+
+
+@pytest.mark.parametrize("change", [settings({"defaults": {"loss": "log"}}), expert("dan", forget=True)])
+def test_a_feed_whose_log_was_purged_begins_anew_with_a_refold_and_revisions_go_on(change: FeedLogRecord) -> None:
+    feed_stage, _ = folded(log_of([round_of("q", FORECASTS)], 7))
+    feed_stage.rebase(100)
+    (record,) = log_of([change], 8)
+    feed_stage.step(record, Effects())
+
+    refold(feed_stage, [record])
+
+    feed = feed_stage.feeds.feed("f")
+    assert not feed.entries
+    assert (feed.standing.revision, feed.standing.base) == (8, 0)

@@ -60,3 +60,19 @@ def test_parts_survive_a_restart_and_leave_nothing_behind() -> None:
     assert whole is not None
     assert whole.experts == ["a", "b", "c"]
     assert successor.snapshot() == dict.fromkeys(stored)
+
+
+def test_nothing_is_left_of_a_forgotten_expert_in_parts_that_wait_and_the_others_make_the_round() -> None:
+    assembly = Assembly()
+    assembly.add(msgspec.structs.replace(WHOLE, experts=["a", "zoe"], probabilities=[0.1, 0.2], parts=2))
+    assembly.snapshot()
+
+    assembly.let_go("elsewhere", "a")
+    assembly.let_go("f", "zoe")
+    rows = assembly.snapshot()
+    whole = assembly.add(part(1, "c", parts=2))
+
+    assert list(rows) == [b"p/f/q"]
+    assert b"zoe" not in (rows[b"p/f/q"] or b"")
+    assert whole is not None
+    assert (whole.experts, whole.probabilities) == (["a", "c"], [0.1, 0.5])
