@@ -32,12 +32,12 @@ from stream_peer.engine.portable import (
 from stream_peer.engine.roster import StoredRoster
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output, Record
-from stream_peer.errors import FeedTransferError, RejectedEvent, SettingsError
+from stream_peer.engine.transfers import import_refusal
+from stream_peer.errors import FeedTransferError, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedImported, Round
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import FeedImport
-from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -68,15 +68,17 @@ def fresh(feeds: Feeds, name: str) -> Feed:
     """
     feed = feeds.feed(name)
     if feed.has_rounds() or feed.entries:
-        raise _refused("the feed knows questions already; reset or delete it before")
+        raise import_refusal("the feed knows questions already; reset or delete it before")
     return feed
 
 
 def _check_header(header: Header, feed: str) -> None:
     if header.feed != feed:
-        raise _refused("it is of another feed")
+        raise import_refusal("it is of another feed")
     if header.feed_schema != SCHEMA:
-        raise _refused(f"it was exported by another release, whose state this one does not read (it reads {SCHEMA})")
+        raise import_refusal(
+            f"it was exported by another release, whose state this one does not read (it reads {SCHEMA})"
+        )
 
 
 class Taken(NamedTuple):
@@ -122,9 +124,9 @@ class Incoming:
             for text in lines:
                 self._take(self._reader.read(text))
         except FeedTransferError as error:
-            raise _refused(str(error)) from None
+            raise import_refusal(str(error)) from None
         except _UNFIT as error:
-            raise _refused(f"it holds what no release has written: {error}") from None
+            raise import_refusal(f"it holds what no release has written: {error}") from None
 
     def take_up(self, event: FeedImported, whole: bytes, record: Record) -> Taken:
         """All parts are there, ``whole`` together: the feed begins with it.
@@ -136,7 +138,7 @@ class Incoming:
         """
         feed, building, header = fresh(self._feeds, self._name), self._building, self._header
         if building is None or header is None or not self._reader.ended:
-            raise _refused("it is not whole")
+            raise import_refusal("it is not whole")
         if any(feed.roster.is_forgotten(expert) for expert in building.line.experts):  # who asked for it meanwhile
             again = Incoming(self._feeds, self._name)
             again.add(whole)
@@ -217,7 +219,7 @@ def goes_on(feed: Feed | None, event: FeedImported, record: Record) -> None:
     """
     imported = feed.standing.imported if feed else None
     if feed is None or imported is None or imported.id != event.import_id:
-        raise _refused("its questions cannot be taken up: the feed itself was not")
+        raise import_refusal("its questions cannot be taken up: the feed itself was not")
     if feed.standing.revision == imported.revision:
         feed.standing.base = imported.base_at(record.offset)
 
@@ -264,7 +266,3 @@ def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
     excluded, forgotten = roster.excluded.union(line.excluded), roster.forgotten.union(header.forgotten)
     merged = StoredRoster(line.experts, teams, sorted(excluded), sorted(forgotten))
     return _encode(StoredFeed(merged, line.meaning, line.settled))
-
-
-def _refused(message: str) -> RejectedEvent:
-    return RejectedEvent(Reason.IMPORT_REFUSED, message=message)

@@ -13,10 +13,9 @@ from stream_peer.engine.portable import Header, QuestionLine
 from stream_peer.engine.question_state import QuestionState, Stub, decode_entry
 from stream_peer.engine.question_store import SCHEMA, QuestionStore
 from stream_peer.engine.reconciling import Reconciler
-from stream_peer.engine.transfers import read_transfer
-from stream_peer.errors import RejectedEvent, StateError
+from stream_peer.engine.transfers import import_refusal, read_transfer
+from stream_peer.errors import StateError
 from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
 Dated = TypeVar("Dated", bound=tuple[Milliseconds, object])
@@ -50,7 +49,7 @@ class ImportedQuestions:
         header, *lines = read_transfer(data, feed)
         if not isinstance(header, Header) or header.question_schema != SCHEMA:
             message = f"it was exported by another release, whose questions this one does not read (it reads {SCHEMA})"
-            raise RejectedEvent(Reason.IMPORT_REFUSED, message=message)
+            raise import_refusal(message)
         self.forgotten = header.forgotten
         found = [line for line in lines if isinstance(line, QuestionLine)]
         self.clock = max((line.clock for line in found), default=0)
@@ -82,7 +81,7 @@ def _decoded(line: QuestionLine, settings: FeedSettings) -> tuple[str, QuestionS
     try:
         return line.question_id, decode_entry(line.question_id, line.stored, {}, settings)
     except StateError as error:
-        raise RejectedEvent(Reason.IMPORT_REFUSED, message=str(error)) from None
+        raise import_refusal(str(error)) from None
 
 
 def _stub_with(stub: Stub, known: QuestionState | None) -> Stub:

@@ -29,6 +29,11 @@ Part = FeedImport | FeedImported
 """A part of a transfer, as events and records of the feed-log carry it."""
 
 
+def import_refusal(message: str) -> RejectedEvent:
+    """Why a part, or what it is part of, is not taken up."""
+    return RejectedEvent(Reason.IMPORT_REFUSED, message=message)
+
+
 class _Stream:
     """What goes to one place: the header and lines, compressed as they come."""
 
@@ -111,18 +116,18 @@ def read_transfer(data: bytes, feed: str) -> Iterator[Line]:
         lines = decode_lines(_unpacked(data))
         header = next(lines)
         if not isinstance(header, Header) or header.feed != feed:
-            raise _refused("it is of another feed")
+            raise import_refusal("it is of another feed")
         yield header
         yield from lines
     except FeedTransferError as error:
-        raise _refused(str(error)) from None
+        raise import_refusal(str(error)) from None
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
     try:
         return iter(zlib.decompress(data).splitlines())
     except zlib.error as error:
-        raise _refused(f"the parts together cannot be unpacked: {error}") from None
+        raise import_refusal(f"the parts together cannot be unpacked: {error}") from None
 
 
 class _Waiting(msgspec.Struct):
@@ -167,11 +172,11 @@ class Transfers:
         waiting = self._waiting.get(event.feed)
         named = event.import_id, event.parts, event.digest
         if waiting is None or (waiting.import_id, waiting.parts, waiting.digest) != named:
-            raise _refused(f"part {event.part + 1} of {event.parts} belongs to nothing that has begun")
+            raise import_refusal(f"part {event.part + 1} of {event.parts} belongs to nothing that has begun")
         if event.part == len(waiting.data) - 1 and waiting.data[event.part] == event.data:
             return None  # sent twice
         if event.part != len(waiting.data):
-            raise _refused(f"part {event.part + 1} of {event.parts} comes without the one before it")
+            raise import_refusal(f"part {event.part + 1} of {event.parts} comes without the one before it")
         waiting.data.append(event.data)
         if len(waiting.data) < waiting.parts:
             self._keep(event)
@@ -179,7 +184,7 @@ class Transfers:
         self.drop(event.feed)
         whole = b"".join(waiting.data)
         if _digest_of(whole) != waiting.digest:
-            raise _refused(f"the {waiting.parts} parts together are not what was sent: their hash is another")
+            raise import_refusal(f"the {waiting.parts} parts together are not what was sent: their hash is another")
         return whole
 
     def waiting(self, feed: str) -> list[bytes]:
@@ -229,7 +234,3 @@ class Transfers:
 
 def _name(feed: str, part: int) -> bytes:
     return b"%b/%d" % (feed.encode(), part)
-
-
-def _refused(message: str) -> RejectedEvent:
-    return RejectedEvent(Reason.IMPORT_REFUSED, message=message)
