@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
-from stream_peer.engine.feed_state import Standing, StoredFeed
+from stream_peer.engine.feed_state import StoredFeed, decode_feed
 from stream_peer.engine.feed_store import SCHEMA as FEED_SCHEMA
 from stream_peer.engine.feed_store import Head, decode_head, schema_and_secret, stored_feeds, stored_ledgers
 from stream_peer.engine.ledger import Entry
@@ -22,12 +20,12 @@ from stream_peer.engine.portable import (
 from stream_peer.engine.question_state import Stub, decode_entry, encode_stub, encode_whole, question_key
 from stream_peer.engine.question_store import SCHEMA as QUESTION_SCHEMA
 from stream_peer.engine.question_store import decode_head as decode_question_head
+from stream_peer.engine.standing import Standing
 from stream_peer.errors import FeedTransferError
 from stream_peer.events.feed_settings import FeedSettings, document_hash
 from stream_peer.events.times import Milliseconds
 
 _QUESTION = question_key("")
-_decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
 
 
 class StageState(NamedTuple):
@@ -76,7 +74,7 @@ def exported(feed: str, of_feeds: StageState, of_questions: Iterable[Questions],
     """
     head = _head(of_feeds, feed)
     questions = list(of_questions)
-    stored = _decode_feed(stored_feeds(of_feeds.entries)[feed][0])
+    stored = decode_feed(stored_feeds(of_feeds.entries)[feed][0])
     standing, document = head.standings[feed], head.settings or origin.document
     yield Header(
         product=origin.product,

@@ -14,7 +14,7 @@ import numpy as np
 from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.facts import stacked
-from stream_peer.engine.feed_state import Feed, Imported, Standing, StoredFeed
+from stream_peer.engine.feed_state import Feed, StoredFeed
 from stream_peer.engine.feed_store import SCHEMA
 from stream_peer.engine.feed_without import facts_without, feed_without
 from stream_peer.engine.feeds import Feeds
@@ -32,6 +32,7 @@ from stream_peer.engine.portable import (
 from stream_peer.engine.roster import StoredRoster
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output, Record
+from stream_peer.engine.standing import Imported, Standing
 from stream_peer.engine.transfers import import_refusal
 from stream_peer.errors import FeedTransferError, SettingsError
 from stream_peer.events import topics

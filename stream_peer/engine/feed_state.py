@@ -28,6 +28,7 @@ from stream_peer.engine.readings import (
     rows_of,
 )
 from stream_peer.engine.roster import Roster, StoredRoster
+from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import (
     UNIT,
     VOTE_RULES,
@@ -38,12 +39,11 @@ from stream_peer.engine.sums import (
     VoteRule,
     feed_column,
 )
-from stream_peer.engine.trust import UNTRIED, Trust, next_trust
+from stream_peer.engine.trust import Trust, next_trust
 from stream_peer.engine.variants import N_GROUPS, Chance, SharedWeights, n_groups
 from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
 from stream_peer.events.method_settings import BUILT_IN, MethodSettings
-from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.learners import hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray
@@ -52,49 +52,6 @@ _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
 _YES, _VOTES = feed_column("yes"), feed_column("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
-
-
-class Imported(msgspec.Struct, frozen=True, array_like=True):
-    """Where a feed came from: the import's id, the revision that it came with, and the one that was to come next.
-
-    ``floor``: the least base of revisions that lie above all that were published of the feed before it came.
-    """
-
-    id: str
-    revision: int
-    next_revision: int
-    floor: int
-
-    def base_at(self, offset: int) -> int:
-        """The base with which the record behind ``offset`` gets the revision that was to come next."""
-        return max(self.next_revision - offset - 1, self.floor)
-
-
-class Standing(msgspec.Struct, array_like=True):
-    """What depends on the path and not only on the sums. It changes the reading, never what was stored.
-
-    ``revision`` and ``at``: of the last record that changed the feed; ``outcomes``: how often an outcome was applied
-    or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
-    ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
-    how many questions were taken in; ``imported``: where the feed came from, if it was not all scored here.
-    """
-
-    revision: int = -1
-    at: Milliseconds = 0
-    trust: TrustState = UNTRIED
-    net_share: float = 0.0
-    outcomes: int = 0
-    vote_rule: VoteRule = "half"
-    switches: int = 0
-    base: int = 0
-    lost: int = 0
-    ordinals: int = 0
-    imported: Imported | None = None
-
-    def go_on_from(self, before: "Standing") -> None:
-        """Say what comes under the revisions of ``before``, which the same records made another way."""
-        self.revision, self.at, self.base = before.revision, before.at, before.base
-        self.lost, self.imported = before.lost, before.imported
 
 
 class StoredFeed(msgspec.Struct, array_like=True):
@@ -370,7 +327,7 @@ class Feed:
 
     def take_up(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Take up what was stored; nothing may be done with the feed before a ``recount``."""
-        stored = _decode_feed(data)
+        stored = decode_feed(data)
         plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
         self.roster = Roster(self.name, self._secret, stored.roster)
         self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
@@ -391,7 +348,7 @@ class Feed:
         self._rates = ()
 
 
-_decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
+decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
 
 
 def with_meaning(settings: FeedSettings, meaning: Mapping[str, object]) -> FeedSettings:

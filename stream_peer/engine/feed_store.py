@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from stream_peer.engine.feed_state import Feed, Standing
+from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry, decode_entry, encode_expired
 from stream_peer.engine.pieces import cut, joined, removed
+from stream_peer.engine.standing import Standing
 from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds

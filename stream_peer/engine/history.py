@@ -27,7 +27,7 @@ _pack_moved = struct.Struct("<qqI").pack
 Entries = NDArray[Any]
 
 
-class Standing(NamedTuple):
+class StandingForecasts(NamedTuple):
     """Who stands at a moment, sorted by expert, and with which forecast."""
 
     experts: list[str]
@@ -99,7 +99,9 @@ class History:
         own = entries[entries["who"] == self.experts.get(expert_id, -1)]
         return [(int(entry["stated"]), int(entry["at"])) for entry in own]
 
-    def standing_at(self, moments: Sequence[Milliseconds], lifetime: Milliseconds | None = None) -> list[Standing]:
+    def standing_at(
+        self, moments: Sequence[Milliseconds], lifetime: Milliseconds | None = None
+    ) -> list[StandingForecasts]:
         """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws.
 
         With a ``lifetime`` an entry stands before the moment at which it is so old, and no longer at it.
@@ -111,7 +113,7 @@ class History:
         cuts = np.searchsorted(entries["at"][order], moments, side="right")
         names = list(self.experts)
         last = np.full(len(names), -1, dtype=np.int64)
-        standing: list[Standing] = []
+        standing: list[StandingForecasts] = []
         start = 0
         for cut in cuts.tolist():
             newer = order[start:cut]
@@ -239,7 +241,9 @@ class _Crowd:
         return len(self._since)
 
 
-def _named(names: list[str], entries: Entries, last: NDArray[np.int64], expired: Milliseconds | None) -> Standing:
+def _named(
+    names: list[str], entries: Entries, last: NDArray[np.int64], expired: Milliseconds | None
+) -> StandingForecasts:
     """Those whose last entry is a forecast, and younger than ``expired``."""
     present = np.flatnonzero(last >= 0)
     if expired is not None:
@@ -247,7 +251,7 @@ def _named(names: list[str], entries: Entries, last: NDArray[np.int64], expired:
     values = entries["probability"][last[present]]
     stands = ~np.isnan(values)
     pairs = sorted(zip([names[who] for who in present[stands].tolist()], values[stands].tolist(), strict=True))
-    return Standing([name for name, _ in pairs], [value for _, value in pairs])
+    return StandingForecasts([name for name, _ in pairs], [value for _, value in pairs])
 
 
 def _of(log: bytearray, dtype: np.dtype[Any], numbers: NDArray[np.int64]) -> bytearray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from stream_peer.engine.feed_state import Standing
+from stream_peer.engine.standing import Standing
 from stream_peer.errors import FeedTransferError
 from stream_peer.events.feed_log import Place, Round, Verdict
 from stream_peer.events.incoming import QuestionWeight

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from stream_peer.engine.history import Standing
+from stream_peer.engine.history import StandingForecasts
 from stream_peer.engine.question_state import Emitted, QuestionState, Told
 from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.events.feed_log import (
@@ -28,7 +28,7 @@ NextSource = Callable[[], Source]
 _encode_content = msgspec.msgpack.Encoder().encode
 
 
-def content_digest(boundary: Milliseconds, standing: Standing, weight: float, *, final: bool) -> bytes:
+def content_digest(boundary: Milliseconds, standing: StandingForecasts, weight: float, *, final: bool) -> bytes:
     """What tells a round's content from another's."""
     content = _encode_content((boundary, final, weight, standing.experts, standing.probabilities))
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
@@ -61,7 +61,7 @@ def reconcile(
     terms = question.terms or Terms.of(question.settings)
     due = [boundary for boundary in plan.boundaries if boundary + terms.grace <= now]
     looked_at = [moment for moment in due if moment >= unchanged_before or moment not in question.emitted]
-    fresh: dict[Milliseconds, tuple[Standing, Emitted]] = {}
+    fresh: dict[Milliseconds, tuple[StandingForecasts, Emitted]] = {}
     gone = set(question.emitted).difference(due)
     standings = question.history.standing_at(looked_at, terms.forecast_for)
     for boundary, standing in zip(looked_at, standings, strict=True):
@@ -144,7 +144,7 @@ def _encoded(record: FeedLogRecord) -> tuple[FeedLogRecord, bytes]:
 def _round_records(
     question: QuestionState,
     boundary: Milliseconds,
-    standing: Standing,
+    standing: StandingForecasts,
     next_source: NextSource,
     *,
     final: bool,
@@ -177,7 +177,7 @@ def _round_records(
         yield _encoded(record)
 
 
-def _cuts(standing: Standing) -> list[int]:
+def _cuts(standing: StandingForecasts) -> list[int]:
     """Where to cut a big round, so that each part stays below the limit with room for its other fields."""
     cuts = [0]
     size = 0

@@ -1,4 +1,4 @@
-from stream_peer.engine.history import Standing
+from stream_peer.engine.history import StandingForecasts
 from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.engine.rounds import content_digest, emitted_anew, reconcile
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
@@ -19,14 +19,14 @@ def emitted(question: QuestionState, now: int, unchanged_before: int = 0) -> lis
 
 
 def test_a_round_is_told_by_boundary_finality_weight_experts_and_probabilities() -> None:
-    standing = Standing(["a"], [0.5])
+    standing = StandingForecasts(["a"], [0.5])
     digests = {
         content_digest(1, standing, 1.0, final=False),
         content_digest(2, standing, 1.0, final=False),
         content_digest(1, standing, 1.0, final=True),
         content_digest(1, standing, 0.5, final=False),
-        content_digest(1, Standing(["b"], [0.5]), 1.0, final=False),
-        content_digest(1, Standing(["a"], [0.6]), 1.0, final=False),
+        content_digest(1, StandingForecasts(["b"], [0.5]), 1.0, final=False),
+        content_digest(1, StandingForecasts(["a"], [0.6]), 1.0, final=False),
     }
 
     assert len(digests) == 6

@@ -1,0 +1,51 @@
+"""Where a feed stands: what of it depends on the path of its log, and not only on what is known in the end."""
+
+import msgspec
+
+from stream_peer.engine.sums import VoteRule
+from stream_peer.engine.trust import UNTRIED
+from stream_peer.events.outputs import TrustState
+from stream_peer.events.times import Milliseconds
+
+
+class Imported(msgspec.Struct, frozen=True, array_like=True):
+    """Where a feed came from: the import's id, the revision that it came with, and the one that was to come next.
+
+    ``floor``: the least base of revisions that lie above all that were published of the feed before it came.
+    """
+
+    id: str
+    revision: int
+    next_revision: int
+    floor: int
+
+    def base_at(self, offset: int) -> int:
+        """The base with which the record behind ``offset`` gets the revision that was to come next."""
+        return max(self.next_revision - offset - 1, self.floor)
+
+
+class Standing(msgspec.Struct, array_like=True):
+    """What depends on the path and not only on the sums. It changes the reading, never what was stored.
+
+    ``revision`` and ``at``: of the last record that changed the feed; ``outcomes``: how often an outcome was applied
+    or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
+    ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
+    how many questions were taken in; ``imported``: where the feed came from, if it was not all scored here.
+    """
+
+    revision: int = -1
+    at: Milliseconds = 0
+    trust: TrustState = UNTRIED
+    net_share: float = 0.0
+    outcomes: int = 0
+    vote_rule: VoteRule = "half"
+    switches: int = 0
+    base: int = 0
+    lost: int = 0
+    ordinals: int = 0
+    imported: Imported | None = None
+
+    def go_on_from(self, before: "Standing") -> None:
+        """Say what comes under the revisions of ``before``, which the same records made another way."""
+        self.revision, self.at, self.base = before.revision, before.at, before.base
+        self.lost, self.imported = before.lost, before.imported
