@@ -12,9 +12,11 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def faults_of(file: Path | None = None, **sources: dict[str, str]) -> list[SettingFault]:
+def faults_of(
+    file: Path | None = None, environment: dict[str, str] | None = None, flags: dict[str, str] | None = None
+) -> list[SettingFault]:
     with pytest.raises(SettingsError) as caught:
-        load(file, **sources)
+        load(file, environment, flags)
     return caught.value.faults
 
 
