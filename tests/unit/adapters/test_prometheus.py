@@ -8,7 +8,8 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.adapters.prometheus import MAX_FEEDS, Metrics, TopExperts
+from stream_peer.adapters.feed_gauges import MAX_FEEDS
+from stream_peer.adapters.prometheus import Metrics
 from stream_peer.engine.control import ControlStage
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.stage import Effects, Output
@@ -211,18 +212,6 @@ def test_feeds_are_bounded_and_those_left_out_are_counted() -> None:
     metrics = metrics_of(many)
     assert len(list(of(metrics, "feed_questions"))) == MAX_FEEDS
     assert list(of(metrics, "feeds_not_shown")) == [({}, 3)]
-
-
-def test_an_expert_at_the_edge_of_the_top_keeps_its_series() -> None:
-    top = TopExperts()
-    first, _ = top.choose(weights(1, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}).experts, 2)
-    second, rest = top.choose(weights(2, {"a": 0.4, "b": 0.24, "c": 0.26, "d": 0.1}).experts, 2)
-    third, _ = top.choose(weights(3, {"a": 0.4, "b": 0.1, "c": 0.3, "d": 0.2}).experts, 2)
-
-    assert [expert.id for expert in first] == ["a", "b"]
-    assert [expert.id for expert in second] == ["a", "b"]
-    assert [expert.id for expert in rest] == ["c", "d"]
-    assert [expert.id for expert in third] == ["a", "c"]
 
 
 def test_an_expert_named_other_does_not_clash_with_the_others() -> None:

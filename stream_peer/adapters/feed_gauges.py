@@ -1,0 +1,148 @@
+"""Gauges of feeds: read from the newest outputs of owned partitions whenever somebody scrapes."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, runtime_checkable
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from stream_peer.engine.views import FeedView
+from stream_peer.events.outputs import TrustState, WeightedExpert
+
+MAX_FEEDS = 200
+OTHER = "other"
+
+_TRUST_STATES: tuple[TrustState, ...] = (
+    "ok",
+    "warming-up",
+    "low-evidence",
+    "dependent",
+    "contradicted",
+    "uninformative",
+)
+
+
+@runtime_checkable
+class HasViews(Protocol):
+    """A stage that can say what is newest of its feeds."""
+
+    def views(self) -> Mapping[str, FeedView]:
+        """The newest outputs of each feed."""
+
+
+class TopExperts:
+    """Which experts of a feed have series of their own. One that has stays until it falls well out of the top.
+
+    Without this, two experts that take turns at the edge would start and end series at every scrape.
+    """
+
+    def __init__(self) -> None:
+        self._shown: frozenset[str] = frozenset()
+
+    def choose(
+        self, experts: Iterable[WeightedExpert], count: int
+    ) -> tuple[list[WeightedExpert], list[WeightedExpert]]:
+        """The experts to show, at most ``count``, and the rest."""
+        ranked = sorted(experts, key=lambda expert: (-expert.mix, expert.id))
+        names = [expert.id for expert in ranked if expert.id != OTHER]
+        staying = [name for name in names[: count + math.ceil(count / 4)] if name in self._shown][:count]
+        others = [name for name in names if name not in staying]
+        self._shown = frozenset(staying + others[: count - len(staying)])
+        return [e for e in ranked if e.id in self._shown], [e for e in ranked if e.id not in self._shown]
+
+
+class FeedCollector(Collector):
+    """Reads the feeds of owned partitions when it is scraped."""
+
+    def __init__(self) -> None:
+        self.stages: dict[int, HasViews] = {}
+        self._top: dict[str, TopExperts] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """All gauges of all owned feeds, the first ``MAX_FEEDS`` by name."""
+        views = sorted((name, view) for stage in self.stages.values() for name, view in stage.views().items())
+        shown = dict(views[:MAX_FEEDS])
+        self._top = {feed: self._top.get(feed, TopExperts()) for feed in shown}
+        families = _feed_families()
+        for feed, view in shown.items():
+            self._weights(families, feed, view)
+            _error_rates(families, feed, view)
+            _evidence(families, feed, view)
+        yield from families.values()
+        yield gauge(
+            "feeds_not_shown",
+            "Feeds without series because there are more than are shown. Above 0: read their topics instead.",
+            value=max(0, len(views) - MAX_FEEDS),
+        )
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing is read on registration."""
+        return iter(())
+
+    def _weights(self, families: dict[str, GaugeMetricFamily], feed: str, view: FeedView) -> None:
+        shown, rest = self._top[feed].choose(view.weights.experts, view.top_experts)
+        family = families["expert_weight"]
+        for expert in shown:
+            family.add_metric([feed, expert.id, "mix"], expert.mix)
+            family.add_metric([feed, expert.id, "select"], expert.select)
+        if rest:
+            family.add_metric([feed, OTHER, "mix"], math.fsum(expert.mix for expert in rest))
+            family.add_metric([feed, OTHER, "select"], math.fsum(expert.select for expert in rest))
+        entropy = -math.fsum(e.mix * math.log(e.mix) for e in view.weights.experts if e.mix > 0)
+        families["effective_experts"].add_metric([feed], math.exp(entropy) if view.weights.experts else 0.0)
+
+
+def gauge(name: str, help_text: str, labels: Iterable[str] = (), value: float | None = None) -> GaugeMetricFamily:
+    """A gauge of ours: with labels, or with its one value."""
+    return GaugeMetricFamily(
+        f"stream_peer_{name}", help_text, value, labels=None if value is not None else list(labels)
+    )
+
+
+def _feed_families() -> dict[str, GaugeMetricFamily]:
+    texts = {
+        "expert_weight": (
+            "Share of an expert; each kind sums to 1 over a feed. mix: combine forecasts. select: follow one expert.",
+            ["feed", "expert", "kind"],
+        ),
+        "effective_experts": ("How many experts the mix listens to: 1 is one expert, N is the plain mean.", ["feed"]),
+        "reference_error_ratio": (
+            "Estimated share of wrong reference answers, by true outcome. At 0.5: weights are noise.",
+            ["feed", "class"],
+        ),
+        "reference_error_low_ratio": ("Lower end of the interval of the mean error rate.", ["feed"]),
+        "reference_error_high_ratio": ("Upper end of the interval of the mean error rate. At 0.5: unknown.", ["feed"]),
+        "reference_error_measured_ratio": ("Share of wrong reference answers on resolved questions.", ["feed"]),
+        "reference_error_effective_questions": ("Questions that the estimate rests on. Below 50: a guess.", ["feed"]),
+        "certificate_regret": (
+            "Upper bound on the summed loss of select above that of the best expert. No series: no bound holds.",
+            ["feed"],
+        ),
+        "trust_state": ("1 for the state that the feed is in, 0 for the others. Not ok: read why.", ["feed", "state"]),
+        "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
+        "feed_resolved_questions": ("Questions whose outcome was revealed, by weight.", ["feed"]),
+    }
+    return {name: gauge(name, help_text, labels) for name, (help_text, labels) in texts.items()}
+
+
+def _error_rates(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView) -> None:
+    rates = view.error_rates
+    families["reference_error_ratio"].add_metric([feed, "zero"], rates.zero)
+    families["reference_error_ratio"].add_metric([feed, "one"], rates.one)
+    families["reference_error_low_ratio"].add_metric([feed], rates.low)
+    families["reference_error_high_ratio"].add_metric([feed], rates.high)
+    families["reference_error_effective_questions"].add_metric([feed], rates.effective_questions)
+    measured = view.weights.error_rate.measured
+    if measured is not None:
+        families["reference_error_measured_ratio"].add_metric([feed], measured)
+
+
+def _evidence(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView) -> None:
+    weights = view.weights
+    for state in _TRUST_STATES:
+        families["trust_state"].add_metric([feed, state], float(weights.status == state))
+    if weights.certificate is not None:
+        families["certificate_regret"].add_metric([feed], weights.certificate.regret_at_most)
+    families["feed_questions"].add_metric([feed], weights.questions)
+    families["feed_resolved_questions"].add_metric([feed], weights.resolved)
