@@ -83,7 +83,8 @@ class Found(NamedTuple):
 
 def _sample(line: dict[str, Any]) -> Sample:
     held = Held(*(line[name] for name in Held._fields))
-    return Sample(line["number"], line["seconds"], line["rss"], line["state"], held, line["events"])
+    numbers = (line["number"], line["seconds"], line["rss"], line["state"])
+    return Sample(*numbers, held, line["events"], line["blocks"])
 
 
 def run(plan: Plan, *, aloud: bool) -> Found:

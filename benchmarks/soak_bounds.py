@@ -19,8 +19,13 @@ STATE_FIXED = 600_000
 """The sums of the feeds' experts, twice, and the heads."""
 GROWTH = 1.08
 """How much more may be held in the last third of what is judged than in the first."""
+RSS_GROWTH = 1.25
+"""The same of memory above the start: tables of names grow by doubling, and after a restart they begin small."""
+BLOCKS_NOISE = 10_000
+"""Objects in memory: as many as the names that a partition remembers the homes of."""
 GROWTH_FIXED = Held(live=10, stubs=30, entries=30, names=30)
 RSS_NOISE, STATE_NOISE = 4_000_000, 100_000
+_GROWTHS = (("state", GROWTH, STATE_NOISE), ("rss", RSS_GROWTH, RSS_NOISE), ("blocks", GROWTH, BLOCKS_NOISE))
 
 EXPERTS = 6
 """Of a question; with more of them everything but names may be larger."""
@@ -35,6 +40,7 @@ class Sample(NamedTuple):
     state: int
     held: Held
     events: int
+    blocks: int
 
 
 class Bounds(NamedTuple):
@@ -85,20 +91,21 @@ def faults(samples: Sequence[Sample], bounds: Bounds, base: int) -> list[str]:
         found.append(f"memory {most_memory / 1e6:.1f} MB above the start, {bounds.memory / 1e6:.1f} allowed")
     if most_state > bounds.state:
         found.append(f"state {most_state / 1e6:.2f} MB, {bounds.state / 1e6:.2f} allowed")
-    return found + list(_growth([s for s in samples if s.number > bounds.warm_up]))
+    level = [s._replace(rss=s.rss - base) for s in samples if s.number > bounds.warm_up]
+    return found + list(_growth(level))
 
 
 def _growth(level: Sequence[Sample]) -> Iterator[str]:
-    """What still grew when everything should have been level."""
+    """What still grew when everything should have been level; memory is that above the start."""
     third = len(level) // 3
     if not third:
         yield "too few questions to see whether anything grows"
         return
     first, last = level[:third], level[-third:]
-    for name, noise in {"state": STATE_NOISE, "rss": RSS_NOISE}.items():
+    for name, growth, noise in _GROWTHS:
         before, after = _mean(getattr(s, name) for s in first), _mean(getattr(s, name) for s in last)
-        if after > before * GROWTH + noise:
-            yield f"{name} grew from {before / 1e6:.2f} to {after / 1e6:.2f} MB"
+        if after > before * growth + noise:
+            yield f"{name} grew from {before:,.0f} to {after:,.0f}"
     for name, noise in GROWTH_FIXED._asdict().items():
         before, after = _mean(getattr(s.held, name) for s in first), _mean(getattr(s.held, name) for s in last)
         if after > before * GROWTH + noise:

@@ -31,7 +31,7 @@ HISTORY, LEDGER, RETRACT = 2, 8, 3
 """``history_for``, ``ledger_for`` and ``retract_for``, each so many of the longest lives."""
 LATE = (1, 2, 5, 11)
 LIMIT_TIMES_OPEN = 9
-DEADLINE = 120.0
+DEADLINE, WORK_DEADLINE = 120.0, 600.0
 CHANGELOGS = ("question", "feed")
 GROWTH, NOISE = 1.08, 8_000_000
 STUB_MEMORY = MEMORY.stubs
@@ -98,8 +98,8 @@ class LiveSoak:
             with Groups(self.deployment.bootstrap) as groups:
                 wait_for(
                     lambda: self._is_done(groups),
-                    DEADLINE,
-                    lambda: f"the worker never finished:\n{self._said()}",
+                    WORK_DEADLINE,
+                    lambda: f"the worker never finished: {self._behind(groups)}\n{self._said()}",
                     self._worker,
                 )
             self._worker.terminate()
@@ -160,8 +160,12 @@ class LiveSoak:
             return False
 
     def _is_done(self, groups: Groups) -> bool:
+        return not any(self._behind(groups).values())
+
+    def _behind(self, groups: Groups) -> dict[str, dict[int, tuple[int, int]]]:
+        """Committed offset and end of each partition that is not read to its end, by stage."""
         reads = {"question": "forecast-events", "feed": "feed-log"}
-        return all(groups.has_read_all(self.deployment.group(s), self.deployment.topic(t)) for s, t in reads.items())
+        return {s: groups.behind(self.deployment.group(s), self.deployment.topic(t)) for s, t in reads.items()}
 
     def _sample(self, told: int, pid: int) -> None:
         sample = LiveSample(told, _rss_of(pid), self.disk())

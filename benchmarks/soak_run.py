@@ -160,6 +160,7 @@ class Run:
             "number": number,
             "seconds": time.process_time(),
             "rss": _rss(),
+            "blocks": _blocks(),
             "recovery_seconds": self.recovery_seconds,
             "state": self.question.log.size() + self.feed.log.size(),
             "digest": self._digest.hexdigest(),
@@ -183,6 +184,12 @@ def _rss() -> int:
     """Bytes of memory that the process has now."""
     pages = Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]
     return int(pages) * resource.getpagesize()
+
+
+def _blocks() -> int:
+    """Objects in memory that are in use, but for large ones: exact, where memory is what the allocator makes of it."""
+    gc.collect()
+    return sys.getallocatedblocks()
 
 
 def main() -> None:

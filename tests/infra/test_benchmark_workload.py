@@ -111,11 +111,11 @@ def test_at_most_a_tenth_of_the_questions_of_the_soak_hear_an_outcome_and_some_l
 
 def samples(**last: int) -> list[Sample]:
     """A run that is level, but for its last third."""
-    level = {"rss": 60_000_000, "state": 900_000, "stubs": 900}
+    level = {"rss": 60_000_000, "state": 900_000, "stubs": 900, "blocks": 90_000}
     found = []
     for number in range(1_000, 4_001, 100):
         now = {**level, **(last if number > 3_000 else {})}
-        found.append(Sample(number, 1.0, now["rss"], now["state"], Held(10, now["stubs"], 500, 900), 1))
+        found.append(Sample(number, 1.0, now["rss"], now["state"], Held(10, now["stubs"], 500, 900), 1, now["blocks"]))
     return found
 
 
@@ -128,7 +128,8 @@ BOUNDS = Bounds(Held(20, 1_000, 1_000, 1_000), memory=50_000_000, state=2_000_00
         ({}, []),
         ({"stubs": 1_001}, ["1,001 stubs, 1,000 allowed"]),
         ({"rss": 101_000_000}, ["memory 61.0 MB above the start", "rss grew"]),
-        ({"rss": 75_000_000}, ["rss grew from 60.00 to 75.00 MB"]),
+        ({"rss": 75_000_000}, ["rss grew from 20,000,000 to 35,000,000"]),
+        ({"blocks": 120_000}, ["blocks grew from 90,000 to 120,000"]),
         ({"state": 2_100_000}, ["state 2.10 MB, 2.00 allowed", "state grew"]),
     ],
 )
