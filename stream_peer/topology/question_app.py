@@ -5,7 +5,7 @@ from collections.abc import Callable
 from stream_peer.engine.stage import Stage
 from stream_peer.events import topics
 from stream_peer.settings import Settings
-from stream_peer.topology.snapshots import StageInput
+from stream_peer.topology.keeper import StageInput
 from stream_peer.topology.stage_app import StageApp, Table, stage_app
 from stream_peer.topology.surroundings import Surroundings
 

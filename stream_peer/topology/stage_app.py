@@ -12,7 +12,8 @@ from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
 from stream_peer.topology.consumer import BatchTransport
-from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
+from stream_peer.topology.keeper import Keeper, StageInput
+from stream_peer.topology.snapshots import Ownership
 from stream_peer.topology.surroundings import Surroundings
 from stream_peer.topology.table import BatchSchema, FoldTable
 

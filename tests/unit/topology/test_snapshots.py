@@ -10,9 +10,10 @@ from stream_peer.engine.stage import LogRecord, Snapshot
 from stream_peer.engine.state_log import Fold, Writer
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.topology.consumer import BatchConsumer, OrderProof
+from stream_peer.topology.keeper import Keeper, StageInput
 from stream_peer.topology.recreated import Choice, InputLog
 from stream_peer.topology.refolds import Progress
-from stream_peer.topology.snapshots import Keeper, Ownership, StageInput
+from stream_peer.topology.snapshots import Ownership
 from tests.unit.topology.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
 
 FORECASTS, CHANGELOG = "forecast-events", "changelog"
