@@ -281,8 +281,9 @@ class Sums:
         """Stored form, little-endian; empty if nothing has been put in."""
         if self.is_zero():
             return b""
+        self.reserve(n_experts)  # some may have been added since anything was put in
         matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
-        parts = [self.feed, matrix, *([self.histograms[:n_experts]] if self.histograms.any() else [])]
+        parts = [self.feed, matrix, *([self.all_histograms()[:n_experts]] if self.histograms.any() else [])]
         return b"".join([n_experts.to_bytes(4, "little"), *(part.astype("<i8").tobytes() for part in parts)])
 
     @classmethod

@@ -119,3 +119,20 @@ def test_an_audit_agrees_though_blocks_go_out_of_memory_while_it_goes_on() -> No
         pass
 
     assert not feed_stage.must_refold
+
+
+@pytest.mark.parametrize("vote_rule", ["half", "own-median"])
+def test_experts_who_come_after_questions_have_left_the_ledger_are_in_the_state_that_is_stored(vote_rule: str) -> None:
+    limits = {"ledger_for": "2s", "vote_rule": vote_rule}
+    newcomers = {f"x{number}": 0.4 for number in range(40)}
+    log, changelog = log_of([*rounds(5), round_of("q5", newcomers), round_of("q6", newcomers)]), Changelog()
+    straight, _ = folded(log, stage(**limits))
+    feed_stage = stage(**limits)
+
+    for record in log:
+        folded([record], feed_stage)
+        changelog.take(feed_stage)
+        feed_stage = changelog.restored(**limits)
+
+    assert feed_stage.feeds.feed("f").sums.equals(straight.feeds.feed("f").sums)
+    assert feed_stage.feeds.feed("f").encode() == straight.feeds.feed("f").encode()
