@@ -11,6 +11,8 @@ YEAR_2000: Milliseconds = 946_684_800_000
 NEVER: Milliseconds = 1 << 62
 """Later than every moment."""
 
+_END_OF_9999: Milliseconds = 253_402_300_799_999
+
 
 def to_milliseconds(moment: datetime) -> Milliseconds:
     """Milliseconds since 1970 UTC, rounded down; a naive moment is UTC."""
@@ -23,11 +25,14 @@ def to_milliseconds(moment: datetime) -> Milliseconds:
 def to_iso(moment: Milliseconds) -> str:
     """ISO 8601 in UTC with a ``Z``; milliseconds only where there are any.
 
+    A moment after the year 9999, such as a close ``max_open`` after an opening may be, is shown as the end of it.
+
     Examples
     --------
     >>> to_iso(1_772_366_400_000)
     '2026-03-01T12:00:00Z'
     """
+    moment = min(moment, _END_OF_9999)
     precision = "milliseconds" if moment % 1000 else "seconds"
     text = (_EPOCH + moment * _MILLISECOND).isoformat(timespec=precision)
     return text.removesuffix("+00:00") + "Z"

@@ -75,3 +75,10 @@ def test_a_resolved_question_needs_no_close() -> None:
     question = known(closes=None, truth=Truth(T0 + 5, 1))
 
     assert missing(question, question.plan()) is None
+
+
+def test_a_close_after_the_year_9999_is_a_sentence_too() -> None:
+    question = known(opens=None, closes=None)
+    question.settings = FeedSettings(max_open=9_000 * 365 * DAY)
+
+    assert "it closes after max_open, 9999-12-31" in (missing(question, question.plan()) or "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.events.times import to_iso, to_milliseconds
+from stream_peer.events.times import NEVER, to_iso, to_milliseconds
 
 
 @given(st.integers(min_value=0, max_value=4_102_444_800_000))
@@ -36,3 +36,7 @@ def test_an_offset_is_honoured() -> None:
 )
 def test_milliseconds_show_only_where_there_are_any(moment: int, text: str) -> None:
     assert to_iso(moment) == text
+
+
+def test_a_moment_after_the_last_year_that_can_be_written_is_shown_as_its_end() -> None:
+    assert to_iso(253_402_300_799_999) == to_iso(253_402_300_800_000) == to_iso(NEVER) == "9999-12-31T23:59:59.999Z"
