@@ -258,11 +258,8 @@ class FeedStage:
             if not self._silent:
                 effects.outputs.append(handed_on(event, record))
             return
-        taken = self.imports.add(event, record, self.feeds)
-        if taken is not None:
-            self.clock = max(self.clock, taken.clock)
-            for waiting in taken.waiting:
-                self.parts.put(waiting)
+        for waiting in self.imports.add(event, record, self.feeds):
+            self.parts.put(waiting)
 
     # --- publishing ---
 

@@ -6,7 +6,6 @@ refused for an imported feed, and who is forgotten leaves them without a trace, 
 
 import struct
 import zlib
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -82,13 +81,6 @@ def _check_header(header: Header, feed: str) -> None:
         )
 
 
-class Taken(NamedTuple):
-    """What of an import is the partition's: the time that it tells, and rounds of which parts are missing."""
-
-    clock: Milliseconds
-    waiting: list[Round]
-
-
 class Incoming:
     """A feed on its way: what its parts so far hold, with the sums of that.
 
@@ -129,8 +121,8 @@ class Incoming:
         except _UNFIT as error:
             raise import_refusal(f"it holds what no release has written: {error}") from None
 
-    def take_up(self, event: FeedImported, whole: bytes, record: Record) -> Taken:
-        """All parts are there, ``whole`` together: the feed begins with it.
+    def take_up(self, event: FeedImported, whole: bytes, record: Record) -> list[Round]:
+        """All parts are there, ``whole`` together: the feed begins with it. Rounds of which parts are missing.
 
         Raises
         ------
@@ -150,7 +142,7 @@ class Incoming:
         feed.begin_with(building.blocks)
         self._feeds.store.touch_all(feed)
         self._feeds.board.changed(feed)
-        return Taken(min(header.feed_clock, record.timestamp), building.waiting)
+        return building.waiting
 
     def _take(self, line: Line) -> None:
         if isinstance(line, Header):
@@ -250,7 +242,8 @@ def _standing(feed: Feed, line: FeedLine, header: Header, event: FeedImported, r
     """
     before, found = feed.standing, line.standing
     least = before.revision + 1 if before.revision >= 0 else -1
-    imported = Imported(event.import_id, found.revision, header.next_revision, least - record.offset)
+    floor, clock = least - record.offset, min(header.feed_clock, record.timestamp)
+    imported = Imported(event.import_id, found.revision, header.next_revision, floor, clock)
     base = imported.base_at(record.offset)
     standing = msgspec.structs.replace(found, base=base, lost=before.lost, imported=imported)
     if found.revision < least or found.at > record.timestamp:

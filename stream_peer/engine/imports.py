@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from stream_peer.engine.feed_import import Incoming, Taken, fresh
+from stream_peer.engine.feed_import import Incoming, fresh
 from stream_peer.engine.feeds import Feeds
 from stream_peer.engine.stage import Record
 from stream_peer.engine.transfers import Transfers
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.feed_log import FeedImported
+from stream_peer.events.feed_log import FeedImported, Round
 
 
 class Imports:
@@ -17,8 +17,10 @@ class Imports:
         self._transfers = Transfers()
         self._incoming: dict[str, Incoming] = {}
 
-    def add(self, event: FeedImported, record: Record, feeds: Feeds) -> Taken | None:
+    def add(self, event: FeedImported, record: Record, feeds: Feeds) -> list[Round]:
         """Deal with a part of a feed; with the last one, the feed is taken up among ``feeds``.
+
+        Rounds of which parts are missing come with it.
 
         Raises
         ------
@@ -33,13 +35,14 @@ class Imports:
             incoming = self._incoming[event.feed]
             if event.part == incoming.parts:
                 incoming.add(event.data)
-            taken = None if whole is None else incoming.take_up(event, whole, record)
+            if whole is None:
+                return []
+            waiting = incoming.take_up(event, whole, record)
         except RejectedEvent:
             self.drop(event.feed)
             raise
-        if taken is not None:
-            self.drop(event.feed)
-        return taken
+        self.drop(event.feed)
+        return waiting
 
     def drop(self, feed: str) -> None:
         """Let go of what has come of a feed."""

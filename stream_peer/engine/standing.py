@@ -11,13 +11,15 @@ from stream_peer.events.times import Milliseconds
 class Imported(msgspec.Struct, frozen=True, array_like=True):
     """Where a feed came from: the import's id, the revision that it came with, and the one that was to come next.
 
-    ``floor``: the least base of revisions that lie above all that were published of the feed before it came.
+    ``floor``: the least base of revisions that lie above all that were published of the feed before it came;
+    ``clock``: the time that it had met where it came from. It is the feed's, not that of others in the partition.
     """
 
     id: str
     revision: int
     next_revision: int
     floor: int
+    clock: Milliseconds = 0
 
     def base_at(self, offset: int) -> int:
         """The base with which the record behind ``offset`` gets the revision that was to come next."""
@@ -44,6 +46,10 @@ class Standing(msgspec.Struct, array_like=True):
     lost: int = 0
     ordinals: int = 0
     imported: Imported | None = None
+
+    def time(self, now: Milliseconds) -> Milliseconds:
+        """What time it is for the feed, ``now`` by the clock of its partition."""
+        return now if self.imported is None else max(now, self.imported.clock)
 
     def go_on_from(self, before: "Standing") -> None:
         """Say what comes under the revisions of ``before``, which the same records made another way."""

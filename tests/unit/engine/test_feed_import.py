@@ -462,3 +462,23 @@ def test_questions_are_handed_on_when_the_feed_has_been_taken_up_and_not_otherwi
     assert all(decode(msgspec.json.encode(event)) == event for event in events)
     assert events_of(refused.outputs) == []
     assert refusals(refused) == {"import-refused": 4}
+
+
+def test_the_time_that_a_feed_brings_along_is_its_own_and_other_feeds_keep_theirs_after_a_refold_as_before() -> None:
+    limits = {"ledger_for": "10m"}
+    there, _ = folded([log_of([round_of("q1", FORECASTS)])[0]._replace(timestamp=LATER)], stage(**limits))
+    imported = import_log(lines_of(there, 0), first=1)
+    end = imported[-1].offset
+    early = log_of([round_of("q1", FORECASTS, feed="g")])
+    late = log_of([round_of("q1", FORECASTS, feed="g", boundary=2), round_of("q2", FORECASTS)], end + 1)
+    other = log_of([settings({"defaults": {**limits, "loss": "log"}})], end + 3)
+    here, _ = folded([*early, *imported, *late], stage(**limits))
+
+    before = len(here.feeds.feed("g").entries["q1"].rounds)
+    folded(other, here, [*early, *imported, *late])
+
+    assert before == len(here.feeds.feed("g").entries["q1"].rounds) == 2
+    assert here.feeds.feed("f").standing.time(here.clock) == LATER
+    header = lines_of(here, end + 3)[0]
+    assert isinstance(header, Header)
+    assert header.feed_clock == LATER
