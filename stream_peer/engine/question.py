@@ -89,14 +89,8 @@ class QuestionStage(NeverRefolds):
         self._seen = Seen()
         self._store = QuestionStore(book.of)
         self._reconciler = Reconciler(self._routes, self._clock, self._store)
-        self._controls = QuestionControls(
-            routes=self._routes,
-            clock=self._clock,
-            store=self._store,
-            reconciler=self._reconciler,
-            book=book,
-            secret=secret,
-        )
+        around = self._routes, self._clock, self._store, self._reconciler
+        self._controls = QuestionControls(*around, book=book, secret=secret)
         # At hand where every forecast passes:
         self._live = self._store.live
         self._digests = self._controls.forgotten.digests

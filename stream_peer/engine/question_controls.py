@@ -48,11 +48,11 @@ class QuestionControls:
 
     def __init__(
         self,
-        *,
         routes: Routes,
         clock: Clock,
         store: QuestionStore,
         reconciler: Reconciler,
+        *,
         book: FeedSettingsBook,
         secret: bytes,
     ) -> None:

@@ -115,12 +115,8 @@ def at_the_opening(service: Service, feed: str, opens: Mapping[int, float], numb
         service.send({**event, "at": at(opens[number])} for event in events)
 
 
-@pytest.mark.case("C07")
-def test_a_forecast_before_the_opening_is_held_until_then_and_follows_it_when_it_moves(
-    lived: Service, start: float
-) -> None:
-    feed, other = "c07", "c07other"
-    opens = {number: start + (10 if number < 4 else 15) * DAY for number in NUMBERS}
+def early_forecasts(lived: Service, feed: str, other: str, opens: Mapping[int, float], start: float) -> None:
+    """Of a feed questions whose forecasts come before they open; of another the same questions, without them."""
     for number in NUMBERS:
         key, twin = f"{feed}-q{number}", f"{other}-q{number}"
         lived.send(
@@ -131,33 +127,39 @@ def test_a_forecast_before_the_opening_is_held_until_then_and_follows_it_when_it
                 question(twin, other, start + 20 * DAY, opens_at=at(opens[number]), at=at(start)),
             ]
         )
+
+
+@pytest.mark.case("C07")
+def test_a_forecast_before_the_opening_is_held_until_then_and_follows_it_when_it_moves(
+    lived: Service, start: float
+) -> None:
+    feed, other = "c07", "c07other"
+    opens = {number: start + (10 if number < 4 else 15) * DAY for number in NUMBERS}
+    early_forecasts(lived, feed, other, opens, start)
     finish(lived, start + 9 * DAY)
     assert not any(Published(lived).of(feed).values())
     assert feed.encode() not in {message.key for message in lived.read(topics.FEED_LOG)}
 
     stop(lived)
-    moved = [number for number in NUMBERS if number >= 4]
-    lived.send(
-        question(f"{feed}-q{n}", feed, start + 20 * DAY, opens_at=at(opens[n]), at=at(start + 9.5 * DAY)) for n in moved
-    )
+    moved_at, moved = at(start + 9.5 * DAY), [number for number in NUMBERS if number >= 4]
+    lived.send(question(f"{feed}-q{n}", feed, start + 20 * DAY, opens_at=at(opens[n]), at=moved_at) for n in moved)
     at_the_opening(lived, other, opens, range(4))
     finish(lived, start + 12 * DAY)
     first = Published(lived)
-    assert {key: one["rounds"] for key, one in first.answers(feed).items()} == {f"{feed}-q{n}": 1 for n in range(4)}
-    assert {one["boundary"] for one in first.answers(feed).values()} == {at(start + 11 * DAY)}
+    answers = {key: (one["rounds"], one["boundary"]) for key, one in first.answers(feed).items()}
+    assert answers == {f"{feed}-q{n}": (1, at(start + 11 * DAY)) for n in range(4)}
     assert first.order_free(feed) == first.order_free(other)
 
     kill(lived)
     opens[0] = start + 18 * DAY  # although it has been open
-    for name in (feed, other):
-        lived.send([question(f"{name}-q0", name, start + 20 * DAY, opens_at=at(opens[0]), at=at(start + 12.5 * DAY))])
+    edit = {"opens_at": at(opens[0]), "at": at(start + 12.5 * DAY)}
+    lived.send([question(f"{name}-q0", name, start + 20 * DAY, **edit) for name in (feed, other)])
     at_the_opening(lived, other, opens, range(4, 8))
     finish(lived, start + 17 * DAY)
     between = Published(lived)
     assert between.answers(feed)[f"{feed}-q0"]["state"] == "withdrawn"
-    assert {one["boundary"] for key, one in between.answers(feed).items() if key[-1] in "4567"} == {
-        at(start + 16 * DAY)
-    }
+    boundaries = {one["boundary"] for key, one in between.answers(feed).items() if key[-1] in "4567"}
+    assert boundaries == {at(start + 16 * DAY)}
     finish(lived, start + 21 * DAY)
 
     last = Published(lived)
