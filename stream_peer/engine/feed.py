@@ -338,7 +338,8 @@ class FeedStage:
     @property
     def revision(self) -> int:
         """The highest that any feed has."""
-        return max((feed.standing.revision for feed in self.feeds.by_name.values()), default=-1)
+        of_feeds = (feed.standing.revision for feed in self.feeds.by_name.values())
+        return max(-1, *of_feeds, *(ended.revision for ended in self.feeds.ended.values()))
 
     def incarnations(self) -> Mapping[int, int]:
         """Of each partition of control-events, the topic whose records were met last."""
@@ -355,6 +356,7 @@ class FeedStage:
     def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - sources name inputs
         """The feed-log was made anew: revisions go on above all former ones; without ``keep`` feeds begin anew."""
         self.feeds.base = base
+        self.feeds.ended.clear()
         for feed in self.feeds.by_name.values():
             feed.standing.base = base
         if not keep:
@@ -369,7 +371,7 @@ class FeedStage:
         """State changed since the last call."""
         rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot(), **self.imports.snapshot()}
         standings = {name: feed.standing for name, feed in sorted(self.feeds.by_name.items())}
-        head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint)
+        head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint, self.feeds.ended)
         return Snapshot(rows, encode_head(head))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
@@ -393,6 +395,7 @@ class FeedStage:
         stored = decode_head(head)
         self.clock = stored.clock
         self.seen = Seen(stored.seen)
+        self.feeds.ended = stored.ended
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, load_document(stored.settings)
         self.parts.load(entries)

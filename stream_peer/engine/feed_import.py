@@ -136,7 +136,7 @@ class Incoming:
             again = Incoming(self._feeds, self._name)
             again.add(whole)
             return again.take_up(event, whole, record)
-        standing = _standing(feed, building.line, header, event, record)
+        standing = _standing(self._feeds, building.line, header, event, record)
         self._feeds.store.leave_all(feed)
         feed.take_up(_stored(feed, header, building.line), standing, building.ledger)
         feed.begin_with(building.blocks)
@@ -235,17 +235,18 @@ def handed_on(event: FeedImported, record: Record) -> Output:
     )
 
 
-def _standing(feed: Feed, line: FeedLine, header: Header, event: FeedImported, record: Record) -> Standing:
+def _standing(feeds: Feeds, line: FeedLine, header: Header, event: FeedImported, record: Record) -> Standing:
     """That of the file; revisions are above those of the file, and above those that the feed has had here.
 
     What a replay has made of the future is said as of now: brokers take no records from there.
     """
-    before, found = feed.standing, line.standing
-    least = before.revision + 1 if before.revision >= 0 else -1
+    feed, found = feeds.feed(header.feed), line.standing
+    highest = feeds.highest(feed)
+    least = highest + 1 if highest >= 0 else -1
     floor, clock = least - record.offset, min(header.feed_clock, record.timestamp)
     imported = Imported(event.import_id, found.revision, header.next_revision, floor, clock)
     base = imported.base_at(record.offset)
-    standing = msgspec.structs.replace(found, base=base, lost=before.lost, imported=imported)
+    standing = msgspec.structs.replace(found, base=base, lost=feed.standing.lost, imported=imported)
     if found.revision < least or found.at > record.timestamp:
         revision = base + record.offset
         imported = msgspec.structs.replace(imported, revision=revision)

@@ -18,7 +18,7 @@ import msgspec
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry, decode_entry, encode_expired
 from stream_peer.engine.pieces import cut, joined, removed
-from stream_peer.engine.standing import Standing
+from stream_peer.engine.standing import Ended, Standing
 from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
@@ -32,6 +32,8 @@ Rows = dict[bytes, bytes | None]
 class Head(msgspec.Struct, array_like=True):
     """What is stored once a partition. ``secret`` is the fingerprint of the secret that its draws derive from.
 
+    ``ended``: of feeds that were deleted, what revisions of a feed of the same name must lie above.
+
     The places of ``schema`` and ``secret`` are the same in all schemas, and for good.
     """
 
@@ -41,6 +43,7 @@ class Head(msgspec.Struct, array_like=True):
     standings: dict[str, Standing]
     settings: dict[str, object] | None
     secret: str
+    ended: dict[str, Ended] = {}
 
 
 encode_head = msgspec.msgpack.Encoder().encode

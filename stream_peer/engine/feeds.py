@@ -10,6 +10,7 @@ from stream_peer.engine.feed_state import Feed, with_meaning
 from stream_peer.engine.feed_store import FeedStore
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.stage import Effects, Record
+from stream_peer.engine.standing import Ended
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.feed_settings import MEANING, FeedSettings, FeedSettingsBook
@@ -52,6 +53,8 @@ class Feeds:
         Feeds that must be refolded.
     base : int
         What revisions of feeds that are new are ahead of offsets.
+    ended : dict of str to Ended
+        Feeds that were deleted.
     """
 
     def __init__(self, secret: bytes, book: FeedSettingsBook, firm: Mapping[str, Firm]) -> None:
@@ -61,6 +64,7 @@ class Feeds:
         self.board = Board()
         self.due: set[str] = set()
         self.base = 0
+        self.ended: dict[str, Ended] = {}
         self._secret = secret
         self._firm = firm
 
@@ -69,7 +73,7 @@ class Feeds:
         feed = self.by_name.get(name)
         if feed is None:
             feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
-            feed.standing.base = self.base
+            feed.standing.base = max(self.base, self.ended.get(name, Ended()).base)
             if name in self._firm:
                 feed.roster.forgotten.update(self._firm[name].forgotten)
         return feed
@@ -197,7 +201,12 @@ class Feeds:
             self.store.end(feed)
             self.board.end(name)
             self.due.discard(name)
+            self.ended[name] = Ended(feed.standing.base, self.highest(feed))
         return feed
+
+    def highest(self, feed: Feed) -> int:
+        """The highest revision of a feed, or of one of its name that was deleted; -1: none."""
+        return max(feed.standing.revision, self.ended.get(feed.name, Ended()).revision)
 
     # --- refolding and auditing ---
 

@@ -1,5 +1,7 @@
 """Where a feed stands: what of it depends on the path of its log, and not only on what is known in the end."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from stream_peer.engine.sums import VoteRule
@@ -24,6 +26,13 @@ class Imported(msgspec.Struct, frozen=True, array_like=True):
     def base_at(self, offset: int) -> int:
         """The base with which the record behind ``offset`` gets the revision that was to come next."""
         return max(self.next_revision - offset - 1, self.floor)
+
+
+class Ended(NamedTuple):
+    """What is kept of a feed that was deleted: how far revisions were ahead of offsets, and the highest."""
+
+    base: int = 0
+    revision: int = -1
 
 
 class Standing(msgspec.Struct, array_like=True):

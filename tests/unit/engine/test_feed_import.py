@@ -482,3 +482,22 @@ def test_the_time_that_a_feed_brings_along_is_its_own_and_other_feeds_keep_their
     header = lines_of(here, end + 3)[0]
     assert isinstance(header, Header)
     assert header.feed_clock == LATER
+
+
+@pytest.mark.parametrize("anew", ["by a round", "by an import"])
+def test_revisions_of_a_feed_that_comes_anew_lie_above_those_of_the_one_that_was_deleted(anew: str) -> None:
+    there, past_log = past([*PAST, *FUTURE])
+    lines = lines_of(there, past_log[-1].offset)
+    imported = import_log(lines)
+    log = [*imported, *log_of([round_of("q1", FORECASTS), changed(delete=True)], len(imported))]
+    again = import_log(lines, first=len(log), import_id="again")
+    later = again if anew == "by an import" else log_of([round_of("q1", FORECASTS)], len(log))
+    changelog, (here, effects) = Changelog(), folded(log)
+    highest = max(revision for _, _, revision in published(effects.outputs))
+
+    changelog.take(here)
+    restored, came = folded(going_on(later, log), changelog.restored())
+
+    assert here.revision == highest
+    assert all(revision > highest for _, _, revision in published(came.outputs))
+    assert restored.revision > highest
