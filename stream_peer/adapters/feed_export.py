@@ -69,8 +69,9 @@ async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patienc
         if behind <= 0 and fold.origin.whole_at <= wanted:
             return fold
         if time.monotonic() > deadline:
+            what = f"is {behind:,} records behind in" if behind > 0 else "has no whole state yet of"
             msg = (
-                f"the feed stage is {behind:,} records behind in partition {place.partition} of the feed-log: "
+                f"the feed stage {what} partition {place.partition} of the feed-log: "
                 "start a worker, or wait until it has caught up"
             )
             raise NotCaughtUpError(msg)

@@ -58,9 +58,11 @@ def read_feed(file: Path) -> Iterator[Line]:
     try:
         with gzip.open(file) as lines:
             yield from decode_lines(lines)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        msg = f"{file} cannot be read: {reason}"
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        msg = f"{file} is no exported feed, or a damaged one: {error}; export the feed again"
+        raise FeedTransferError(msg) from None
+    except OSError as error:
+        msg = f"{file} cannot be read: {error.strerror or error}"
         raise FeedTransferError(msg) from None
     except FeedTransferError as error:
         msg = f"{file}: {error}"

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,12 +106,16 @@ async def check_import(settings: Settings, found: FeedFile) -> None:
     own = load_document({} if applied is None else applied.document).of(feed)
     ours = {name: msgspec.to_builtins(getattr(own, name)) for name in MEANING}
     faults = [
-        SettingFault(f"feeds.{feed}.{name}", "applied here", f"is {ours[name]!r}, the feed was made with {value!r}")
+        SettingFault(f"feeds.{feed}.{name}", "applied here", _other_meaning(ours[name], value))
         for name, value in found.meaning.items()
         if ours.get(name) != value
     ]
     if faults:
         raise SettingsError(faults)
+
+
+def _other_meaning(ours: Any, theirs: Any) -> str:
+    return f"is {ours!r}, the feed was made with {theirs!r}; put that into the file and `stream-peer settings apply` it"
 
 
 async def send_import(settings: Settings, found: FeedFile, progress: Progress | None = None) -> Sent:

@@ -34,8 +34,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     """
     try:
         with path.open("rb") as file:
-            compressed = file.read(2) == _GZIP
-            file.seek(0)
+            compressed = file.peek(len(_GZIP)).startswith(_GZIP)  # a pipe cannot be read from its start again
             lines = gzip.GzipFile(fileobj=file) if compressed else file
             for number, line in enumerate(lines, 1):
                 payload = line.strip()

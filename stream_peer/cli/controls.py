@@ -7,7 +7,7 @@ import click
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
 from stream_peer.errors import NotAuthorisedError, RejectedEvent, TopicsError
 from stream_peer.events.incoming import ExpertControl, FeedControl, decode
 from stream_peer.events.outputs import Weights
@@ -38,7 +38,8 @@ _yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; neede
 @click.argument("expert")
 @click.option("--team", metavar="TEAM", help="Put the expert into this team.")
 @click.option("--no-team", is_flag=True, help="Take the expert out of its team.")
-@click.option("--exclude/--include", "excluded", default=None, help="Leave the expert out from now on; take it back.")
+@click.option("--exclude", is_flag=True, help="Leave the expert out from now on.")
+@click.option("--include", is_flag=True, help="Take it back.")
 @click.option("--forget", is_flag=True, help="Let go of everything that is known of the expert, for good.")
 @_yes
 @settings_options()
@@ -49,9 +50,9 @@ def expert_command(
     expert: str,
     team: str | None,
     no_team: bool,
-    excluded: bool | None,
     forget: bool,
     sure: bool,
+    **presence: bool,
 ) -> None:
     """Change what EXPERT is in FEED, from here on. What you do not name stays as it is.
 
@@ -70,7 +71,7 @@ def expert_command(
         expert_id=expert,
         at=datetime.now(tz=UTC),
         team=_team(team, none=no_team),
-        excluded=UNSET if excluded is None else excluded,
+        excluded=_excluded(**presence),
         forget=forget,
     )
     _check(event)
@@ -129,6 +130,13 @@ def _team(team: str | None, *, none: bool) -> str | UnsetType | None:
     return UNSET if team is None else team
 
 
+def _excluded(*, exclude: bool, include: bool) -> bool | UnsetType:
+    if exclude and include:
+        msg = "--exclude and --include rule each other out"
+        raise click.UsageError(msg)
+    return exclude if exclude or include else UNSET
+
+
 def _change(event: ExpertControl) -> str:
     """What an event asks for, in words."""
     changes = []
@@ -145,6 +153,7 @@ def _check(event: ExpertControl | FeedControl) -> None:
     """Refuse, as wrong usage, what the control agent would refuse."""
     from stream_peer.engine.control import check_control
 
+    must_be_feed_name(event.feed, "FEED")
     try:
         decode(msgspec.json.encode(event))
         check_control(event)

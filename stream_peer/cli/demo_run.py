@@ -195,6 +195,7 @@ class Demonstration:
         self._say("Running on until Ctrl-C.")
         self._say(f"  Metrics: {url}/metrics")
         self._say(f"  Health:  {url}/healthz/ready")
+        self._say(f"  Log:     {self._worker.log}")
         self._say(f"  Kafka:   {settings.bootstrap}{only}")
         self._say(f"  Watch:   {ours} tail {FEED} --bootstrap {settings.bootstrap}{prefix}")
         while True:

@@ -28,6 +28,11 @@ class DemoWorker:
         Flags of the worker, besides those for its log and port.
     environment : mapping of str
         Its environment.
+
+    Attributes
+    ----------
+    log : Path
+        The file that it logs to, while it runs.
     """
 
     def __init__(self, flags: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -36,12 +41,12 @@ class DemoWorker:
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch = contextlib.ExitStack()
-        self._log = Path()
+        self.log = Path()
 
     def __enter__(self) -> Self:
         directory = self._scratch.enter_context(tempfile.TemporaryDirectory(prefix="stream-peer-demo-"))
-        self._log = Path(directory) / "worker.log"
-        with self._log.open("wb") as log:
+        self.log = Path(directory) / "worker.log"
+        with self.log.open("wb") as log:
             # In a session of its own: Ctrl-C is for the demo, which then stops the worker.
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self.command,
@@ -130,7 +135,7 @@ class DemoWorker:
 
     def _last_word(self) -> str:
         """The last thing that it logged as wrong, or the last thing at all."""
-        lines = self._log.read_text(errors="replace").strip().splitlines()
+        lines = self.log.read_text(errors="replace").strip().splitlines()
         wrong = [event for event in self._events() if event.get("level") in {"error", "critical"}]
         if wrong:
             return str(wrong[-1].get("reason") or wrong[-1].get("event"))
@@ -138,7 +143,7 @@ class DemoWorker:
         return " ".join(plain[-3:]) or (lines[-1] if lines else "it said nothing")
 
     def _events(self) -> Iterator[dict[str, Any]]:
-        for line in self._log.read_text(errors="replace").splitlines():
+        for line in self.log.read_text(errors="replace").splitlines():
             with contextlib.suppress(json.JSONDecodeError):
                 event = json.loads(line)
                 if isinstance(event, dict):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from stream_peer.events.incoming import is_feed_name
 from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
 
 COMMON = ("bootstrap", "prefix", "id")
@@ -82,6 +83,24 @@ def in_a_directory(_: click.Context, __: click.Parameter, file: Path | None) -> 
     if file is not None:
         must_be_writable(file.resolve().parent)
     return file
+
+
+def replaced_file(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse what is no file to be put in the place of another: standard output, a device, a pipe."""
+    if file is not None and (str(file) == "-" or (file.exists() and not file.is_file())):
+        msg = f"{file} is no file that can be replaced: name a file, which is written beside and then put in place"
+        raise click.BadParameter(msg)
+    return in_a_directory(context, parameter, file)
+
+
+def must_be_feed_name(feed: str, hint: str) -> None:
+    """Refuse a name that no feed can have, in words instead of a pattern."""
+    if not is_feed_name(feed):
+        msg = (
+            f"{feed!r} is no name of a feed: 1..100 letters, digits, dots, hyphens or underscores, "
+            "a letter or digit first"
+        )
+        raise click.BadParameter(msg, param_hint=hint)
 
 
 def must_be_writable(directory: Path) -> None:

@@ -42,6 +42,9 @@ class _Choices(NamedTuple):
     exports: dict[str, Path]
 
 
+_FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
+
+
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
 @click.option("--feed-as", metavar="FEED", help="Put all events into this feed, whatever they say.")
@@ -112,7 +115,9 @@ def replay_command(
 ) -> None:
     """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and say whom to listen to.
 
-    Their own times count, as for any feed with history: true; settings come from --config and --set.
+    The events' own times count, as for any feed with history: true; settings come from --config and --set. A pipe is
+    read as /dev/stdin.
+
     With --from-log no file is read, and the exit code is 1 if something was published that the log does not give.
 
     \b
@@ -125,9 +130,7 @@ def replay_command(
     """  # noqa: D301
     choices = _Choices(**options)
     if choices.from_log is not None:
-        if files or choices.explain is not None:
-            msg = "name files or --from-log FEED, not both; --explain is for files"
-            raise click.UsageError(msg)
+        _must_be_for_logs(context, files)
         context.exit(_from_log(invocation, choices.from_log, choices.out))
     if not files:
         msg = "name at least one file, or --from-log FEED"
@@ -135,6 +138,22 @@ def replay_command(
             msg += f"; {choices.explain!r} was taken for the question of --explain, which goes behind the files"
         raise click.UsageError(msg)
     _from_files(invocation, files, choices)
+
+
+def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
+    """Refuse what only a replay of files heeds, instead of leaving it out in silence."""
+    options = (option for option in context.command.params if option.name in _FOR_FILES)
+    named = [
+        option.opts[0]
+        for option in options
+        if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if named:
+        msg = f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} for files, not for --from-log"
+        raise click.UsageError(msg)
+    if files:
+        msg = "name files or --from-log FEED, not both"
+        raise click.UsageError(msg)
 
 
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:

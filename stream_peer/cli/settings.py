@@ -51,7 +51,7 @@ def check_command(invocation: Invocation) -> None:
     stream-peer settings check --config settings.yaml
     """  # noqa: D301
     book = invocation.loaded.book
-    click.echo(f"The settings are right. Feed settings {book.hash}, of {len(book.feeds)} feeds by name.")
+    click.echo(f"The settings are right. Feed settings {book.hash}, feeds by name: {len(book.feeds)}.")
 
 
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_peer.cli.options import Invocation, in_a_directory, settings_options
+from stream_peer.cli.options import Invocation, must_be_feed_name, replaced_file, settings_options
 from stream_peer.cli.progress import progress_bar
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
 from stream_peer.events.feed_settings import load_document
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "file",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=in_a_directory,
+    callback=replaced_file,
     help="The file to write (gzip).",
 )
 @click.option(
@@ -86,9 +86,8 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     """  # noqa: D301
     from stream_peer.adapters.feed_import import check_import, send_import
 
-    if feed is not None and not is_feed_name(feed):
-        msg = f"{feed!r} is no name of a feed: 1..100 letters, digits, dots, hyphens or underscores"
-        raise click.BadParameter(msg, param_hint="--as")
+    if feed is not None:
+        must_be_feed_name(feed, "--as")
     found = _feed_file(invocation, file, feed, other_secret=other_secret)
     asyncio.run(check_import(invocation.settings, found))
     with progress_bar("parts") as progress:
@@ -96,7 +95,10 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     header = found.header
     parts = f"offset {sent.first}" if sent.parts == 1 else f"{sent.parts} parts, offsets {sent.first} to {sent.last}"
     click.echo(f"Feed {header.feed}: import {sent.import_id} (control-events {sent.partition}, {parts}).")
-    click.echo(f"Workers take it up from there. Its last revision was {header.revision}; the next is greater.")
+    click.echo(
+        "Workers take it up from there; what they cannot take up is a dead letter, import-refused. "
+        f"Its last revision was {header.revision}; the next is greater."
+    )
 
 
 def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_secret: bool) -> "FeedFile":
@@ -156,7 +158,7 @@ def replay_targets(context: click.Context, parameter: click.Parameter, values: t
             msg = f"{value!r} is not FEED=FILE"
             raise click.BadParameter(msg)
         targets[feed] = Path(file)
-        in_a_directory(context, parameter, targets[feed])
+        replaced_file(context, parameter, targets[feed])
     return targets
 
 

@@ -9,6 +9,8 @@ from stream_peer.settings.model import DURATION_SCHEMA, SIZE_SCHEMA, Settings
 from stream_peer.settings.secret import Secret
 from stream_peer.settings.shown import shown_duration
 
+_ABOUT = "What a process is told, and under defaults and feeds what `stream-peer settings apply` sends to every worker."
+
 
 def settings_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) of a settings file: process settings, ``defaults`` and ``feeds``."""
@@ -20,12 +22,17 @@ def settings_schema() -> dict[str, Any]:
     blocks["Security"]["properties"]["password_file"] = {"type": "string", "description": "file with the password"}
     for block in (root, *blocks.values()):
         block["additionalProperties"] = False
+        block.pop("description", None)  # it speaks of the class, to whoever reads the source
         _accept_units(block["properties"])
     _accept_durations(blocks[feed]["properties"])
     root["properties"].pop("document")
     root["properties"]["defaults"] = {"$ref": f"#/$defs/{feed}", "description": "feed settings of every feed"}
     root["properties"]["feeds"] = {"type": "object", "additionalProperties": {"$ref": f"#/$defs/{feed}"}}
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of stream-peer"}
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of stream-peer",
+        "description": _ABOUT,
+    }
     return {**root, **head, "$defs": blocks}
 
 

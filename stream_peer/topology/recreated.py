@@ -52,12 +52,16 @@ def incarnation_of(topic_id: str) -> int:
 
 
 class Finding(NamedTuple):
-    """A topic that was made anew, and what shows it. ``state_is_lost``: it is the changelog, not the input."""
+    """A topic that was made anew, and what shows it.
+
+    ``state_is_lost``: it is the changelog, not the input. ``is_stateless``: nothing is folded from the topic itself.
+    """
 
     topic: str
     partition: int
     evidence: str
     state_is_lost: bool = False
+    is_stateless: bool = False
 
 
 def examine(tp: Any, changelog: str, known: "Known", found: InputLog) -> Finding | None:
@@ -90,12 +94,13 @@ def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]])
     present = incarnation_of(topic_id)
     former = sorted({partition for each in met for partition, last in each.items() if last not in (0, present)})
     evidence = f"has the id {topic_id}, and the last event that was folded came from a topic of another"
-    return {_Place(topic, partition): Finding(topic, partition, evidence) for partition in former}
+    return {_Place(topic, partition): Finding(topic, partition, evidence, is_stateless=True) for partition in former}
 
 
 _KEPT = "keep what is known, and go on with the new topic from its start"
 _DROPPED = "drop what is known, and fold the new topic from its start"
 _FOLDED = "fold what {} still holds, from its start"
+_HEARD = "hear what the new topic says, from its start; settings in force stay until it names others"
 
 
 def decide(findings: Mapping[Any, Finding], choice: Choice) -> None:
@@ -126,14 +131,16 @@ def _action(found: tuple[Any, Finding], choice: Choice) -> str:
     tp, finding = found
     if finding.state_is_lost:
         return _FOLDED.format(tp.topic)
+    if finding.is_stateless:
+        return _HEARD
     return _KEPT if choice == "keep" else _DROPPED
 
 
 def _refusal(topic: str, found: Sequence[tuple[Any, Finding]]) -> str:
-    tp, finding = found[0]
+    _, finding = found[0]
     what = f"topic {topic} was deleted and made anew: partition {finding.partition} {finding.evidence}"
-    if finding.state_is_lost:
-        choices = f"on_recreated: keep or rebuild will both {_FOLDED.format(tp.topic)}"
+    if finding.state_is_lost or finding.is_stateless:
+        choices = f"on_recreated: keep or rebuild will both {_action(found[0], 'keep')}"
     else:
         choices = f"on_recreated: keep will {_KEPT}; rebuild will {_DROPPED}"
     return f"{what}; {choices}; stop (in force) leaves everything as it is"

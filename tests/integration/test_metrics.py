@@ -72,6 +72,13 @@ def test_promtool_finds_nothing_wrong_with_a_live_scrape(kept: KeptDemo) -> None
 
 
 @pytest.mark.slow
+def test_a_demo_that_stays_says_where_its_worker_logs(kept: KeptDemo) -> None:
+    found = re.search(r"Log: +(\S+)", kept.log.read_text())
+    assert found
+    assert "worker_ready" in Path(found.group(1)).read_text()
+
+
+@pytest.mark.slow
 def test_a_worker_that_serves_says_so_on_every_probe(kept: KeptDemo) -> None:
     for probe in ("live", "ready", "startup"):
         assert json.loads(kept.get(f"/healthz/{probe}")) == {"status": "ok"}

@@ -128,6 +128,14 @@ def test_without_a_worker_that_catches_up_nothing_is_exported(there: Consumer) -
         export_feed(SETTINGS, "f")
 
 
+def test_a_feed_stage_that_never_stored_anything_is_not_said_to_be_no_records_behind(there: Consumer) -> None:
+    for place in (OF_FEEDS, OF_QUESTIONS, LOG):
+        there.logs[place].clear()
+
+    with pytest.raises(NotCaughtUpError, match="has no whole state yet of partition 0 of the feed-log: start a worker"):
+        export_feed(SETTINGS, "f")
+
+
 def test_a_feed_that_is_not_there_is_named_with_those_that_are(there: Consumer) -> None:
     there.catch_up()
 

@@ -59,7 +59,9 @@ def test_what_is_no_exported_feed_is_refused_with_the_reason(tmp_path: Path, con
 def test_a_file_that_was_cut_off_is_refused(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40])
 
-    with pytest.raises(FeedTransferError, match=r"econ\.feed\.gz cannot be read"):
+    with pytest.raises(
+        FeedTransferError, match=r"econ\.feed\.gz is no exported feed, or a damaged one: .*; export the feed again"
+    ):
         list(read_feed(file))
 
 

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,19 @@ def test_lines_are_read_with_their_place_whatever_the_name_of_the_file(tmp_path:
     path.write_bytes(gzip.compress(content) if compressed else content)
 
     assert list(read_lines(path)) == [Line("events.txt:1", b'{"a":1}'), Line("events.txt:4", b"\xff")]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_pipe_is_read_like_a_file(compressed: bool) -> None:
+    content = b'{"a":1}\n' * 5
+    read, write = os.pipe()
+    os.write(write, gzip.compress(content) if compressed else content)
+    os.close(write)
+
+    lines = list(read_lines(Path(f"/dev/fd/{read}")))
+    os.close(read)
+
+    assert [line.payload for line in lines] == [b'{"a":1}'] * 5
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

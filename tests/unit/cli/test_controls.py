@@ -82,11 +82,12 @@ def test_a_change_of_an_expert_names_what_was_asked_for_and_nothing_else(
     [
         (["expert", "econ", "ann"], "name what is to change"),
         (["expert", "econ", "ann", "--team", "lab", "--no-team"], "rule each other out"),
+        (["expert", "econ", "ann", "--exclude", "--include"], "--exclude and --include rule each other out"),
         (["expert", "econ", "ann", "--forget", "--exclude", "--yes"], "--forget stands alone"),
         (["expert", "econ", "x" * 300, "--exclude"], "expert_id"),
-        (["expert", "econ/us", "ann", "--exclude"], "feed"),
+        (["expert", "econ/us", "ann", "--exclude"], "'econ/us' is no name of a feed: 1..100 letters"),
         (["expert", "econ", "ann", "--team", ""], "team"),
-        (["reset", "no feed", "--yes"], "feed"),
+        (["reset", "no feed", "--yes"], "'no feed' is no name of a feed"),
         (["delete", "", "--yes"], "feed"),
     ],
 )

@@ -85,6 +85,7 @@ def test_a_worker_is_ready_when_it_says_so() -> None:
     with worker(READY) as demo:
         deque(demo.wait_ready(), maxlen=0)
         assert demo.url() == "http://127.0.0.1:4711"
+        assert "a plain line" in demo.log.read_text()
 
 
 @pytest.mark.parametrize(("code", "kind"), [(69, BrokerUnavailableError), (78, TopicsError), (70, StreamPeerError)])

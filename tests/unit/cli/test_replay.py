@@ -273,7 +273,14 @@ def test_only_files_are_explained(capsys: Capture) -> None:
     ended = run(capsys, "replay", "--from-log", "econ", "--explain", "q")
 
     assert ended.code == 2
-    assert "--explain is for files" in ended.err
+    assert "--explain is for files, not for --from-log" in ended.err
+
+
+def test_what_a_replay_of_a_log_would_not_heed_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    ended = run(capsys, "replay", "--from-log", "econ", "--export", f"econ={tmp_path / 'f.gz'}", "--shuffle", "7")
+
+    assert ended.code == 2
+    assert "--shuffle and --export are for files, not for --from-log" in ended.err
 
 
 def test_a_pipe_is_explained_only_with_the_name_of_the_question(capsys: Capture) -> None:

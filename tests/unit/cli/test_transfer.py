@@ -142,6 +142,23 @@ def test_an_export_that_fails_is_a_sentence_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("target", ["-", "/dev/null"])
+def test_what_is_no_file_is_not_replaced_by_an_export(
+    capsys: Capture, tmp_path: Path, history: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    exporting(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+    exported = run(capsys, "export", "f", "--out", target)
+    replayed = run(capsys, "replay", str(history), "--export", f"f={target}")
+
+    assert (exported.code, replayed.code) == (2, 2)
+    assert f"{target} is no file that can be replaced" in exported.err
+    assert f"{target} is no file that can be replaced" in replayed.err
+    assert not Path("/dev/null").is_file()
+    assert not (tmp_path / "-").exists()
+
+
 def test_import_sends_the_feed_and_says_where_it_stands(capsys: Capture, file: Path, sent: list[FeedImport]) -> None:
     ended = run(capsys, "import", str(file))
 
@@ -149,7 +166,7 @@ def test_import_sends_the_feed_and_says_where_it_stands(capsys: Capture, file: P
     (event,) = sent
     assert (event.feed, event.part, event.parts, event.partition) == ("f", 0, 1, None)
     assert f"Feed f: import {event.import_id} (control-events 5, offset 17)." in ended.out
-    assert "Its last revision was 12" in ended.out
+    assert "what they cannot take up is a dead letter, import-refused. Its last revision was 12" in ended.out
 
 
 def test_import_under_another_name(capsys: Capture, file: Path, sent: list[FeedImport]) -> None:
@@ -174,7 +191,7 @@ def test_a_file_that_is_no_exported_feed_is_wrong_usage(
     ended = run(capsys, "import", str(other))
 
     assert ended.code == 2
-    assert ended.err.startswith(f"stream-peer: {other} cannot be read")
+    assert ended.err.startswith(f"stream-peer: {other} is no exported feed, or a damaged one: Not a gzip")
     assert sent == []
 
 
@@ -243,7 +260,7 @@ def test_settings_that_give_another_meaning_are_named_one_by_one(
 
     assert (ended.code, sent) == (78, [])
     assert "feeds.f.loss (applied here): is 'log', the feed was made with 'squared'" in ended.err
-    assert "feeds.f.min_experts (applied here): is 5, the feed was made with 3" in ended.err
+    assert "feeds.f.min_experts (applied here): is 5, the feed was made with 3; put that into the file" in ended.err
     assert "grace" not in ended.err
 
 

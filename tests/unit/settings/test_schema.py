@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import jsonschema
@@ -45,3 +46,7 @@ def test_the_schema_names_every_setting() -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     assert [path for path, leaf in leaves().items() if not leaf.about] == []
+
+
+def test_the_schema_speaks_to_whoever_writes_the_file_not_of_the_classes_behind_it() -> None:
+    assert "``" not in json.dumps(settings_schema())

@@ -190,6 +190,18 @@ def test_a_topic_without_state_is_known_by_what_the_feed_log_met_of_it() -> None
     assert examine_sources("control-events", OLD, met[:1]) == {}
 
 
+def test_of_a_topic_without_state_nothing_is_said_to_be_dropped_or_kept() -> None:
+    findings = examine_sources("control-events", NEW, [{0: incarnation_of(OLD)}])
+
+    with pytest.raises(RecreatedTopicError) as refused:
+        decide(findings, "stop")
+    with capture_logs() as lines:
+        decide(findings, "rebuild")
+
+    assert "keep or rebuild will both hear what the new topic says" in str(refused.value)
+    assert lines[0]["action"].startswith("hear what the new topic says, from its start; settings in force stay")
+
+
 def test_an_incarnation_is_exact_in_every_json_reader_and_0_where_there_are_no_ids() -> None:
     assert incarnation_of("") == 0
     assert 0 < incarnation_of(NEW) < 2**53
