@@ -12,9 +12,13 @@ from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.question_outputs import question_outputs
 from stream_peer.engine.stage import Effects, Output, Record
+from stream_peer.engine.views import feed_outputs, feed_view, read_feed
 
 if TYPE_CHECKING:
     from stream_peer.engine.feed import FeedStage
+
+_IN_ONE_RECORD = 200
+"""Experts, however long their ids, of whom no output is large enough to be split."""
 
 
 class FeedRefold:
@@ -47,8 +51,26 @@ class FeedRefold:
 def said_without(before: Feed, after: Feed) -> Iterator[Output]:
     """What is to be said anew because an expert is not there any more."""
     for question_id in questions_without(before, after):
-        entry = after.entries.get(question_id, Entry())
-        yield from question_outputs(after, question_id, entry, entry.latest())
+        entry, former = after.entries.get(question_id, Entry()), before.entries[question_id]
+        latest = former.latest()
+        outputs = question_outputs(after, question_id, entry, entry.latest())
+        yield from outputs
+        if latest is not None and len(latest.experts) > _IN_ONE_RECORD:
+            yield from _tombstones(question_outputs(before, question_id, former, latest), outputs)
+    if len(before.experts) > _IN_ONE_RECORD:
+        yield from _tombstones(_of_feed(before), _of_feed(after))
+
+
+def _of_feed(feed: Feed) -> list[Output]:
+    return feed_outputs(feed, feed_view(feed, read_feed(feed)))
+
+
+def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:
+    """Of keys that are not written any more since there are fewer parts: else their last record stays for ever."""
+    written = {(output.topic, output.key) for output in after}
+    for output in before:
+        if (output.topic, output.key) not in written:
+            yield Output(output.topic, output.key, None, after[0].timestamp)
 
 
 def questions_without(before: Feed, after: Feed) -> Iterator[str]:

@@ -283,3 +283,31 @@ def test_a_feed_whose_log_was_purged_begins_anew_with_a_refold_and_revisions_go_
     feed = feed_stage.feeds.feed("f")
     assert not feed.entries
     assert (feed.standing.revision, feed.standing.base) == (8, 0)
+
+
+def split_by_one(topic: str) -> tuple[dict[str, float], str]:
+    """Forecasts of just so many experts that an output needs two parts, and the last of them."""
+    escaped = "\x01" * 250
+    ids = [f"{escaped}{number:04d}" for number in range(700)]
+    whole, two = 300, 700
+    while two - whole > 1:
+        count = (whole + two) // 2
+        _, effects = folded(log_of([round_of("q", dict.fromkeys(ids[:count], 0.25))]))
+        parts = len([output for output in effects.outputs if output.topic == topic])
+        whole, two = (count, two) if parts == 1 else (whole, count)
+    return dict.fromkeys(ids[:two], 0.25), ids[two - 1]
+
+
+@pytest.mark.parametrize("topic", [topics.WEIGHTS, topics.PEER_LOSSES])
+def test_nothing_stays_of_the_forgotten_in_a_part_that_is_not_needed_without_them(topic: str) -> None:
+    forecasts, last = split_by_one(topic)
+    log = log_of([round_of("q", forecasts), expert(last, forget=True)])
+    feed_stage, before = folded(log[:1])
+
+    _, after = folded(log[1:], feed_stage, log[:1])
+
+    compacted = {output.key: output.value for output in (*before.outputs, *after.outputs) if output.topic == topic}
+    left = {key: value for key, value in compacted.items() if value is not None}
+    assert len(compacted) == 3
+    assert len(left) == 1
+    assert all(f'{last[-4:]}"'.encode() not in value for value in left.values())
