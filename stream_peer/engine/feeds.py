@@ -97,7 +97,8 @@ class Feeds:
 
     def entry(self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects) -> Entry | None:
         """The ledger's entry of a question that has news, None if they come too late."""
-        expired = feed.expire(feed.standing.time(now))
+        time = feed.standing.time(now)
+        expired = feed.expire(time) if feed.accounts.ledger.is_due(time) else []
         for expired_id, entry in expired:
             self.store.leave(feed.name, expired_id, entry)
         for expired_id in feed.accounts.ledger.forget_expired() if expired else ():

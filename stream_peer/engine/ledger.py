@@ -61,6 +61,9 @@ class Entry:
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
+        if not self.rounds:  # by far the most frequent
+            self.rounds = (facts.pack(),)
+            return
         kept = [packed for packed in self.rounds if boundary_of(packed) != facts.head.boundary]
         self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
 
@@ -141,6 +144,10 @@ class Ledger:
         """An entry has had news: its time begins anew."""
         without, with_outcome, _ = self._limits
         self._agenda.put(question_id, entry.touched + (without if entry.evidence == "open" else with_outcome))
+
+    def is_due(self, now: Milliseconds) -> bool:
+        """Whether ``expire`` has anything to give."""
+        return self._agenda.next <= now or len(self.entries) > self._limits.most
 
     def expire(self, now: Milliseconds) -> Iterator[tuple[str, Entry]]:
         """Entries whose time is over, or that are too many, each taken out."""
