@@ -13,7 +13,7 @@ LIMIT_TIMES_OPEN = 150
 MEMORY = Held(live=5_000, stubs=700, entries=1_600, names=700)
 """Bytes of memory that one of them may take: about one and a half times what was measured, see docs/sizing.md."""
 MEMORY_FIXED = 24_000_000
-STATE = Held(live=1_200, stubs=150, entries=1_200, names=130)
+STATE = Held(live=1_000, stubs=140, entries=850, names=120)
 """Bytes of the changelogs after compaction that one of them may take, the version before included."""
 STATE_FIXED = 600_000
 """The sums of the feeds' experts, twice, and the heads."""
