@@ -208,14 +208,14 @@ def check_weight(weight: float) -> None:
 
 def check_sums(sums: Sequence[float]) -> None:
     """Refuse sums, those of the weight and of its square first, that no questions can have."""
-    if not (sum(map(abs, sums)) <= _LARGEST_SUM and sums[0] >= 0.0 and sums[1] >= 0.0):
+    if not (all(abs(one) <= _LARGEST_SUM for one in sums) and sums[0] >= 0.0 and sums[1] >= 0.0):
         msg = f"sums are {[float(one) for one in sums]}: must be finite, those of weights >= 0"
         raise FormulaInputError(msg)
 
 
 def check_counts(counts: Sequence[float]) -> None:
     """Refuse counts that are negative, infinite or NaN."""
-    if not (sum(counts) <= _LARGEST_SUM and min(counts) >= 0.0):
+    if not all(0.0 <= count <= _LARGEST_SUM for count in counts):
         msg = f"counts are {[float(one) for one in counts]}: must be finite and >= 0"
         raise FormulaInputError(msg)
 
