@@ -1,4 +1,4 @@
-"""The picture of docs/sizing.md: ``python -m benchmarks.soak_chart SAMPLES.json docs/images/soak.svg``.
+"""The picture of docs/sizing.md: ``python -m benchmarks.soak_chart SAMPLES.json docs/measured/soak.svg``.
 
 ``SAMPLES.json`` is what ``benchmarks.soak --samples`` writes.
 """

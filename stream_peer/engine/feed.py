@@ -339,7 +339,7 @@ class FeedStage:
     def revision(self) -> int:
         """The highest that any feed has."""
         of_feeds = (feed.standing.revision for feed in self.feeds.by_name.values())
-        return max(-1, *of_feeds, *(ended.revision for ended in self.feeds.ended.values()))
+        return max((-1, *of_feeds, *(ended.revision for ended in self.feeds.ended.values())))
 
     def incarnations(self) -> Mapping[int, int]:
         """Of each partition of control-events, the topic whose records were met last."""

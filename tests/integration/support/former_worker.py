@@ -7,7 +7,7 @@ import msgspec
 from stream_peer.cli import main
 from stream_peer.engine import feed, feed_store, state_log
 from stream_peer.engine.stage import Snapshot
-from stream_peer.topology import recreated, snapshots
+from stream_peer.topology import keeper, recreated
 
 FORMER_FEED_SCHEMA = feed_store.SCHEMA - 1
 
@@ -37,7 +37,7 @@ def pretend() -> None:
     for module in (feed, feed_store):
         module.SCHEMA = FORMER_FEED_SCHEMA  # type: ignore[attr-defined]  # whatever imports it has its own
     state_log.Writer.head_row = former_head_row  # type: ignore[method-assign,assignment]  # as it was
-    for module in (recreated, snapshots):
+    for module in (keeper, recreated):
         module.incarnation_of = topics_are_not_told_apart  # type: ignore[attr-defined]  # as it was
 
 

@@ -292,6 +292,7 @@ def test_a_stage_without_state_begins_with_nothing() -> None:
     empty.load(None, {})
 
     assert (empty.clock, empty.deadline(), empty.must_refold) == (0, None, False)
+    assert empty.revision == -1
 
 
 def test_state_made_with_another_secret_is_refused() -> None:
