@@ -6,7 +6,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
-PYTEST_ARGS ?= --numprocesses=2 --dist=loadfile
+PYTEST_ARGS ?= --numprocesses=3 --dist=loadfile
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
