@@ -24,6 +24,7 @@ from stream_peer.events.feed_log import (
     SettingsChanged,
     Source,
     encode_feed_log,
+    shared_fields,
 )
 from stream_peer.events.feed_settings import document_hash, load_document
 from stream_peer.events.incoming import Event, ExpertControl, FeedControl, FeedImport, SettingsControl, decode, moment
@@ -46,7 +47,7 @@ class ControlStage(NeverRefolds):
     forecast_partitions, feed_log_partitions : int
         Partitions of the topics to which settings are broadcast.
     incarnation : int
-        How often the topic was found deleted and made anew.
+        Tells the topic from one that was deleted under the same name; 0 if that is not known.
     """
 
     def __init__(
@@ -116,33 +117,13 @@ class ControlStage(NeverRefolds):
             return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record)]
         if isinstance(event, ExpertControl):
             check_control(event)
-            changed = ExpertChanged(
-                src=self._source(record),
-                feed=event.feed,
-                expert_id=event.expert_id,
-                team=event.team,
-                excluded=event.excluded,
-                forget=event.forget,
-            )
-            return self._of_a_feed(changed, record, everywhere=event.forget)
+            return self._of_a_feed(ExpertChanged, event, record, everywhere=event.forget)
         if isinstance(event, FeedControl):
             check_control(event)
-            feed = FeedChanged(src=self._source(record), feed=event.feed, reset=event.reset, delete=event.delete)
-            return self._of_a_feed(feed, record, everywhere=event.delete)
+            return self._of_a_feed(FeedChanged, event, record, everywhere=event.delete)
         if isinstance(event, FeedImport):
             self._check_import(event)
-            part = FeedImported(
-                src=self._source(record),
-                feed=event.feed,
-                import_id=event.import_id,
-                part=event.part,
-                parts=event.parts,
-                digest=event.digest,
-                data=event.data,
-                partition=event.partition,
-                partitions=event.partitions,
-            )
-            return self._of_a_feed(part, record, everywhere=False)
+            return self._of_a_feed(FeedImported, event, record, everywhere=False)
         msg = "this type belongs on forecast-events"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
 
@@ -165,8 +146,9 @@ class ControlStage(NeverRefolds):
             changed = encode_feed_log(SettingsChanged(src=source, document=event.document, hash=event.hash))
             yield Output(topics.FEED_LOG, SETTINGS_KEY, changed, record.timestamp, partition)
 
-    def _of_a_feed(self, changed: FeedLogRecord, record: Record, *, everywhere: bool) -> list[Output]:
-        """A change for its feed's partition of the feed-log; ``everywhere``: its event for all questions as well."""
+    def _of_a_feed(self, kind: type[FeedLogRecord], event: Event, record: Record, *, everywhere: bool) -> list[Output]:
+        """An event as a change for its feed's partition of the feed-log; ``everywhere``: for all questions as well."""
+        changed = kind(src=self._source(record), **shared_fields(event, kind))
         key = changed.feed.encode()
         home = partition_of(key, self._feed_log_partitions)
         told = Output(topics.FEED_LOG, key, encode_feed_log(changed), record.timestamp, home)

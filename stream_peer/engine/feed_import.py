@@ -35,7 +35,7 @@ from stream_peer.engine.standing import Imported, Standing
 from stream_peer.engine.transfers import import_refusal
 from stream_peer.errors import FeedTransferError, SettingsError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedImported, Round
+from stream_peer.events.feed_log import FeedImported, Round, shared_fields
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.times import Milliseconds
@@ -219,17 +219,7 @@ def goes_on(feed: Feed | None, event: FeedImported, record: Record) -> None:
 
 def handed_on(event: FeedImported, record: Record) -> Output:
     """A part of a feed's questions on its way to their partition of ``forecast-events``."""
-    part = FeedImport(
-        feed=event.feed,
-        import_id=event.import_id,
-        part=event.part,
-        parts=event.parts,
-        digest=event.digest,
-        data=event.data,
-        partition=event.partition,
-        partitions=event.partitions,
-    )
-    place, value = event.partition, _encode_event(part)
+    place, value = event.partition, _encode_event(FeedImport(**shared_fields(event, FeedImport)))
     return Output(
         topics.FORECAST_EVENTS, event.feed.encode(), value, record.timestamp, place, (source_header(event.src),)
     )

@@ -121,12 +121,11 @@ class Feed:
         return self.accounts.has_rounds()
 
     def reset(self) -> None:
-        """New sums and an empty ledger; who the experts are, and revisions, go on."""
+        """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
         before = self.standing
         self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
         self.accounts = Accounts(self.settings, len(self.roster))
         self._shared, self._five = SharedWeights(), FiveMixers()
-        self.adopt(self.settings, self.settings_hash)
 
     # --- experts ---
 

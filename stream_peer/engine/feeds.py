@@ -190,7 +190,7 @@ class Feeds:
         if feed is not None:
             self.store.leave_all(feed)
             feed.reset()
-            feed.adopt(self._settings(name), self.book.hash)
+            feed.adopt(self._settings(name), self.book.hash)  # an import kept its own, which is no more
             if not any(map(feed.roster.is_forgotten, feed.experts)):  # else they have places still
                 self.due.discard(name)
             self.changed(feed, record)

@@ -65,7 +65,7 @@ class QuestionStage(NeverRefolds):
     settings : FeedSettingsBook, optional
         In force until the log says otherwise; the built-in defaults if left out.
     incarnation : int
-        How often the topic was found deleted and made anew.
+        Tells the topic from one that was deleted under the same name; 0 if that is not known.
     secret : bytes
         The release's: ids that are to be forgotten are known again by digests that are made with it.
     """
@@ -114,7 +114,7 @@ class QuestionStage(NeverRefolds):
 
     @property
     def incarnation(self) -> int:
-        """How often the source topic was found deleted and made anew."""
+        """Tells the source topic from one that was deleted under the same name; 0 if that is not known."""
         return self._routes.incarnation
 
     def plan_of(self, question_id: str) -> Plan | None:

@@ -125,6 +125,12 @@ AnyFeedLogRecord = (
     Round | RoundWithdrawn | OutcomeRevealed | ExpertChanged | FeedChanged | FeedImported | SettingsChanged
 )
 
+
+def shared_fields(event: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """What an event says that one of another kind says as well, by field: for handing it on as that."""
+    return {name: getattr(event, name) for name in kind.__struct_fields__ if name in event.__struct_fields__}
+
+
 decode_feed_log = msgspec.json.Decoder(AnyFeedLogRecord).decode
 encode_feed_log = msgspec.json.Encoder().encode
 
