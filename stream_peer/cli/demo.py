@@ -69,6 +69,7 @@ def demo_command(invocation: Invocation, *, real: bool, keep: bool, pace: float,
         msg = "--real starts a Kafka, --bootstrap names one: use one of them"
         raise click.UsageError(msg)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind them with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()
     with broker as place:

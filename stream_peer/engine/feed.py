@@ -159,12 +159,13 @@ class FeedStage:
             return
         feed = self.feeds.feed(event.feed)
         whole = feed.roster.admitted(whole)
-        if not whole.experts and event.question_id not in feed.accounts.ledger:
+        empty = not whole.experts
+        if empty and event.question_id not in feed.accounts.ledger:
             return
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects)
+        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=empty)
         if entry is None:
             return
-        if not whole.experts:
+        if empty:
             self._drop(feed, event, entry, record, effects)
             return
         feed.take_out(entry)
@@ -191,7 +192,7 @@ class FeedStage:
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> None:
         feed = self.feeds.by_name.get(event.feed)
         known = feed is not None and event.question_id in feed.accounts.ledger
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects) if feed and known else None
+        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=True) if feed and known else None
         if feed is not None and entry is not None:
             self._drop(feed, event, entry, record, effects)
 
@@ -206,9 +207,10 @@ class FeedStage:
 
     def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> None:
         feed = self.feeds.feed(event.feed)
-        if event.outcome == "open" and event.question_id not in feed.accounts.ledger:
+        taken_back = event.outcome == "open"
+        if taken_back and event.question_id not in feed.accounts.ledger:
             return
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects)
+        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return
         feed.take_out(entry)

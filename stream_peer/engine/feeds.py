@@ -95,8 +95,13 @@ class Feeds:
 
     # --- questions ---
 
-    def entry(self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects) -> Entry | None:
-        """The ledger's entry of a question that has news, None if they come too late."""
+    def entry(
+        self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects, *, known: bool = False
+    ) -> Entry | None:
+        """The ledger's entry of a question that has news, None if they come too late.
+
+        ``known``: news that mean nothing of a question that is not in the ledger, for which it makes no entry.
+        """
         time = feed.standing.time(now)
         expired = feed.expire(time) if feed.accounts.ledger.is_due(time) else []
         for expired_id, entry in expired:
@@ -107,6 +112,8 @@ class Feeds:
             effects.counts["expired", ""] += len(expired)
         if question_id in feed.accounts.ledger.expired:
             effects.counts["too-late", ""] += 1
+            return None
+        if known and question_id not in feed.entries:
             return None
         return feed.take_in(question_id)
 

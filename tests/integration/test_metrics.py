@@ -45,8 +45,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptDemo]:
         "--report",
         str(directory / "r.html"),
     ]
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment(), stdout=out, stderr=out)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does with what it starts in the background
+    try:
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, env=environment(), stdout=out, stderr=out)
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
 
         def stays() -> bool:

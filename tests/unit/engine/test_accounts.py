@@ -8,7 +8,7 @@ from stream_peer.engine.contributions import contribution
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.events.feed_log import FeedLogRecord
-from tests.feed_histories import Changelog, folded, log_of, outcome, round_of, stage, withdrawn
+from tests.feed_histories import Changelog, expert, folded, log_of, outcome, round_of, stage, withdrawn
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
 
@@ -64,6 +64,18 @@ def test_there_are_at_most_so_many_questions_in_the_ledger_and_so_many_names_of_
     changelog = Changelog()
     changelog.take(feed_stage)
     assert feed_stage.agrees()
+
+
+@pytest.mark.parametrize("news", [outcome("q000", "open"), withdrawn("q000"), round_of("q000", {"zed": 0.5})])
+def test_news_about_a_question_whose_name_has_just_been_forgotten_leave_no_entry(news: FeedLogRecord) -> None:
+    """The news come first and let the oldest names go, of which theirs is one; a restart must find the same ledger."""
+    events = [expert("zed", excluded=True), *rounds(5), news]
+    going_on, _ = folded(log_of(events), stage(ledger_max=2))
+    changelog = Changelog()
+    changelog.take(folded(log_of(events), stage(ledger_max=2))[0])
+
+    assert sorted(going_on.feeds.feed("f").entries) == ["q003", "q004"]
+    assert sorted(changelog.restored(ledger_max=2).feeds.feed("f").entries) == ["q003", "q004"]
 
 
 def test_a_shorter_limit_counts_from_its_place_on() -> None:
