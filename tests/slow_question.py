@@ -101,8 +101,10 @@ class Life:
         opens, close = self.opens(), self.close(terms)
         if opens is None or close is None or close < opens:
             return {}
-        intervals = [terms.round_every * 2 ** (number // 8) for number in range(32)]
-        boundaries = {close, *(opens + sum(intervals[: number + 1]) for number in range(32))}
+        boundaries = {close}
+        if terms.round_every is not None:
+            intervals = [terms.round_every * 2 ** (number // 8) for number in range(32)]
+            boundaries |= {opens + sum(intervals[: number + 1]) for number in range(32)}
         moments = sorted({opens, *(one.counts for one in self.said if "forecast" in one.kind)})
         if terms.quorum is not None:
             crowds = (moment for moment in moments if moment >= opens)

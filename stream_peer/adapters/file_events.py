@@ -109,16 +109,25 @@ def in_feed(events: Iterable[FileEvent], feed: str) -> list[FileEvent]:
     return [_with(event, feed=feed) if event.kind else event for event in events]
 
 
-def reveal(events: Sequence[FileEvent], share: float) -> list[FileEvent]:
+class Revealed(NamedTuple):
+    """Whose outcomes are told: a share of the questions, and which draw of them. None: the one without a seed."""
+
+    share: float
+    seed: int | None = None
+
+
+def reveal(events: Sequence[FileEvent], told_of: Revealed) -> list[FileEvent]:
     """Keep the outcomes of a share of the questions, each told the moment its question closes; drop all others.
 
-    A hash of the question's id decides, so a larger share holds all outcomes of a smaller one.
+    So it is known right after its question's last round was scored, and before any round of a later boundary is. A
+    hash of seed and question id decides, so of one seed a larger share holds all outcomes of a smaller one.
     """
+    purpose = "reveal" if told_of.seed is None else f"reveal {told_of.seed}"
     closes = {event.question_id: event.closes_at for event in events if event.closes_at is not None}
     outcomes = {event.question_id: event for event in events if event.kind == "resolution"}
     told = []
     for question_id, event in outcomes.items():
-        if question_id is not None and draw(b"", "", question_id, 0, "reveal") < share:
+        if question_id is not None and draw(b"", "", question_id, 0, purpose) < told_of.share:
             close = closes.get(question_id) or event.closed_at or event.at or 0
             told.append(TimedEvent(close, _with(event, at=to_iso(close), closed_at=None)._replace(at=close)))
     told.sort(key=lambda one: (one.time, one.event.question_id or ""))

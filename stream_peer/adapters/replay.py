@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from stream_peer.adapters.file_events import FileEvent, in_feed, last_moment, merged, reveal, shuffle, timed
+from stream_peer.adapters.file_events import FileEvent, Revealed, in_feed, last_moment, merged, reveal, shuffle, timed
 from stream_peer.adapters.history import History
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay_run import CONTROLS, Blind, Plan, RefusedLine, Run, Witness, Write
@@ -28,13 +28,13 @@ class ReplayOptions(NamedTuple):
     """How to replay.
 
     ``document`` holds feed settings (``defaults`` and ``feeds``); ``feed_as`` puts every event into one feed;
-    ``reveal`` is the share of questions whose outcomes are told, each when its question closes (None: as the file
-    has them); ``shuffle`` seeds another interleaving of the questions.
+    ``reveal`` is of how many questions outcomes are told, each when its question closes (None: as the file has them);
+    ``shuffle`` seeds another interleaving of the questions.
     """
 
     document: Mapping[str, Any] = {}
     feed_as: str | None = None
-    reveal: float | None = None
+    reveal: Revealed | None = None
     shuffle: int | None = None
     partitions: int = 1
     feed_log_partitions: int = 1

@@ -15,6 +15,7 @@ from stream_peer.settings import read_secret
 if TYPE_CHECKING:
     from stream_peer.adapters.explain import Explainer
     from stream_peer.adapters.feed_log_reader import Comparison
+    from stream_peer.adapters.file_events import Revealed
     from stream_peer.adapters.replay import ReplayOptions
     from stream_peer.engine.stage import Output
 
@@ -30,7 +31,7 @@ class _Choices(NamedTuple):
 
     feed_as: str | None
     assignments: tuple[str, ...]
-    reveal: float
+    reveal: "Revealed | None"
     shuffle: int | None
     partitions: int
     feed_log_partitions: int
@@ -45,6 +46,18 @@ class _Choices(NamedTuple):
 _FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
 
 
+def _share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
+    """``AT`` or ``AT,SEED``; None for what the file has."""
+    from stream_peer.adapters.file_events import Revealed
+
+    share, comma, seed = text.partition(",")
+    told_of = Revealed(
+        click.FloatRange(0.0, 1.0).convert(share, option, context),
+        click.INT.convert(seed, option, context) if comma else None,
+    )
+    return None if told_of == (1.0, None) else told_of
+
+
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
 @click.option("--feed-as", metavar="FEED", help="Put all events into this feed, whatever they say.")
@@ -57,10 +70,12 @@ _FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
 )
 @click.option(
     "--reveal",
-    type=click.FloatRange(0.0, 1.0),
-    default=1.0,
+    metavar="AT[,SEED]",
+    default="1",
     show_default=True,
-    help="Share of questions whose outcomes are told, each when its question closes; 1: all, when the file has them.",
+    callback=_share_and_seed,
+    help="Share of questions whose outcomes are told, each right after its question's last round, and a number that"
+    " draws others of them. 1 alone: all, when the file has them.",
 )
 @click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions otherwise.")
 @click.option(
@@ -124,6 +139,7 @@ def replay_command(
     stream-peer replay forecasts.jsonl
     stream-peer replay a.jsonl.gz b.jsonl.gz --feed-as all --set round_every=1d --out replayed/
     stream-peer replay forecasts.jsonl --reveal 0.2 --report report.html
+    stream-peer replay forecasts.jsonl --reveal 0.1,3 --set round_every=null
     stream-peer replay forecasts.jsonl --explain fed-cut-june
     stream-peer replay history.jsonl.gz --export econ=econ.feed.gz
     stream-peer replay --from-log econ --bootstrap kafka:9092
@@ -164,7 +180,7 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     options = ReplayOptions(
         document=with_settings(invocation.settings.document, choices.assignments),
         feed_as=choices.feed_as,
-        reveal=None if choices.reveal == 1.0 else choices.reveal,
+        reveal=choices.reveal,
         shuffle=choices.shuffle,
         partitions=choices.partitions,
         feed_log_partitions=choices.feed_log_partitions,

@@ -14,7 +14,7 @@ DOUBLES_AFTER = 8
 class Terms(msgspec.Struct, frozen=True, array_like=True):
     """The settings that decide a question's rounds. It keeps those of its first round in its feed."""
 
-    round_every: Milliseconds
+    round_every: Milliseconds | None
     quorum: int | None
     grace: Milliseconds
     max_open: Milliseconds
@@ -47,14 +47,22 @@ def close_of(
     return min(moments, default=None)
 
 
-def regular_boundaries(opens: Milliseconds, close: Milliseconds, round_every: Milliseconds) -> list[Milliseconds]:
+def regular_boundaries(
+    opens: Milliseconds, close: Milliseconds, round_every: Milliseconds | None
+) -> list[Milliseconds]:
     """Boundaries before ``close``: every ``round_every``, an interval that doubles after every 8; at most 32.
+
+    None if there is no such interval: then the close is the only boundary that time brings.
 
     Examples
     --------
     >>> regular_boundaries(0, 14, 1)
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12]
+    >>> regular_boundaries(0, 14, None)
+    []
     """
+    if round_every is None:
+        return []
     boundaries = []
     moment = opens
     for number in range(MAX_REGULAR):

@@ -89,7 +89,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Reading: ``mixer`` to ``top_experts``. Ledger: the last three.
     """
 
-    round_every: PositiveSpan = 7 * _UNITS["d"]
+    round_every: PositiveSpan | None = 7 * _UNITS["d"]
     quorum: Number | None = None
     grace: Span = 60 * _UNITS["s"]
     max_open: PositiveSpan = 2 * _UNITS["y"]

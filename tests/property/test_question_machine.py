@@ -41,6 +41,7 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"defaults": SHORT},
     {"defaults": {**SHORT, "history_for": "9000d", "forecast_for": "11h", "late_forecasts": "refuse"}},
     {"defaults": {**STAYS, "history": True, "round_every": "5h", "history_for": "50h", "max_open": "40h"}},
+    {"defaults": SHORT, "feeds": {"econ": {"round_every": None, "quorum": None}}},
     {"defaults": SHORT, "feeds": {"econ": {"round_every": "3h", "forecast_for": "6h", "grace": "2h"}}},
     {"defaults": {**SHORT, "quorum": 3, "ledger_for": "20h"}, "feeds": {"sport": {"history": True, "horizon": "50h"}}},
 ]

@@ -1,7 +1,10 @@
 import json
 
+import pytest
+
 from stream_peer.adapters.file_events import (
     FileEvent,
+    Revealed,
     file_event,
     in_feed,
     last_moment,
@@ -68,10 +71,11 @@ def test_all_events_can_be_put_into_one_feed() -> None:
     assert [json.loads(event.payload)["feed"] for event in changed[:2]] == ["all", "all"]
 
 
-def test_a_share_of_the_outcomes_is_told_when_the_question_closes() -> None:
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_a_share_of_the_outcomes_is_told_when_the_question_closes(seed: int | None) -> None:
     known = events(*season(questions=60))
 
-    few, many = reveal(known, 0.2), reveal(known, 0.6)
+    few, many = reveal(known, Revealed(0.2, seed)), reveal(known, Revealed(0.6, seed))
 
     told = {event.question_id: event for event in few if event.kind == "resolution"}
     more = {event.question_id for event in many if event.kind == "resolution"}
@@ -86,14 +90,24 @@ def test_a_share_of_the_outcomes_is_told_when_the_question_closes() -> None:
     ]
 
 
+def test_each_seed_draws_other_questions() -> None:
+    known = events(*season(questions=60))
+
+    told = [reveal(known, Revealed(0.5, seed)) for seed in (None, 0, 1, 0)]
+
+    drawn = [[event.question_id for event in one if event.kind == "resolution"] for one in told]
+    assert drawn[1] == drawn[3]
+    assert len({tuple(one) for one in drawn}) == 3
+
+
 def test_of_several_resolutions_the_last_is_told_and_without_a_close_when_it_says() -> None:
     known = events(resolution(0, T0 + DAY, closed_at=T0 + HOUR), resolution(1, T0 + 2 * DAY, closed_at=T0 + HOUR))
 
-    (told,) = reveal(known, 1.0)
+    (told,) = reveal(known, Revealed(1.0))
 
     assert json.loads(told.payload)["outcome"] == 1
     assert told.at == T0 + HOUR
-    assert reveal(known, 0.0) == []
+    assert reveal(known, Revealed(0.0)) == []
 
 
 def test_a_shuffle_keeps_the_order_within_each_question() -> None:

@@ -1,15 +1,18 @@
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
+from stream_peer.adapters.file_events import Revealed
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, historical, replay, with_settings
 from stream_peer.engine.order_free import order_free
 from stream_peer.engine.stage import Output
 from stream_peer.errors import SettingsError
 from stream_peer.events import topics
+from stream_peer.events.feed_log import OutcomeRevealed, Round, decode_feed_log
 from stream_peer.events.feed_settings import load_document
 from stream_peer.events.partitioning import partition_of
 from tests.unit.adapters.file_lines import lines, season
@@ -133,7 +136,7 @@ def test_all_events_can_be_replayed_as_one_feed() -> None:
 
 
 def test_only_the_revealed_share_of_outcomes_is_known() -> None:
-    none, some = (replay([lines(season())], ReplayOptions(reveal=share)) for share in (0.0, 0.5))
+    none, some = (replay([lines(season())], ReplayOptions(reveal=Revealed(share))) for share in (0.0, 0.5))
 
     unresolved, resolved = none.history.feeds["econ"].weights, some.history.feeds["econ"].weights
     assert unresolved is not None
@@ -141,6 +144,24 @@ def test_only_the_revealed_share_of_outcomes_is_known() -> None:
     assert unresolved.resolved == 0
     assert 8 < resolved.resolved < 32
     assert none.counts["event", "round"] == 40
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_without_an_interval_a_question_is_scored_once_and_its_outcome_told_right_after(seed: int) -> None:
+    outputs: list[Output] = []
+    document = {"defaults": {"round_every": None}}
+
+    replay([lines(season())], ReplayOptions(document, reveal=Revealed(0.5, seed)), write=outputs.append)
+
+    log = [decode_feed_log(one.value or b"") for one in outputs if one.topic == topics.FEED_LOG]
+    rounds = [record for record in log if isinstance(record, Round)]
+    assert len({record.question_id for record in rounds}) == len(rounds) == 40
+    assert all(record.final for record in rounds)
+    outcomes = [(before, record) for before, record in pairwise(log) if isinstance(record, OutcomeRevealed)]
+    assert 8 < len(outcomes) < 32
+    for before, record in outcomes:
+        assert isinstance(before, Round)
+        assert before.question_id == record.question_id
 
 
 def test_progress_is_told_up_to_the_end() -> None:

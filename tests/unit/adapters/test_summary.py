@@ -1,6 +1,7 @@
 import re
 from collections import Counter
 
+from stream_peer.adapters.file_events import Revealed
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.summary import summary
@@ -18,7 +19,7 @@ def test_the_summary_says_whom_to_listen_to_and_how_well_it_went() -> None:
 
 
 def test_without_outcomes_it_says_so() -> None:
-    text = summary(replay([lines(season())], ReplayOptions(reveal=0.0)))
+    text = summary(replay([lines(season())], ReplayOptions(reveal=Revealed(0.0))))
 
     assert "Brier score  no outcome was revealed" in text
     assert "resolved)" in text

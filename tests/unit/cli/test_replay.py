@@ -40,6 +40,21 @@ def test_outcomes_can_be_held_back_and_questions_put_into_one_feed(capsys: Captu
     assert "no outcome was revealed" in ended.out
 
 
+def test_the_share_of_outcomes_that_is_told_may_have_a_seed(capsys: Capture, file: Path) -> None:
+    told = [run(capsys, "replay", str(file), "--reveal", text).out for text in ("0.5", "0.5,1", "0.5,2", "0.5,1")]
+
+    assert told[1] == told[3]
+    assert len(set(told)) == 3
+
+
+@pytest.mark.parametrize("text", ["2", "0.5,", "0.5,x", ",1", "half", "0.5,1,2"])
+def test_a_share_that_is_none_is_refused(capsys: Capture, file: Path, text: str) -> None:
+    ended = run(capsys, "replay", str(file), "--reveal", text)
+
+    assert ended.code == 2
+    assert "--reveal" in ended.err
+
+
 def test_a_file_that_is_not_there_is_named(capsys: Capture, tmp_path: Path) -> None:
     ended = run(capsys, "replay", str(tmp_path / "nothing.jsonl"))
 

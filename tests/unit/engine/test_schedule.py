@@ -13,6 +13,10 @@ def test_the_close_is_no_regular_boundary() -> None:
     assert regular_boundaries(0, 30, 10) == [10, 20]
 
 
+def test_without_an_interval_there_is_no_regular_boundary() -> None:
+    assert regular_boundaries(0, 10_000, None) == []
+
+
 def test_the_earliest_of_what_may_end_a_question_ends_it() -> None:
     assert close_of(opens=100, stated=None, cut=None, max_open=50) == 150
     assert close_of(opens=100, stated=140, cut=120, max_open=50) == 120
