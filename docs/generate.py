@@ -38,7 +38,7 @@ OUTPUTS = {
     "mixed-forecasts": outputs.MixedForecast,
 }
 FEED_SETTINGS = {
-    "round_every": "time between two rounds of a question; doubles after every 8 rounds; `null`: only the close makes one",
+    "round_every": "time between two rounds of a question; doubles after every 8; `null`: the close alone makes one",
     "quorum": "a round as well at the first moment at which so many experts have a forecast",
     "grace": "how long after its boundary a round waits for late events",
     "max_open": "a question closes so long after it opened, if nothing closes it before",
