@@ -14,9 +14,9 @@ from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.ledger import Entry, Limits
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
+from stream_peer.engine.published import Basis, Paths, expert_weights
 from stream_peer.engine.rates import Rates, read_rates, used_rules
 from stream_peer.engine.readings import (
-    DECIMALS,
     ExpertWeights,
     Extent,
     Mixing,
@@ -24,7 +24,6 @@ from stream_peer.engine.readings import (
     mixing_key,
     read_extent,
     read_mixing,
-    read_weights,
     rows_of,
 )
 from stream_peer.engine.roster import Roster, StoredRoster
@@ -261,15 +260,16 @@ class Feed:
 
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
         """Weights of some experts, whose columns are given."""
-        weights = read_weights(columns, self.all_rates, seen, self.settings.mixer, self.method)
-        if self.method.shares and len(experts):
-            select = self._shared.of(experts).round(DECIMALS)
-            weights = weights._replace(select=select, peer=weights.peer if self.method.mixes else select)
-        if self.method.side_mixer is not None:
-            rates = self.rates.zero, self.rates.one
-            mixed = self._five.weights(experts, rates, seen.experts, self.method.side_mixer)
-            weights = weights._replace(peer=mixed.round(DECIMALS))
-        return weights
+        basis = Basis(experts, columns, self.all_rates, seen, self.settings.mixer, self.method)
+        return expert_weights(basis, self._paths)
+
+    def frozen_paths(self) -> Paths:
+        """What learners have said that go by it, as it is now: of variants that only a replay can choose."""
+        return self._paths.frozen(self.method)
+
+    @property
+    def _paths(self) -> Paths:
+        return Paths(self._shared, self._five)
 
     def follow(self, entry: Entry) -> None:
         """A question is in the sums again: so it is for mixers that learn at their own forecast, if one is chosen."""

@@ -6,6 +6,7 @@ as the others.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import fields
 from typing import NamedTuple, TypeAlias
 
@@ -45,6 +46,12 @@ class FiveMixers:
         """Mixing weights over some experts, of one mixer or of ``five``."""
         said = self._weights(experts, rates, n_experts)
         return said.mix if mixer == "five" else np.asarray(said.mixers[MIXERS.index(mixer)], dtype=np.float64)
+
+    def frozen(self) -> "FiveMixers":
+        """The sums as they are now, for weights only: no question can be taken out of them."""
+        twin = FiveMixers()
+        twin._sums = deepcopy(self._sums)
+        return twin
 
     def take_out(self, entry: Entry) -> None:
         """Forget what a question has added, until ``put_in``."""

@@ -254,6 +254,12 @@ class SharedWeights:
         total = float(np.add.reduce(present))
         return present / total if total > _TOO_SMALL else np.full(len(present), 1.0 / len(present))
 
+    def copy(self) -> "SharedWeights":
+        """The path up to here, which goes no further."""
+        twin = SharedWeights()
+        twin._weights = self._weights.copy()
+        return twin
+
     def learn(self, experts: IndexArray, regrets: FloatArray, learning_rate: float, share: float) -> None:
         """Go on by a round: its experts and their priced regrets."""
         awake = np.zeros(len(self._weights), dtype=np.bool_)

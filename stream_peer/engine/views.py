@@ -6,8 +6,9 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.published import published_weights
 from stream_peer.engine.rates import Rates, outcome_reasons
-from stream_peer.engine.readings import DECIMALS, mixing_weights, read_certificate, read_extent, read_records
+from stream_peer.engine.readings import DECIMALS, read_certificate, read_extent, read_records
 from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
@@ -91,8 +92,7 @@ def read_feed(feed: Feed) -> WeightsReading:
     if not len(experts):
         return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
     weights = feed.weights(experts, columns, read_extent(feed.sums.feed, len(experts)))
-    mix = mixing_weights(weights, feed.mixing, feed.standing.net_share)
-    return WeightsReading(experts, columns, mix, weights.select)
+    return WeightsReading(experts, columns, *published_weights(weights, feed.mixing, feed.standing.net_share))
 
 
 def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:

@@ -1,0 +1,77 @@
+"""What weights are read from at one moment, and the reading: the same for outputs, rounds and explanations of both."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stream_peer.engine.five_mixers import FiveMixers
+from stream_peer.engine.method import Method
+from stream_peer.engine.rates import Rates
+from stream_peer.engine.readings import DECIMALS, ExpertWeights, Extent, Mixing, mixing_weights, read_weights
+from stream_peer.engine.sums import IndexArray
+from stream_peer.engine.variants import SharedWeights
+from stream_peer.events.feed_settings import MixerSettings
+from stream_peer.numerics.losses import FloatArray
+
+
+class Basis(NamedTuple):
+    """What the weights of some experts are read from.
+
+    Attributes
+    ----------
+    experts : (n,) int32
+        Their places.
+    columns : (rows, n) float64
+        Their columns, see ``sums``.
+    rates : sequence of Rates
+        Of the vote rules that are used, that in force first.
+    seen : Extent
+    mixer : MixerSettings
+    method : Method
+    """
+
+    experts: IndexArray
+    columns: FloatArray
+    rates: Sequence[Rates]
+    seen: Extent
+    mixer: MixerSettings
+    method: Method
+
+
+class Paths(NamedTuple):
+    """Learners that go by what they said before, of variants that only a replay can choose."""
+
+    shared: SharedWeights
+    five: FiveMixers
+
+    def frozen(self, method: Method) -> "Paths":
+        """As they are now, whatever is learnt from here on; those that the method does not use are left out."""
+        return Paths(
+            self.shared.copy() if method.shares else SharedWeights(),
+            self.five.frozen() if method.side_mixer is not None else FiveMixers(),
+        )
+
+
+def expert_weights(basis: Basis, paths: Paths) -> ExpertWeights:
+    """The learners' weights: read off the sums, or off the paths of those that have one."""
+    experts, method = basis.experts, basis.method
+    weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, method)
+    if method.shares and len(experts):
+        select = paths.shared.of(experts).round(DECIMALS)
+        weights = weights._replace(select=select, peer=weights.peer if method.mixes else select)
+    if method.side_mixer is not None:
+        rates = basis.rates[0].zero, basis.rates[0].one
+        mixed = paths.five.weights(experts, rates, basis.seen.experts, method.side_mixer)
+        weights = weights._replace(peer=mixed.round(DECIMALS))
+    return weights
+
+
+class Published(NamedTuple):
+    """Weights over the listed experts as they are published, each summing to 1."""
+
+    mix: FloatArray
+    select: FloatArray
+
+
+def published_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> Published:
+    """What is made of the learners' weights before they are published."""
+    return Published(mixing_weights(weights, mixing, net_share), weights.select)
