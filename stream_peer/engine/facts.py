@@ -31,6 +31,8 @@ _HEADER = struct.Struct("<qBBBBBiiiii25d")
 
 Bits = npt.NDArray[np.uint8]
 
+_CAST = np.uint8(12)
+"""Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
 _NO_CLASSES = (-1.0,) * 5
 
 
@@ -122,8 +124,8 @@ class Facts(NamedTuple):
     """What was computed for a round.
 
     Its numbers; and of each expert present, sorted by id: index, forecast, published selection weight, own
-    (leave-one-out) reference answer, and whether that was a tie. ``losses`` (3, n) are ``Method.losses``, as long as
-    they are at hand: they are not stored.
+    (leave-one-out) reference answer, whether that was a tie, and the vote by the rule in force (None stands for those
+    at 1/2). ``losses`` (3, n) are ``Method.losses``, as long as they are at hand: they are not stored.
     """
 
     head: Head
@@ -144,9 +146,10 @@ class Facts(NamedTuple):
             (
                 _HEADER.pack(*self.head),
                 self.experts.astype("<i4", copy=False).tobytes(),
+    cast: SmallIntArray | None = None
                 self.forecasts.astype("<f8", copy=False).tobytes(),
                 self.select.astype("<f8", copy=False).tobytes(),
-                (self.answers | (self.ties << 1)).tobytes(),
+                (self.answers | (self.ties << 1) | (cast_of(self).view(np.uint8) << 2 & _CAST)).tobytes(),
             )
         )
 
@@ -172,6 +175,7 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
     """Facts of several rounds from their stored form, bit for bit."""
     heads = [Head._make(_HEADER.unpack_from(packed)) for packed in rounds]
     counted = [(packed, head.n_experts) for packed, head in zip(rounds, heads, strict=True)]
+    cast: SmallIntArray | None = None
     start = _HEADER.size
     experts = b"".join([packed[start : start + 4 * n] for packed, n in counted])
     forecasts = b"".join([packed[start + 4 * n : start + 12 * n] for packed, n in counted])
@@ -179,18 +183,24 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
     bits = np.frombuffer(b"".join([packed[start + 20 * n :] for packed, n in counted]), np.uint8)
     return Stack(
         heads,
+def cast_of(facts: Facts) -> SmallIntArray:
+    """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
+    return votes(facts.forecasts) if facts.cast is None else facts.cast
+
+
         np.frombuffer(experts, "<i4"),
         np.frombuffer(forecasts, "<f8"),
         np.frombuffer(select, "<f8"),
-        np.bitwise_and(bits, 1, dtype=np.uint8),
-        np.right_shift(bits, 1, dtype=np.uint8),
+        np.bitwise_and(bits, 1),
+        np.bitwise_and(np.right_shift(bits, 1), 1),
+        cast=((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
     )
 
 
 def unpack(packed: bytes) -> Facts:
     """Facts of one round from their stored form, bit for bit."""
-    heads, experts, forecasts, select, answers, ties, _ = stacked([packed])
-    return Facts(heads[0], experts, forecasts, select, answers, ties)
+    stack = stacked([packed])
+    return Facts(stack.heads[0], *stack[1:])
 
 
 def boundary_of(packed: bytes) -> Milliseconds:
@@ -255,7 +265,7 @@ def score(
     everybody = majority_of(at_half, forecasts, under.coin)
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
-    voters, moments = _votes(cast, others, under, method)
+    voters, moments, fourth = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
     weighted, spread, mixers = _weighted(forecasts, losses, weights)
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
@@ -276,7 +286,7 @@ def score(
         _gap(losses, weighted, under, method),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)
-    return Facts(head, experts, forecasts, weights.select, answers, ties, losses)
+    return Facts(head, experts, forecasts, weights.select, answers, ties, losses, cast)
 
 
 def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:

@@ -26,6 +26,7 @@ from stream_peer.engine.readings import (
     read_mixing,
     rows_of,
 )
+from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
 from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import (
@@ -64,7 +65,8 @@ class StoredFeed(msgspec.Struct, array_like=True):
 class Feed:
     """One feed. ``settings`` are those in force, ``settings_hash`` names their document.
 
-    Who its experts are is in ``roster``, what is known of its questions in ``accounts``.
+    Who its experts are is in ``roster``, what is known of its questions in ``accounts``, the votes
+    of the last ones in ``recent``.
     """
 
     def __init__(self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes) -> None:
@@ -73,6 +75,7 @@ class Feed:
         self.accounts = Accounts(settings)
         self.standing = Standing()
         self.pieces = 0
+        self.recent = Recent()
         self.stored = False
         self._secret = secret
         self._rates: tuple[Rates, ...] = ()
@@ -104,7 +107,7 @@ class Feed:
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
         if settings.memory != self.accounts.blocks.memory:
-            self.accounts = Accounts(settings, len(self.roster))
+            self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
         self._groups = np.zeros(0, np.int64)
         self._rates = ()
@@ -123,7 +126,7 @@ class Feed:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
         before = self.standing
         self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
-        self.accounts = Accounts(self.settings, len(self.roster))
+        self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
         self._shared, self._five = SharedWeights(), FiveMixers()
 
     # --- experts ---
@@ -163,6 +166,7 @@ class Feed:
         """Add a question's contribution to the sums."""
         self.accounts.add(part, entry)
         self._rates = ()
+        self.recent.note(entry)
 
     def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
@@ -170,6 +174,7 @@ class Feed:
         for _, entry in expired:
             self._five.settle(entry)
             self.stored = False
+            self.recent.leave(entry)
         return expired
 
     def recomputed(self) -> Blocks:
@@ -336,6 +341,7 @@ class Feed:
         self.accounts.restore(settled, ledger, standing.ordinals)
         self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
 
+        self.recent = Recent(self.entries.values(), standing.ordinals)
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""
         self.accounts.blocks = sums

@@ -5,8 +5,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.engine.blocks import Blocks
-from stream_peer.engine.facts import Facts, unpack
+from stream_peer.engine.facts import Facts, cast_of, unpack
 from stream_peer.engine.portable import FeedLine
+from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import IndexArray
 
 Bits = npt.NDArray[np.bool_]
@@ -22,6 +23,7 @@ def feed_without(line: FeedLine, stay: Bits) -> FeedLine:
         teams={expert: team for expert, team in line.teams.items() if expert in named},
         excluded=[expert for expert in line.excluded if expert in named],
         settled=_settled_without(line, stay),
+        standing=_standing_without(line.standing, stay),
     )
 
 
@@ -41,7 +43,16 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
         select,
         facts.answers[rows],
         facts.ties[rows],
+        cast=cast_of(facts)[rows],
     ).pack()
+
+
+def _standing_without(standing: Standing, stay: Bits) -> Standing:
+    """Groups name places; one of which a single expert is left is none."""
+    places = (np.cumsum(stay) - 1).tolist()
+    kept = [[places[member] for member in group if stay[member]] for group in standing.groups]
+    groups = [after for before, after in zip(standing.groups, kept, strict=True) if len(after) >= min(len(before), 2)]
+    return msgspec.structs.replace(standing, groups=groups)
 
 
 def _settled_without(line: FeedLine, stay: Bits) -> bytes:

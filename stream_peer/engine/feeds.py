@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_peer.engine.board import Board
+from stream_peer.engine.checks import check
 from stream_peer.engine.feed_state import Feed, with_meaning
 from stream_peer.engine.feed_store import FeedStore
 from stream_peer.engine.ledger import Entry
@@ -122,6 +123,7 @@ class Feeds:
         feed.follow(entry)
         entry.touched = record.timestamp
         feed.standing.ordinals = feed.accounts.ledger.ordinals
+        check(feed)
         feed.accounts.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         self.changed(feed, record)

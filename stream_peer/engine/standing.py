@@ -42,6 +42,8 @@ class Standing(msgspec.Struct, array_like=True):
     or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
     ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
     how many questions were taken in; ``imported``: where the feed came from, if it was not all scored here.
+    ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``: places
+    of experts that say the same, group by group.
     """
 
     revision: int = -1
@@ -55,6 +57,8 @@ class Standing(msgspec.Struct, array_like=True):
     lost: int = 0
     ordinals: int = 0
     imported: Imported | None = None
+    checked: int = 0
+    groups: list[list[int]] = []
 
     def time(self, now: Milliseconds) -> Milliseconds:
         """What time it is for the feed, ``now`` by the clock of its partition."""
