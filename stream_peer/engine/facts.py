@@ -265,7 +265,7 @@ def score(
     everybody = majority_of(at_half, forecasts, under.coin)
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
-    voters, moments, fourth = _votes(cast, others, under, method)
+    voters, moments = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
     weighted, spread, mixers = _weighted(forecasts, losses, weights)
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
