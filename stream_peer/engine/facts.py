@@ -30,9 +30,9 @@ from stream_peer.numerics.references.majorities import leave_one_out_of, majorit
 _HEADER = struct.Struct("<qBBBBBiiiii25d")
 
 Bits = npt.NDArray[np.uint8]
-
 _CAST = np.uint8(12)
 """Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
+
 _NO_CLASSES = (-1.0,) * 5
 
 
@@ -135,6 +135,7 @@ class Facts(NamedTuple):
     answers: Bits
     ties: Bits
     losses: FloatArray | None = None
+    cast: SmallIntArray | None = None
 
     def alone(self) -> "Stack":
         """As the only round of its question."""
@@ -146,7 +147,6 @@ class Facts(NamedTuple):
             (
                 _HEADER.pack(*self.head),
                 self.experts.astype("<i4", copy=False).tobytes(),
-    cast: SmallIntArray | None = None
                 self.forecasts.astype("<f8", copy=False).tobytes(),
                 self.select.astype("<f8", copy=False).tobytes(),
                 (self.answers | (self.ties << 1) | (cast_of(self).view(np.uint8) << 2 & _CAST)).tobytes(),
@@ -164,6 +164,7 @@ class Stack(NamedTuple):
     answers: Bits
     ties: Bits
     losses: FloatArray | None = None
+    cast: SmallIntArray | None = None
 
 
 def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
@@ -171,11 +172,15 @@ def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
     return method.losses(known.forecasts, known.answers) if known.losses is None else known.losses
 
 
+def cast_of(facts: Facts) -> SmallIntArray:
+    """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
+    return votes(facts.forecasts) if facts.cast is None else facts.cast
+
+
 def stacked(rounds: Sequence[bytes]) -> Stack:
     """Facts of several rounds from their stored form, bit for bit."""
     heads = [Head._make(_HEADER.unpack_from(packed)) for packed in rounds]
     counted = [(packed, head.n_experts) for packed, head in zip(rounds, heads, strict=True)]
-    cast: SmallIntArray | None = None
     start = _HEADER.size
     experts = b"".join([packed[start : start + 4 * n] for packed, n in counted])
     forecasts = b"".join([packed[start + 4 * n : start + 12 * n] for packed, n in counted])
@@ -183,11 +188,6 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
     bits = np.frombuffer(b"".join([packed[start + 20 * n :] for packed, n in counted]), np.uint8)
     return Stack(
         heads,
-def cast_of(facts: Facts) -> SmallIntArray:
-    """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
-    return votes(facts.forecasts) if facts.cast is None else facts.cast
-
-
         np.frombuffer(experts, "<i4"),
         np.frombuffer(forecasts, "<f8"),
         np.frombuffer(select, "<f8"),

@@ -74,8 +74,8 @@ class Feed:
         self.roster = Roster(name, secret)
         self.accounts = Accounts(settings)
         self.standing = Standing()
-        self.pieces = 0
         self.recent = Recent()
+        self.pieces = 0
         self.stored = False
         self._secret = secret
         self._rates: tuple[Rates, ...] = ()
@@ -165,16 +165,16 @@ class Feed:
     def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
         self.accounts.add(part, entry)
-        self._rates = ()
         self.recent.note(entry)
+        self._rates = ()
 
     def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
         expired = list(self.accounts.expire(now, self.method))
         for _, entry in expired:
             self._five.settle(entry)
-            self.stored = False
             self.recent.leave(entry)
+            self.stored = False
         return expired
 
     def recomputed(self) -> Blocks:
@@ -339,9 +339,9 @@ class Feed:
         settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.accounts.reserve(len(self.roster))
         self.accounts.restore(settled, ledger, standing.ordinals)
+        self.recent = Recent(self.entries.values(), standing.ordinals)
         self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
 
-        self.recent = Recent(self.entries.values(), standing.ordinals)
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""
         self.accounts.blocks = sums
