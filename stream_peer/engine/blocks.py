@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stream_peer.engine.sums import VOTE_RULES, Contribution, Sums, feed_column
+from stream_peer.engine.sums import FEED_DEPENDENCE, VOTE_RULES, Contribution, Sums, feed_column
 from stream_peer.numerics.error_rates.drift import MEMORIES_READ, block_factors, block_size
 from stream_peer.numerics.losses import IntArray
 
@@ -17,6 +17,7 @@ _SQUARED_WEIGHTS = [
     *(feed_column("moment_weight2", rule) for rule in VOTE_RULES),
     feed_column("class_weight2"),
     feed_column("group_weight2"),
+    *(feed_column(name, rule) for rule in VOTE_RULES for name in FEED_DEPENDENCE if name.endswith("_weight2")),
 ]
 
 _encode = msgspec.msgpack.Encoder().encode

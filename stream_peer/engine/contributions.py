@@ -20,6 +20,7 @@ from stream_peer.engine.method import Method
 from stream_peer.engine.sums import (
     EXPERT_RULE,
     FEED_CLASS,
+    FEED_DEPENDENCE,
     FEED_RULE,
     FEED_VARIANT,
     N_FEED,
@@ -38,7 +39,7 @@ from stream_peer.engine.sums import (
 from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.peer_losses import unit_peer_loss
+from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 _N_RULE = len(EXPERT_RULE)
 _PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
@@ -63,13 +64,15 @@ _PEER: Mapping[tuple[int, ...], IntArray] = {
 }
 """By the vote rules of the question's rounds."""
 
-_AVERAGED_TRUTH = _rows("outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
+_JUDGED = ("judged", "judged_peer", "judged_true")
+_AVERAGED_TRUTH = _rows(*_JUDGED, "outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
 _COUNTS = feed_columns("questions", "votes")
 _MIXERS = feed_columns("peer_peer", "net_square")
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
 _REVEALED, _ANSWERS = FEED_RULE.index("revealed_pair"), slice(FEED_RULE.index("answer"), FEED_RULE.index("answer2") + 1)
+_DEPENDENCE = [feed_columns(FEED_DEPENDENCE[0], FEED_DEPENDENCE[-1], rule).start for rule in VOTE_RULES]
 _CLASSES = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
 _VARIANTS = feed_columns(FEED_VARIANT[0], FEED_VARIANT[-1])
 
@@ -202,20 +205,35 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     """With the outcome, for each forecast: the columns of which means over the rounds are taken."""
     terms = _terms(stack)
     rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
-    loss, ones, true_regret, level, slope, _, regret, mix_regret = rows[: len(_AVERAGED_TRUTH)]
+    judged, known = rows[: len(_JUDGED)], rows[len(_JUDGED) : len(_AVERAGED_TRUTH)]
+    loss, ones, true_regret, level, slope, _, regret, mix_regret = known
     against = 1 if outcome else 2
     loss[:] = losses_of(stack, method)[against]
     ones[:] = 1.0
     published, own = terms.regretted[:, against]
     np.subtract(published, loss, out=true_regret)
     np.subtract(own, loss, out=regret)
-    _fill_mix(stack, terms.mean, rows[3:6])
+    _fill_mix(stack, terms.mean, known[3:6])
+    _fill_judged(stack, terms, loss, judged, method)
     mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
     if method.is_frozen:
         regret[:] = 0.0
         rows[-1] = terms.counts * _frozen_regret(stack, terms, method)
-    rows[3:6] *= terms.counts
+    known[3:6] *= terms.counts
     return rows
+
+
+def _fill_judged(stack: Stack, terms: _Terms, true_loss: FloatArray, rows: FloatArray, method: Method) -> None:
+    """Whether the round counts; peer loss on the scale of outcomes and loss, each less its mean over those present."""
+    counts, peer, true = rows
+    against, if_one, if_zero = losses_of(stack, method)
+    peer[:] = unbiased_peer_loss(against, if_one, if_zero, terms.rate_zero, terms.rate_one)
+    true[:] = true_loss
+    sizes = [head.n_experts for head in stack.heads]
+    starts = np.cumsum([0, *sizes[:-1]])
+    rows[1:] -= np.repeat(np.add.reduceat(rows[1:], starts, axis=1) / sizes, sizes, axis=1)
+    counts[:] = 1.0
+    rows *= terms.counts
 
 
 def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
@@ -247,6 +265,11 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
         feed[_MIXERS] = _mixer_columns(means, outcome)
     for rule in rules:
         feed[_OF_RULES[rule]] = _rule_columns(heads, rule, outcome, weight)
+        four = [head for head in counting if head.rule == rule and head.vote_fourth >= 0.0]
+        if four:
+            moments = _fourth_moments(four, len(heads), weight)
+            start = _DEPENDENCE[rule] + len(moments) * int(four[0].block)
+            feed[start : start + len(moments)] = moments
     own = [head for head in counting if head.class_first >= 0.0]
     if own:
         feed[_CLASSES] = _class_moments(own, len(heads), weight)
@@ -283,6 +306,13 @@ def _rule_columns(heads: Sequence[Head], rule: int, outcome: int | None, weight:
         values[_CELLS[outcome]] = (ones, zeros) if outcome else (zeros, ones)
         values[_REVEALED] = share * means.pair
     return values
+
+
+def _fourth_moments(heads: Sequence[Head], n_rounds: int, weight: float) -> list[float]:
+    """Moments of the votes up to the fourth over rounds that have them, of ``n_rounds`` in all."""
+    share, means = len(heads) / n_rounds, _means(heads)
+    moments = means.vote_first, means.vote_second, means.vote_third, means.vote_fourth
+    return [share * number for number in (1.0, weight * share, *moments)]
 
 
 def _class_moments(heads: Sequence[Head], n_rounds: int, weight: float) -> list[float]:

@@ -12,6 +12,7 @@ from stream_peer.engine.readings import ExpertWeights, Mixing
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_answers
 from stream_peer.events.times import Milliseconds
+from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
 from stream_peer.numerics.error_rates.moments import agreement_of
 from stream_peer.numerics.error_rates.team_votes import (
@@ -27,13 +28,14 @@ from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
 from stream_peer.numerics.references.majorities import leave_one_out_of, majority_of
 
-_HEADER = struct.Struct("<qBBBBBiiiii25d")
+_HEADER = struct.Struct("<qBBBBBiiiii30d")
 
 Bits = npt.NDArray[np.uint8]
 _CAST = np.uint8(12)
 """Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
 
 _NO_CLASSES = (-1.0,) * 5
+_NO_FOURTH = (-1.0,) * 4
 
 
 class Head(NamedTuple):
@@ -80,6 +82,10 @@ class Head(NamedTuple):
         The mixed forecast before the safety net, as published, and stretched.
     gap : float
         Mixability gap, for AdaHedge only.
+    vote_first, vote_second, vote_third, vote_fourth : float
+        Moments of the votes for yes, by the vote rule; with fewer than four voters all -1.
+    block : float
+        Number of the block that these moments of the question go to.
     """
 
     boundary: Milliseconds
@@ -118,6 +124,11 @@ class Head(NamedTuple):
     mix: float
     stretched: float
     gap: float
+    vote_first: float
+    vote_second: float
+    vote_third: float
+    vote_fourth: float
+    block: float
 
 
 class Facts(NamedTuple):
@@ -237,6 +248,8 @@ class Circumstances(NamedTuple):
         Sum of the mixability gaps.
     teams : (n,) int64, optional
         Experts with equal numbers are in one team, those with negative ones in none; without them nobody is in any.
+    block : int
+        In 0 … 24: which part of the votes' moments the question belongs to; the same for all its rounds.
     """
 
     weights: ExpertWeights
@@ -254,6 +267,7 @@ class Circumstances(NamedTuple):
     n_experts: int = 1
     gaps: float = 0.0
     teams: IntArray | None = None
+    block: int = 0
 
 
 def score(
@@ -265,7 +279,7 @@ def score(
     everybody = majority_of(at_half, forecasts, under.coin)
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
-    voters, moments = _votes(cast, others, under, method)
+    voters, moments, fourth = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
     weighted, spread, mixers = _weighted(forecasts, losses, weights)
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
@@ -284,6 +298,7 @@ def score(
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
         _gap(losses, weighted, under, method),
+        *(*fourth, float(under.block)),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)
     return Facts(head, experts, forecasts, weights.select, answers, ties, losses, cast)
@@ -315,16 +330,18 @@ def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[floa
 
 def _votes(
     cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method
-) -> tuple[int, tuple[float, ...]]:
-    """How many vote independently by the rule in force, and all moments of their votes."""
+) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
+    """How many vote independently by the rule in force; moments of their votes for error rates; those to the fourth."""
     by_class = under.thresholds is not None or method.reads_classes
     if under.teams is None:
         counts = vote_counts(cast, others.answers)
         of_classes = class_terms_of(counts) if by_class else None
-        return counts.voters, (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+        rates_of = (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+        return counts.voters, rates_of, moments_of_counts(counts.yes, counts.voters) or _NO_FOURTH
     found = team_votes(cast, others.answers, under.teams)
     of_classes = class_terms_of_teams(found) if by_class else None
-    return found.voters, (*(agreement_of_teams(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+    rates_of = (*(agreement_of_teams(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+    return found.voters, rates_of, vote_moments_of_teams(found) or _NO_FOURTH
 
 
 def _weighted(

@@ -45,6 +45,7 @@ from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
 from stream_peer.events.method_settings import BUILT_IN, MethodSettings
 from stream_peer.events.times import Milliseconds
+from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.numerics.learners import hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray
 
@@ -261,6 +262,7 @@ class Feed:
             n_experts=seen.experts,
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
+            block=int(N_BLOCKS * draw(self.seed, self.name, question_id, 0, "block")),
         )
 
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.numerics.error_rates.class_moments import ClassMomentSums
 from stream_peer.numerics.losses import FloatArray, IntArray
 
@@ -41,6 +42,9 @@ EXPERT_COMMON = (
     "scored",  # questions without one
     "outcome_loss",  # loss against the outcome, where it is known
     "true_regret",  # regret of the published weights by the outcome
+    "judged",  # questions with an outcome that count, of which the next two are
+    "judged_peer",  # peer loss, priced at the rates of the time on the scale of outcomes, less the mean of those present
+    "judged_true",  # the same of the loss against the outcome
 )
 EXPERT_RULE = (
     "variance",  # (weight × mean spread)² / 4, of the certificate
@@ -95,6 +99,13 @@ FEED_RULE = (
 FEED_CLASS = tuple(f"class_{field.name}" for field in fields(ClassMomentSums))
 """Moments of the vote count, of the rule ``own-median`` only."""
 
+FEED_DEPENDENCE = tuple(
+    f"block_{block}_{name}"
+    for block in range(N_BLOCKS)
+    for name in ("weight", "weight2", "first", "second", "third", "fourth")
+)
+"""Moments of the votes of a rule up to the fourth, in blocks of questions that a hash tells apart."""
+
 FEED_VARIANT = (
     "group_weight",
     "group_weight2",
@@ -111,7 +122,8 @@ FEED_VARIANT = (
 
 _N_COMMON, _N_RULE = len(EXPERT_COMMON), len(EXPERT_RULE)
 N_EXPERT = _N_COMMON + 2 * _N_RULE
-N_FEED = len(FEED_COMMON) + 2 * len(FEED_RULE) + len(FEED_CLASS) + len(FEED_VARIANT)
+_N_ESTIMATED = len(FEED_COMMON) + 2 * len(FEED_RULE) + len(FEED_CLASS)
+N_FEED = _N_ESTIMATED + 2 * len(FEED_DEPENDENCE) + len(FEED_VARIANT)
 
 COMMON_ROWS = slice(_N_RULE, _N_RULE + _N_COMMON)
 RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
@@ -132,7 +144,10 @@ def feed_column(name: str, vote_rule: VoteRule = "half") -> int:
     """Position of a feed column in the vector of sums."""
     if name in FEED_COMMON:
         return FEED_COMMON.index(name)
-    of_rules = len(FEED_COMMON) + len(FEED_RULE) * VOTE_RULES.index(vote_rule)
+    number = VOTE_RULES.index(vote_rule)
+    of_rules = len(FEED_COMMON) + len(FEED_RULE) * number
+    if name in FEED_DEPENDENCE:
+        return _N_ESTIMATED + len(FEED_DEPENDENCE) * number + FEED_DEPENDENCE.index(name)
     if name in FEED_CLASS:
         return len(FEED_COMMON) + 2 * len(FEED_RULE) + FEED_CLASS.index(name)
     if name in FEED_VARIANT:

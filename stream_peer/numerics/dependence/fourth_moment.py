@@ -8,6 +8,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import EstimateStatus, check_weight, effective_size
+from stream_peer.numerics.error_rates.team_votes import TeamVotes
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 
 N_BLOCKS = 25
@@ -85,14 +86,79 @@ def vote_moments(votes: SmallIntArray) -> VoteMoments | None:
     >>> vote_moments(np.array([1, 1, -1, 1, 0, 1], np.int8))
     VoteMoments(first=0.8, second=0.6, third=0.4, fourth=0.2)
     """
-    n = int(np.count_nonzero(votes))
+    return moments_of_counts(int(np.count_nonzero(votes > 0)), int(np.count_nonzero(votes)))
+
+
+def moments_of_counts(yes: int, voters: int) -> VoteMoments | None:
+    """`vote_moments` of votes that are counted.
+
+    Parameters
+    ----------
+    yes : int
+        In 0 … voters.
+    voters : int
+
+    Returns
+    -------
+    VoteMoments or None
+        None with fewer than four voters.
+
+    Examples
+    --------
+    >>> moments_of_counts(4, 5)
+    VoteMoments(first=0.8, second=0.6, third=0.4, fourth=0.2)
+    """
+    if voters < 4:
+        return None
+    pairs = voters * (voters - 1)
+    triples = pairs * (voters - 2)
+    both = yes * (yes - 1)
+    all_three = both * (yes - 2)
+    return VoteMoments(
+        yes / voters, both / pairs, all_three / triples, all_three * (yes - 3) / (triples * (voters - 3))
+    )
+
+
+def vote_moments_of_teams(found: TeamVotes) -> VoteMoments | None:
+    """Moments of the teams' yes votes up to the fourth.
+
+    ``m_k``: the mean over k different teams of u_T·u_U…, by Newton's identities from the sums p_k = Σ u^k; the fourth is
+    ``(p1⁴ - 6·p1²·p2 + 3·p2² + 8·p1·p3 - 6·p4)/(K(K-1)(K-2)(K-3))``. Without teams these are those of
+    `vote_moments`.
+
+    Parameters
+    ----------
+    found : TeamVotes
+
+    Returns
+    -------
+    VoteMoments or None
+        None with fewer than four teams.
+
+    Examples
+    --------
+    >>> from stream_peer.numerics.error_rates.team_votes import team_votes
+    >>> votes = np.array([1, -1, 1, 1, 1], np.int8)
+    >>> vote_moments_of_teams(team_votes(votes, np.ones(5, np.int8), np.array([0, 0, -1, -1, -1])))
+    VoteMoments(first=0.875, second=0.75, third=0.625, fourth=0.5)
+    """
+    n, yes = found.voters, found.yes
     if n < 4:
         return None
-    yes = int(np.count_nonzero(votes > 0))
-    first, second = yes / n, yes * (yes - 1) / (n * (n - 1))
-    third = yes * (yes - 1) * (yes - 2) / (n * (n - 1) * (n - 2))
-    fourth = yes * (yes - 1) * (yes - 2) * (yes - 3) / (n * (n - 1) * (n - 2) * (n - 3))
-    return VoteMoments(first, second, third, fourth)
+    square = yes * yes
+    powers = (yes, square, square * yes, square * square)
+    first, second, third, fourth = (math.fsum(power.tolist()) for power in powers)
+    squared = first * first
+    pairs = max(squared - second, 0.0)
+    triples = max(squared * first - 3.0 * first * second + 2.0 * third, 0.0)
+    fours = squared * squared - 6.0 * squared * second + 3.0 * second * second + 8.0 * first * third - 6.0 * fourth
+    number = n * (n - 1)
+    return VoteMoments(
+        first / n,
+        pairs / number,
+        triples / (number * (n - 2)),
+        max(fours, 0.0) / (number * (n - 2) * (n - 3)),
+    )
 
 
 def _no_blocks() -> FloatArray:

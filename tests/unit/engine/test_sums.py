@@ -7,6 +7,7 @@ from stream_peer.engine.sums import (
     EXPERT_RULE,
     FEED_CLASS,
     FEED_COMMON,
+    FEED_DEPENDENCE,
     FEED_RULE,
     FEED_VARIANT,
     N_EXPERT,
@@ -52,7 +53,7 @@ def test_every_column_has_a_place_of_its_own() -> None:
     experts = [expert_column(name) for name in EXPERT_COMMON]
     experts += [expert_column(name, rule) for rule in VOTE_RULES for name in EXPERT_RULE]
     feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS + FEED_VARIANT]
-    feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE]
+    feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE + FEED_DEPENDENCE]
 
     assert sorted(experts) == list(range(N_EXPERT))
     assert sorted(feeds) == list(range(N_FEED))
