@@ -24,7 +24,7 @@ error_rates: How often is that wrong?
 
 dependence: Do experts err independently, as those estimates take for granted?
     majority_error_rate, condorcet_gap, truth_z, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence,
-    vote_moments, DependenceSums, PairResiduals, pair_residuals
+    vote_moments, DependenceSums, PairResiduals, pair_residuals, neighbourly_order
 
 peer_losses: What does a loss against it say about the loss against the outcome?
     FlippedQuestion, flip_question, rates_after_flip, flip_answer, flipped_error_rate, peer_loss, natarajan_peer_loss,
@@ -48,10 +48,24 @@ bounds: What can be promised?
     limited_truth_regret, no_truth_regret_printed, no_truth_regret, order_kept_beyond, heterogeneous_bound,
     heterogeneous_bound_printed, hedge_regret, anytime_hedge_regret, ada_hedge_regret, normal_hedge_regret
 
+skill: How good were forecasts, once outcomes are known, and on how hard questions?
+    isotonic_fit, MurphyTerms, murphy_decomposition, ReliabilityBin, reliability_bins, consistency_band, Skill,
+    skill_score
+
 All of these names can be imported from here as well.
 """
 
-from stream_peer.numerics import bounds, dependence, error_rates, learners, losses, mixers, peer_losses, references
+from stream_peer.numerics import (
+    bounds,
+    dependence,
+    error_rates,
+    learners,
+    losses,
+    mixers,
+    peer_losses,
+    references,
+    skill,
+)
 from stream_peer.numerics.bounds import *
 from stream_peer.numerics.dependence import *
 from stream_peer.numerics.error_rates import *
@@ -60,5 +74,6 @@ from stream_peer.numerics.losses import *
 from stream_peer.numerics.mixers import *
 from stream_peer.numerics.peer_losses import *
 from stream_peer.numerics.references import *
+from stream_peer.numerics.skill import *
 
-__all__ = ["bounds", "dependence", "error_rates", "learners", "losses", "mixers", "peer_losses", "references"]
+__all__ = ["bounds", "dependence", "error_rates", "learners", "losses", "mixers", "peer_losses", "references", "skill"]

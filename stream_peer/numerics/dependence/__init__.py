@@ -4,6 +4,7 @@
   Live.
 - ``pairs``: how far each pair's agreement is from what their skills explain; sees clusters, and who is in them. O(n²),
   for replays and reports.
+- ``neighbours``: an order in which those who agree stand together, to draw the pairs.
 - ``condorcet``: is the majority worse than its members' error rates allow, and do outcomes agree with the estimate made
   without them? Nothing but the latter sees shocks that everybody shares: they take the place of the outcome.
 """
@@ -18,6 +19,7 @@ from stream_peer.numerics.dependence.fourth_moment import (
     VoteMoments,
     vote_moments,
 )
+from stream_peer.numerics.dependence.neighbours import neighbourly_order
 from stream_peer.numerics.dependence.pairs import PairResiduals, pair_residuals
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "VoteMoments",
     "condorcet_gap",
     "majority_error_rate",
+    "neighbourly_order",
     "pair_residuals",
     "truth_z",
     "vote_moments",
