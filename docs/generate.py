@@ -81,6 +81,8 @@ FEED_SETTINGS = {
     "confidence": "of intervals and of the certificate",
     "publish_every": "changed weights are published so long after the last at the earliest, and by every snapshot",
     "top_experts": "so many experts get a series of their own in the metrics",
+    "shadows": "variants of the mixers that run beside them, to compare: at most 8, each with a `name` and, where it"
+    " differs, `mixer` and `stretch`",
     "ledger_for": "how long after its last news a question without an outcome can be corrected, or get one",
     "retract_for": "how long after its last news a question with an outcome can be corrected",
     "ledger_max": "how many questions of a feed can be corrected; the ones whose time is over first go before it",

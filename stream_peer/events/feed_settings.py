@@ -16,7 +16,14 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.events.method_settings import MethodSettings, changed_method, method_contradictions, only_in_replay
+from stream_peer.events.method_settings import (
+    MethodSettings,
+    changed_method,
+    method_contradictions,
+    mixes,
+    only_in_replay,
+)
+from stream_peer.events.shadow_settings import Kind, over_live
 from stream_peer.events.times import Milliseconds
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
@@ -82,11 +89,31 @@ class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     warm_up_questions: Annotated[float, msgspec.Meta(ge=0.0)] = 200.0
 
 
+class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A variant of the mixers that runs beside the live ones. What is left out is as it is live."""
+
+    name: str
+    mixer: MixerSettings = MixerSettings()
+    stretch: bool = True
+
+    @property
+    def id(self) -> int:
+        """A number for name and settings: another one if any of them is another. It fits into eight bytes, signed.
+
+        Examples
+        --------
+        >>> ShadowSettings(name="eager").id == ShadowSettings(name="eager", stretch=False).id
+        False
+        """
+        content = msgspec.json.encode(self, order="deterministic")
+        return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
+
+
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of one feed, durations in milliseconds.
 
     Question stage: ``round_every`` to ``history``. Meaning (a change needs a refold): ``preset`` to ``method``.
-    Reading: ``mixer`` to ``top_experts``. Ledger: the last three.
+    Reading: ``mixer`` to ``shadows``. Ledger: the last three.
     """
 
     round_every: PositiveSpan | None = 7 * _UNITS["d"]
@@ -117,6 +144,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1.0)] = 0.95
     publish_every: Span = 1 * _UNITS["s"]
     top_experts: Annotated[int, msgspec.Meta(ge=0, le=100)] = 20
+    shadows: tuple[ShadowSettings, ...] = ()
 
     ledger_for: PositiveSpan = 3 * _UNITS["y"]
     retract_for: PositiveSpan = 180 * _UNITS["d"]
@@ -144,7 +172,12 @@ _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_
 DURATIONS = frozenset((*_QUESTION_SPANS, "forecast_for", "publish_every", "ledger_for", "retract_for"))
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (("guard", "on", "this release has no clone guard"),)
-
+_NAMES = FeedSettings.__struct_fields__
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_NAMES, "else"),
+    **dict.fromkeys(_NAMES[: _NAMES.index(MEANING[0])], "rounds"),
+    **dict.fromkeys((*MEANING, "guard"), "meaning"),
+}
 
 _CLASSES_NEED = 3
 
@@ -233,6 +266,9 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
     good: dict[str, Any] = {}
     fields = {field.name: field.type for field in msgspec.structs.fields(FeedSettings)}
     for name, value in merged.items():
+        if name == "shadows":
+            good[name] = _shadows(path, value, merged, origin, faults)
+            continue
         try:
             if name not in fields:
                 msg = "no such setting"
@@ -247,6 +283,24 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
     return FeedSettings(**good)
 
 
+def _shadows(
+    path: str, value: object, merged: dict[str, Any], origin: str, faults: list[SettingFault]
+) -> tuple[ShadowSettings, ...]:
+    given, shadows = over_live(value, merged, _KINDS), []
+    faults.extend(SettingFault(f"{path}.{where}", origin, message) for where, message in given.faults)
+    for place, plain in given.shadows:
+        try:
+            shadow = msgspec.convert(plain, ShadowSettings, strict=False)
+        except msgspec.ValidationError as error:
+            faults.append(SettingFault(f"{path}.shadows.{place}", origin, str(error)))
+            continue
+        shadows.append(shadow)
+        if plain["mixer"] != merged.get("mixer"):  # else the fault is the feed's
+            wrong = _wrong_priors(shadow.mixer)
+            faults.extend(SettingFault(f"{path}.shadows.{place}.mixer", origin, message) for message in wrong)
+    return tuple(shadows)
+
+
 def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str, str]]:
     faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
     faults += [] if in_replay else only_in_replay(settings)
@@ -258,11 +312,14 @@ def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[st
             f"min_experts is {settings.min_experts}"
         )
         faults.append(("vote_rule", message))
-    mixer = settings.mixer
+    if settings.shadows and not mixes(settings):
+        faults.append(("shadows", "nothing is mixed but by the selection weights; a shadow varies the mixer auto"))
+    return [*faults, *(("mixer", message) for message in _wrong_priors(settings.mixer))]
+
+
+def _wrong_priors(mixer: MixerSettings) -> list[str]:
     total = mixer.prior_mean + mixer.prior_peer + mixer.prior_truth_slow + mixer.prior_truth_fast
-    if abs(total - 1.0) > 1e-9:
-        faults.append(("mixer", f"the four priors sum to {total:g}, not 1"))
-    return faults
+    return [f"the four priors sum to {total:g}, not 1"] if abs(total - 1.0) > 1e-9 else []
 
 
 def _once(faults: list[SettingFault]) -> list[SettingFault]:

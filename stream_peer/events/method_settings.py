@@ -83,6 +83,11 @@ def asks_groups(settings: "FeedSettings") -> bool:
     return settings.preset == "paper" or settings.method.error_rate in _OF_GROUPS
 
 
+def mixes(settings: "FeedSettings") -> bool:
+    """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
+    return settings.preset != "paper" and settings.method.mixer == "auto"
+
+
 def method_contradictions(settings: "FeedSettings") -> list[tuple[str, str]]:
     """Combinations that cannot be computed: name and reason."""
     return [*_references(settings), *_rates(settings), *_learners(settings), *_presets(settings)]

@@ -44,5 +44,7 @@ def shown_feed_settings(settings: FeedSettings) -> Iterator[tuple[str, object]]:
     for name, value in msgspec.structs.asdict(settings).items():
         if isinstance(value, msgspec.Struct):
             yield from ((f"{name}.{inner}", v) for inner, v in msgspec.structs.asdict(value).items())
+        elif name == "shadows":
+            yield name, msgspec.to_builtins(value)
         else:
             yield name, shown_duration(value) if name in DURATIONS and value is not None else value
