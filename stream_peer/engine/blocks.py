@@ -114,6 +114,8 @@ class Blocks:
         if any(len(block.histograms) for block in blocks):
             bins = [block.all_histograms()[:n_experts] for block in blocks]
             sums.histograms = _weighted(bins, factors.tolist())
+        for shadow in {shadow: None for block in blocks for shadow in block.shadows}:
+            sums.shadows[shadow] = _weighted([block.of_shadow(shadow) for block in blocks], factors.tolist())
         return sums
 
     # --- comparing and storing ---

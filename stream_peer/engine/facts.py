@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.engine.method import Method
-from stream_peer.engine.readings import ExpertWeights, Mixing
+from stream_peer.engine.readings import ExpertWeights, Mixing, mixed
+from stream_peer.engine.shadow_mixers import ShadowForecast, ShadowReading, unpack_shadows
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_answers
 from stream_peer.events.times import Milliseconds
@@ -136,7 +137,8 @@ class Facts(NamedTuple):
 
     Its numbers; and of each expert present, sorted by id: index, forecast, published selection weight, own
     (leave-one-out) reference answer, whether that was a tie, and the vote by the rule in force (None stands for those
-    at 1/2). ``losses`` (3, n) are ``Method.losses``, as long as they are at hand: they are not stored.
+    at 1/2). ``losses`` (3, n) are ``Method.losses``, as long as they are at hand: they are not stored. ``shadows``:
+    what shadows said.
     """
 
     head: Head
@@ -147,13 +149,15 @@ class Facts(NamedTuple):
     ties: Bits
     losses: FloatArray | None = None
     cast: SmallIntArray | None = None
+    shadows: tuple[ShadowForecast, ...] = ()
 
     def alone(self) -> "Stack":
         """As the only round of its question."""
-        return Stack([self.head], self.experts, self.forecasts, self.select, self.answers, self.ties, self.losses)
+        shadows = (self.shadows,) if self.shadows else ()
+        return Stack([self.head], *self[1:7], shadows=shadows)
 
     def pack(self) -> bytes:
-        """Stored form: a header and 21 bytes an expert."""
+        """Stored form: a header, 21 bytes an expert, and ``SHADOW_BYTES`` a shadow."""
         return b"".join(
             (
                 _HEADER.pack(*self.head),
@@ -161,12 +165,16 @@ class Facts(NamedTuple):
                 self.forecasts.astype("<f8", copy=False).tobytes(),
                 self.select.astype("<f8", copy=False).tobytes(),
                 (self.answers | (self.ties << 1) | (cast_of(self).view(np.uint8) << 2 & _CAST)).tobytes(),
+                *(shadow.pack() for shadow in self.shadows),
             )
         )
 
 
 class Stack(NamedTuple):
-    """Facts of all rounds of a question, by boundary, those of the experts one behind the other."""
+    """Facts of all rounds of a question, by boundary, those of the experts one behind the other.
+
+    ``shadows``: what shadows said of each round; empty if there were none in any.
+    """
 
     heads: Sequence[Head]
     experts: IndexArray
@@ -176,6 +184,7 @@ class Stack(NamedTuple):
     ties: Bits
     losses: FloatArray | None = None
     cast: SmallIntArray | None = None
+    shadows: Sequence[tuple[ShadowForecast, ...]] = ()
 
 
 def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
@@ -196,7 +205,8 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
     experts = b"".join([packed[start : start + 4 * n] for packed, n in counted])
     forecasts = b"".join([packed[start + 4 * n : start + 12 * n] for packed, n in counted])
     select = b"".join([packed[start + 12 * n : start + 20 * n] for packed, n in counted])
-    bits = np.frombuffer(b"".join([packed[start + 20 * n :] for packed, n in counted]), np.uint8)
+    bits = np.frombuffer(b"".join([packed[start + 20 * n : start + 21 * n] for packed, n in counted]), np.uint8)
+    shadows = [packed[start + 21 * n :] for packed, n in counted]
     return Stack(
         heads,
         np.frombuffer(experts, "<i4"),
@@ -205,13 +215,14 @@ def stacked(rounds: Sequence[bytes]) -> Stack:
         np.bitwise_and(bits, 1),
         np.bitwise_and(np.right_shift(bits, 1), 1),
         cast=((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
+        shadows=[unpack_shadows(packed) for packed in shadows] if any(shadows) else (),
     )
 
 
 def unpack(packed: bytes) -> Facts:
     """Facts of one round from their stored form, bit for bit."""
     stack = stacked([packed])
-    return Facts(stack.heads[0], *stack[1:])
+    return Facts(stack.heads[0], *stack[1:8], shadows=stack.shadows[0] if stack.shadows else ())
 
 
 def boundary_of(packed: bytes) -> Milliseconds:
@@ -250,6 +261,8 @@ class Circumstances(NamedTuple):
         Experts with equal numbers are in one team, those with negative ones in none; without them nobody is in any.
     block : int
         In 0 … 24: which part of the votes' moments the question belongs to; the same for all its rounds.
+    shadows : ShadowReading, optional
+        What shadows say, if there are any.
     """
 
     weights: ExpertWeights
@@ -268,6 +281,7 @@ class Circumstances(NamedTuple):
     gaps: float = 0.0
     teams: IntArray | None = None
     block: int = 0
+    shadows: ShadowReading | None = None
 
 
 def score(
@@ -283,7 +297,7 @@ def score(
     losses, weights = method.losses(forecasts, answers), under.weights
     weighted, spread, mixers = _weighted(forecasts, losses, weights)
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
-    unguarded, mix = _mixed(mixers, under)
+    unguarded, mix = mixed(under.mixing.shares, mixers, under.net_share)
     numbers = (
         *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
         *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
@@ -301,7 +315,8 @@ def score(
         *(*fourth, float(under.block)),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)
-    return Facts(head, experts, forecasts, weights.select, answers, ties, losses, cast)
+    shadows = under.shadows.forecasts(forecasts, mixers, under.net_share) if under.shadows else ()
+    return Facts(head, experts, forecasts, weights.select, answers, ties, losses, cast, shadows)
 
 
 def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
@@ -366,14 +381,6 @@ def _weighted(
 def _uniform(weights: ExpertWeights) -> ExpertWeights:
     n_experts = len(weights.select)
     return weights._replace(select=np.full(n_experts, 1.0 / n_experts))
-
-
-def _mixed(mixers: Sequence[float], under: Circumstances) -> tuple[float, float]:
-    """The mixed forecast before and after the safety net."""
-    unguarded = 0.0
-    for share, forecast in zip(under.mixing.shares, mixers, strict=True):
-        unguarded += share * forecast
-    return unguarded, (1.0 - under.net_share) * unguarded + under.net_share * mixers[0]
 
 
 def _drawn(select: FloatArray, ticket: float) -> int:

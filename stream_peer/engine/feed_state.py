@@ -28,6 +28,7 @@ from stream_peer.engine.readings import (
 )
 from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
+from stream_peer.engine.shadow_mixers import Shadows
 from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import (
     UNIT,
@@ -105,6 +106,7 @@ class Feed:
         """Settings from here on. Those that change meaning may differ only while nothing was scored."""
         self.settings = settings
         self.method: Method = method_of(settings)
+        self.shadows = Shadows(settings, self.method)
         self.settings_hash = settings_hash
         self.seed = feed_seed(self._secret, self.name, settings.seed)
         if settings.memory != self.accounts.blocks.memory:
@@ -263,6 +265,7 @@ class Feed:
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
             block=int(N_BLOCKS * draw(self.seed, self.name, question_id, 0, "block")),
+            shadows=self.shadows.read(self.sums, experts, seen.experts, self.mixing),
         )
 
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:

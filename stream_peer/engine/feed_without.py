@@ -44,6 +44,7 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
         facts.answers[rows],
         facts.ties[rows],
         cast=cast_of(facts)[rows],
+        shadows=facts.shadows,
     ).pack()
 
 

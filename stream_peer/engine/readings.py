@@ -194,6 +194,14 @@ def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> 
     return ((1.0 - net_share) * mix + net_share * uniform).round(DECIMALS)
 
 
+def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float) -> tuple[float, float]:
+    """The mixed forecast before and after the safety net; ``forecasts``: of the mixers, that of the mean first."""
+    unguarded = 0.0
+    for share, forecast in zip(shares, forecasts, strict=True):
+        unguarded += share * forecast
+    return unguarded, (1.0 - net_share) * unguarded + net_share * forecasts[0]
+
+
 class Records(NamedTuple):
     """What each expert did so far; a mean is NaN where there is nothing to average."""
 

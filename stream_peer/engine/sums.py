@@ -5,6 +5,7 @@ bins of their forecasts. The columns have names; those that are priced with the 
 once for each. What weights are read from lies together: the last of the first rule, then the first of the common ones.
 """
 
+import struct
 from dataclasses import fields
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -43,7 +44,7 @@ EXPERT_COMMON = (
     "outcome_loss",  # loss against the outcome, where it is known
     "true_regret",  # regret of the published weights by the outcome
     "judged",  # questions with an outcome that count, of which the next two are
-    "judged_peer",  # peer loss, priced at the rates of the time on the scale of outcomes, less the mean of those present
+    "judged_peer",  # peer loss on the scale of outcomes, at the rates of the time, less the mean of those present
     "judged_true",  # the same of the loss against the outcome
 )
 EXPERT_RULE = (
@@ -119,6 +120,22 @@ FEED_VARIANT = (
     "mixability_gap",
 )
 """Of variants that only a replay can choose, and of the preset ``paper``."""
+
+SHADOW_COLUMNS = (
+    "questions",  # resolved ones, as far as the shadow saw their rounds
+    "squared",  # of the stretched forecast, and of the live one of the same rounds; so are the next
+    "live_squared",
+    "log",
+    "live_log",
+    "mix_squared",
+    "live_mix_squared",
+)
+"""Of each shadow."""
+
+N_SHADOW = len(SHADOW_COLUMNS)
+_NO_SHADOW = np.zeros(N_SHADOW, np.int64)
+_COUNTS = struct.Struct("<II")
+"""In front of stored sums: how many experts, how many shadows."""
 
 _N_COMMON, _N_RULE = len(EXPERT_COMMON), len(EXPERT_RULE)
 N_EXPERT = _N_COMMON + 2 * _N_RULE
@@ -200,6 +217,8 @@ class Contribution(NamedTuple):
         Which columns they are: rows of the matrix of sums.
     binned : Binned, optional
         The forecasts, where histograms are kept.
+    shadows : tuple of (int, (7,) int64)
+        Columns of shadows, by their numbers.
     """
 
     experts: IndexArray
@@ -207,6 +226,7 @@ class Contribution(NamedTuple):
     feed: IntArray
     rows: IntArray
     binned: Binned | None = None
+    shadows: tuple[tuple[int, IntArray], ...] = ()
 
 
 NOTHING = Contribution(
@@ -215,15 +235,17 @@ NOTHING = Contribution(
 
 
 class Sums:
-    """The sums of one feed: a vector for it, a matrix (columns by experts), and histograms of forecasts.
+    """The sums of one feed: a vector for it, a matrix (columns by experts), histograms of forecasts, and of shadows.
 
-    The histograms, experts by bins, have no rows while nothing was ever put into them.
+    The histograms, experts by bins, have no rows while nothing was ever put into them. ``shadows`` holds a vector for
+    each shadow that something was put in of.
     """
 
     def __init__(self, n_experts: int = 0) -> None:
         self.feed: IntArray = np.zeros(N_FEED, np.int64)
         self.matrix: IntArray = np.zeros((N_EXPERT, n_experts), np.int64)
         self.histograms: IntArray = np.zeros((0, BINS), np.int64)
+        self.shadows: dict[int, IntArray] = {}
 
     def reserve(self, n_experts: int) -> None:
         """Have room for at least that many experts."""
@@ -248,6 +270,16 @@ class Sums:
         if part.binned:
             self._reserve_bins()
             operation.at(self.histograms.reshape(-1), part.binned.cells, part.binned.amount)
+        for shadow, columns in part.shadows:
+            total = operation(self.of_shadow(shadow), columns)
+            if total.any():
+                self.shadows[shadow] = total
+            else:
+                self.shadows.pop(shadow, None)
+
+    def of_shadow(self, shadow: int) -> IntArray:
+        """Columns of a shadow, in units of 2^-40."""
+        return self.shadows.get(shadow, _NO_SHADOW)
 
     def _reserve_bins(self) -> None:
         rows, room = len(self.histograms), self.matrix.shape[1]
@@ -278,6 +310,7 @@ class Sums:
         twin.feed = self.feed.copy()
         twin.matrix = self.matrix.copy()
         twin.histograms = self.histograms.copy()
+        twin.shadows = dict(self.shadows)  # vectors are replaced, never changed
         return twin
 
     def equals(self, other: "Sums") -> bool:
@@ -286,11 +319,13 @@ class Sums:
             bool((self.feed == other.feed).all())
             and _equal(self.matrix.T, other.matrix.T)
             and _equal(self.histograms, other.histograms)
+            and self.shadows.keys() == other.shadows.keys()
+            and all(np.array_equal(columns, other.shadows[shadow]) for shadow, columns in self.shadows.items())
         )
 
     def is_zero(self) -> bool:
         """Whether nothing has been put in."""
-        return not self.feed.any() and not self.matrix.any() and not self.histograms.any()
+        return not (self.feed.any() or self.matrix.any() or self.histograms.any() or self.shadows)
 
     def to_bytes(self, n_experts: int) -> bytes:
         """Stored form, little-endian; empty if nothing has been put in."""
@@ -299,16 +334,20 @@ class Sums:
         self.reserve(n_experts)  # some may have been added since anything was put in
         matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
         parts = [self.feed, matrix, *([self.all_histograms()[:n_experts]] if self.histograms.any() else [])]
-        return b"".join([n_experts.to_bytes(4, "little"), *(part.astype("<i8").tobytes() for part in parts)])
+        parts += [np.array([shadow, *self.shadows[shadow]], np.int64) for shadow in sorted(self.shadows)]
+        counts = (n_experts, len(self.shadows))
+        return b"".join([_COUNTS.pack(*counts), *(part.astype("<i8").tobytes() for part in parts)])
 
     @classmethod
     def from_bytes(cls, data: bytes, n_experts: int) -> "Sums":
         """Sums of ``to_bytes``. Experts may have been added since: there is room for ``n_experts``."""
         sums = cls(n_experts)
         if data:
-            stored = int.from_bytes(data[:4], "little")
-            numbers = np.frombuffer(data, "<i8", offset=4).astype(np.int64)
+            stored, n_shadows = _COUNTS.unpack_from(data)
+            numbers = np.frombuffer(data, "<i8", offset=_COUNTS.size).astype(np.int64)
             end = N_FEED + N_EXPERT * stored
+            numbers, shadows = np.split(numbers, [len(numbers) - n_shadows * (1 + N_SHADOW)])
+            sums.shadows = {int(row[0]): row[1:] for row in shadows.reshape(-1, 1 + N_SHADOW)}
             sums.feed = numbers[:N_FEED].copy()
             sums.matrix[:, :stored] = numbers[N_FEED:end].reshape(N_EXPERT, -1)
             sums.histograms = numbers[end:].reshape(-1, BINS).copy()
