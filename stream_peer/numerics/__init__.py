@@ -24,7 +24,11 @@ error_rates: How often is that wrong?
 
 dependence: Do experts err independently, as those estimates take for granted?
     majority_error_rate, condorcet_gap, truth_z, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence,
-    vote_moments, DependenceSums, PairResiduals, pair_residuals, neighbourly_order
+    vote_moments, DependenceSums, neighbourly_order, PairResiduals, pair_residuals, RankAgreement, rank_agreement
+
+changes: Are error rates and experts still what they were?
+    RATE_LIMIT, RateChange, agreement_change, measured_change, ExpertChanges, expert_limit, expert_changes, Earlier,
+    Changes, scan_for_changes
 
 peer_losses: What does a loss against it say about the loss against the outcome?
     FlippedQuestion, flip_question, rates_after_flip, flip_answer, flipped_error_rate, peer_loss, natarajan_peer_loss,
@@ -39,7 +43,8 @@ learners: Whom to follow?
 mixers: How to combine forecasts?
     FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, denoised_answers, peer_gradients,
     outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, logit_mean, outer_weights,
-    safety_net_step, peer_mixer, truth_slow, truth_fast, SlopeSums, shrunk_means, stretch_factor, stretched
+    safety_net_step, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side, SlopeSums, shrunk_means,
+    stretch_factor, stretched
 
 bounds: What can be promised?
     RegretBound, martingale_gap, printed_sigma, printed_bound, repaired_bound, direct_bound, LEAST_INFORMATION,
@@ -49,14 +54,15 @@ bounds: What can be promised?
     heterogeneous_bound_printed, hedge_regret, anytime_hedge_regret, ada_hedge_regret, normal_hedge_regret
 
 skill: How good were forecasts, once outcomes are known, and on how hard questions?
-    isotonic_fit, MurphyTerms, murphy_decomposition, ReliabilityBin, reliability_bins, consistency_band, Skill,
-    skill_score
+    Skill, skill_score, isotonic_fit, MurphyTerms, murphy_decomposition, ReliabilityBin, reliability_bins,
+    consistency_band
 
 All of these names can be imported from here as well.
 """
 
 from stream_peer.numerics import (
     bounds,
+    changes,
     dependence,
     error_rates,
     learners,
@@ -67,6 +73,7 @@ from stream_peer.numerics import (
     skill,
 )
 from stream_peer.numerics.bounds import *
+from stream_peer.numerics.changes import *
 from stream_peer.numerics.dependence import *
 from stream_peer.numerics.error_rates import *
 from stream_peer.numerics.learners import *
@@ -76,4 +83,15 @@ from stream_peer.numerics.peer_losses import *
 from stream_peer.numerics.references import *
 from stream_peer.numerics.skill import *
 
-__all__ = ["bounds", "dependence", "error_rates", "learners", "losses", "mixers", "peer_losses", "references", "skill"]
+__all__ = [
+    "bounds",
+    "changes",
+    "dependence",
+    "error_rates",
+    "learners",
+    "losses",
+    "mixers",
+    "peer_losses",
+    "references",
+    "skill",
+]

@@ -12,7 +12,8 @@
 - ``horvitz_thompson``: the paper's way to measure, for comparison
 - ``drift``: sums that forget
 
-Tests of dependence among experts are beside this package, in ``dependence``.
+Tests of dependence among experts are beside this package, in ``dependence``; whether rates changed is found in
+``changes``.
 """
 
 from stream_peer.numerics.error_rates.class_moments import (

@@ -1,0 +1,168 @@
+"""Which experts got better or worse, beside all others: from agreement with their own reference answers alone."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.changes.scan import FEWEST_IN_PART, scan_for_changes
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+
+AT_ONCE = 128
+"""Experts that are looked at together: what is needed in between is bounded."""
+
+FEWEST_VOTERS = 3
+"""Who agrees with the only other one says as much of that one as of itself: such questions are left out."""
+
+_LIMIT_OF_NONE = 16.0
+_A_DOUBLING = 1.3863
+_SPAN = 2.0
+_PSEUDO_QUESTIONS = 20.0
+_PSEUDO_AGREEMENT = 0.5
+_LARGEST_RATIO = 4.0
+
+
+class ExpertChanges(NamedTuple):
+    """How the agreement of each expert with its own reference answers changed, beside that of the others.
+
+    Attributes
+    ----------
+    z : (n_experts,) float64
+        Standard deviations of the likeliest change, negative if it agrees less from then on; 0 if nothing can be said.
+    before, now : (n_experts,) float64
+        Share of its answered questions in which it agreed, before that change and from then on; NaN without.
+    since : (n_experts,) int64
+        Questions that it has answered from then on.
+    """
+
+    z: FloatArray
+    before: FloatArray
+    now: FloatArray
+    since: IntArray
+
+
+def expert_limit(n_experts: int) -> float:
+    """How many standard deviations are no chance if so many experts are looked at, however often.
+
+    ``√(16 + 2·ln 2·b)``, b the binary digits of N: with twice as many experts there are twice as many chances, and
+    tails ``exp(-z²/2)`` half as heavy make up for it, as Bonferroni asks.
+
+    Parameters
+    ----------
+    n_experts : int
+        N ≥ 0.
+
+    Returns
+    -------
+    float
+        At least 4.
+
+    Raises
+    ------
+    FormulaInputError
+        If N < 0.
+
+    Examples
+    --------
+    >>> [round(expert_limit(n), 2) for n in (6, 12, 60, 10_000)]
+    [4.49, 4.64, 4.93, 5.95]
+    """
+    if n_experts < 0:
+        msg = f"{n_experts!r} experts: must be >= 0"
+        raise FormulaInputError(msg)
+    return math.sqrt(_LIMIT_OF_NONE + _A_DOUBLING * n_experts.bit_length())
+
+
+def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChanges:
+    """Scan each expert's agreement for a change, over the questions of a window that it answered.
+
+    With x = v·R = ±1 of an expert in a question, m the mean of x over the others who voted, and sums over its
+    questions, ``ratio = (Σx + 10)/(Σm + 10)`` within [0, 4] (20 pseudo-questions of agreement ½) and
+    ``r = x - ratio·m``; then `scan_for_changes` of r with a span of 2.
+
+    If questions get harder for all, x and m shrink alike and r stays what it was: a hard batch accuses nobody, where
+    x alone would accuse all the good ones. If one expert changes, its r does; those of N others move by 1/N of that.
+
+    Notes
+    -----
+    Not in the paper. Agreement with leave-one-out answers is ``(1 - 2·error of the expert)·(1 - 2η)`` in expectation
+    if experts err independently; its ratio to the others' does not depend on η.
+
+    Parameters
+    ----------
+    votes : (n_questions, n_experts) int8
+        +1, -1, or 0 for none; the oldest question first.
+    answers : (n_questions, n_experts) int8
+        Each expert's own reference answer as +1 or -1; 0: absent.
+
+    Returns
+    -------
+    ExpertChanges
+
+    Raises
+    ------
+    FormulaInputError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.ones((200, 5), np.int8)
+    >>> votes = np.where(np.arange(200)[:, None] % np.array([3, 4, 5, 6, 7]) == 0, -1, 1).astype(np.int8)
+    >>> votes[120:, 0] = -votes[120:, 0]
+    >>> found = expert_changes(votes, answers)
+    >>> found.z.round(1).tolist()
+    [-4.2, 1.4, 1.5, 1.7, 1.9]
+    >>> float(found.before[0].round(2)), float(found.now[0].round(2)), int(found.since[0])
+    (0.67, 0.33, 79)
+    """
+    if votes.shape != answers.shape or votes.ndim != 2:
+        msg = f"votes {votes.shape} and answers {answers.shape} do not fit"
+        raise FormulaInputError(msg)
+    agreement = votes * answers
+    voters = np.count_nonzero(agreement, axis=1)
+    total = np.add.reduce(agreement, axis=1, dtype=np.int64)
+    n_experts = agreement.shape[1]
+    found = ExpertChanges(
+        np.zeros(n_experts), np.full(n_experts, np.nan), np.full(n_experts, np.nan), np.zeros(n_experts, np.int64)
+    )
+    judged = np.flatnonzero(np.count_nonzero(agreement, axis=0) >= 2 * FEWEST_IN_PART)
+    for start in range(0, len(judged), AT_ONCE):
+        some = judged[start : start + AT_ONCE]
+        for of_all, of_some in zip(found, _changes(agreement[:, some], total, voters), strict=True):
+            of_all[some] = of_some
+    return found
+
+
+def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> ExpertChanges:
+    """Those of some experts, given sum and number of agreements of everybody in each question."""
+    voted = (agreement != 0) & (voters >= FEWEST_VOTERS)[:, None]
+    others = np.where(voted, (total[:, None] - agreement) / np.maximum(voters - 1, 1)[:, None], 0.0)
+    pseudo = _PSEUDO_QUESTIONS * _PSEUDO_AGREEMENT
+    own_sums, other_sums = _sums(np.where(voted, agreement, 0.0)), _sums(others)
+    ratios = (own_sums + pseudo) / np.maximum(other_sums + pseudo, 1.0)
+    ratios = np.minimum(np.maximum(ratios, 0.0), _LARGEST_RATIO)
+    spans = np.full(len(ratios), _SPAN)
+    z, cuts = scan_for_changes(agreement - ratios * others, voted.astype(np.float64), spans)
+    later = np.arange(len(agreement))[:, None] >= cuts
+    return ExpertChanges(z, _share(agreement, voted & ~later), _share(agreement, voted & later), _count(voted & later))
+
+
+def _sums(values: FloatArray) -> FloatArray:
+    """Column sums, in an order that does not depend on how many columns there are."""
+    sums: FloatArray = np.add.accumulate(values, axis=0)[-1]
+    return sums
+
+
+def _count(chosen: BoolArray) -> IntArray:
+    counts: IntArray = np.count_nonzero(chosen, axis=0)
+    return counts
+
+
+def _share(agreement: SmallIntArray, chosen: BoolArray) -> FloatArray:
+    """Share of agreements among those chosen, NaN where there are none."""
+    counts, agreed = _count(chosen), _count(chosen & (agreement > 0))
+    shares = np.full(len(counts), np.nan)
+    np.divide(agreed, counts, out=shares, where=counts > 0)
+    return shares
