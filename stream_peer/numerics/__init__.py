@@ -28,7 +28,7 @@ dependence: Do experts err independently, as those estimates take for granted?
 
 changes: Are error rates and experts still what they were?
     RATE_LIMIT, RateChange, agreement_change, measured_change, ExpertChanges, expert_limit, expert_changes, Earlier,
-    Changes, scan_for_changes
+    Changes, scan_for_changes, scan_of_sums
 
 peer_losses: What does a loss against it say about the loss against the outcome?
     FlippedQuestion, flip_question, rates_after_flip, flip_answer, flipped_error_rate, peer_loss, natarajan_peer_loss,

@@ -9,7 +9,7 @@ What of the past still counts in an error rate is another question: sums that fo
 
 from stream_peer.numerics.changes.error_rate import RATE_LIMIT, RateChange, agreement_change, measured_change
 from stream_peer.numerics.changes.experts import ExpertChanges, expert_changes, expert_limit
-from stream_peer.numerics.changes.scan import Changes, Earlier, scan_for_changes
+from stream_peer.numerics.changes.scan import Changes, Earlier, scan_for_changes, scan_of_sums
 
 __all__ = [
     "RATE_LIMIT",
@@ -22,4 +22,5 @@ __all__ = [
     "expert_limit",
     "measured_change",
     "scan_for_changes",
+    "scan_of_sums",
 ]

@@ -93,16 +93,42 @@ def scan_for_changes(
     if values.shape != weights.shape or values.shape[1:] != spans.shape:
         msg = f"values {values.shape}, weights {weights.shape} and spans {spans.shape} do not fit"
         raise FormulaInputError(msg)
-    n_rows, n_series = values.shape
+    weighted = weights * values
+    return scan_of_sums(np.stack((weights, weights * weights, weighted, weighted * values)), spans, earlier)
+
+
+def scan_of_sums(sums: FloatArray, spans: FloatArray, earlier: Earlier | None = None) -> Changes:
+    """`scan_for_changes` of rows that stand for several observations each, and are not cut.
+
+    Parameters
+    ----------
+    sums : (4, n_rows, n_series) float64
+        Of each row Σw, Σw², Σw·x and Σw·x².
+    spans : (n_series,) float64
+        Largest possible distance of an observation from the mean.
+    earlier : Earlier, optional
+        What came before the rows.
+
+    Returns
+    -------
+    Changes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[[10.0]] * 10, [[10.0]] * 10, [[-10.0]] * 5 + [[10.0]] * 5, [[10.0]] * 10])
+    >>> scan_of_sums(rows, np.array([2.0]))
+    Changes(z=array([7.74596669]), cuts=array([5]))
+    """
+    _, n_rows, n_series = sums.shape
     if not n_rows:
         return Changes(np.zeros(n_series), np.zeros(n_series, np.int64))
-    weighted = weights * values
-    rows = np.stack((weights, weights * weights, weighted, weighted * values))
-    sums = np.zeros((4, n_rows + 1, n_series))
+    running = np.zeros((4, n_rows + 1, n_series))
     if earlier is not None:
-        sums[:, 0] = earlier
-    np.add.accumulate(np.concatenate((sums[:, :1], rows), axis=1), axis=1, out=sums)
-    z = _z_at_cuts(sums, spans)
+        running[:, 0] = earlier
+    running[:, 1:] = sums
+    np.add.accumulate(running, axis=1, out=running)
+    z = _z_at_cuts(running, spans)
     cuts = np.abs(z).argmax(axis=0)
     return Changes(z[cuts, np.arange(n_series)], cuts)
 

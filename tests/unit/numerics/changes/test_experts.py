@@ -16,7 +16,7 @@ def test_a_scan_of_experts_equals_its_slow_twin() -> None:
 
     for expert in range(4):
         residuals, there = slow_residuals(votes, answers, expert)
-        z, cut = slow_scan(residuals, there, 2.0, None)
+        z, cut = slow_scan(residuals, there, 2.0, None, step=8)
         agreed = (votes * answers)[:, expert]
         after = [x for x, counts in zip(agreed[cut:].tolist(), there[cut:], strict=True) if counts]
         assert found.z[expert] == pytest.approx(z, abs=1e-12)

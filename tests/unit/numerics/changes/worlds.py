@@ -33,7 +33,9 @@ def moments(votes: SmallIntArray, answers: SmallIntArray) -> tuple[FloatArray, F
     return pair, (votes * answers).sum(axis=1, dtype=np.int64) / voters
 
 
-def slow_scan(values: list[float], weights: list[float], span: float, earlier: list[float] | None) -> tuple[float, int]:
+def slow_scan(
+    values: list[float], weights: list[float], span: float, earlier: list[float] | None, step: int = 1
+) -> tuple[float, int]:
     """`scan_for_changes` of one series, cut by cut; of earlier sums the weight, its squares, values and squares."""
     past = earlier or [0.0, 0.0, 0.0, 0.0]
     rows = list(zip(weights, values, strict=True))
@@ -41,7 +43,7 @@ def slow_scan(values: list[float], weights: list[float], span: float, earlier: l
     mean = (past[2] + math.fsum(w * x for w, x in rows)) / weight
     variance = (past[3] + math.fsum(w * x * x for w, x in rows)) / weight - mean * mean
     best, at = 0.0, 0
-    for cut in range(len(rows)):
+    for cut in range(len(rows) % step, len(rows), step):
         before, after = rows[:cut], rows[cut:]
         first = past[0] + math.fsum(w for w, _ in before)
         first2 = past[1] + math.fsum(w * w for w, _ in before)
@@ -66,7 +68,7 @@ def slow_residuals(votes: SmallIntArray, answers: SmallIntArray, expert: int) ->
         counts = agreed[expert] != 0 and len(rest) >= 2
         there.append(float(counts))
         own.append(float(agreed[expert]) if counts else 0.0)
-        others.append(math.fsum(rest) / len(rest) if counts else 0.0)
+        others.append(round(math.fsum(rest) / len(rest) * 2**20) / 2**20 if counts else 0.0)
     ratio = (math.fsum(own) + 10.0) / max(math.fsum(others) + 10.0, 1.0)
     ratio = min(max(ratio, 0.0), 4.0)
     return [x - ratio * m for x, m in zip(own, others, strict=True)], there
