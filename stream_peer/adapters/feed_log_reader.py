@@ -2,17 +2,20 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
 from aiokafka import TopicPartition
 
+from stream_peer.adapters.prequential import Prequential, compared
 from stream_peer.adapters.reading import onlooker, partitions_of, read_to_end
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, Output
 from stream_peer.events import topics
+from stream_peer.events.feed_settings import FeedSettingsBook
+from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.settings import Settings
 
@@ -27,6 +30,7 @@ class Comparison(NamedTuple):
     """What became of every published revision of a feed.
 
     ``different`` and ``never`` name the first few: published with other bytes, published but never made by the log.
+    ``shadows``: how those did that were folded beside it, by feed.
     """
 
     records: int
@@ -34,6 +38,7 @@ class Comparison(NamedTuple):
     different: list[Place]
     never: list[Place]
     log_start: int
+    shadows: Mapping[str, Sequence[ShadowScores]] = {}
 
     @property
     def is_equal(self) -> bool:
@@ -56,6 +61,7 @@ def replay_from_log(
     secret: bytes = b"",
     write: Callable[[Output], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shadows: Mapping[str, FeedSettingsBook] | None = None,
 ) -> Comparison:
     """Fold a feed's partition of the feed-log from its start, and compare what comes out with what was published.
 
@@ -71,13 +77,15 @@ def replay_from_log(
         Gets every output of the feed, once a revision.
     progress : callable or None
         Told how many records of how many were folded.
+    shadows : mapping of str to FeedSettingsBook
+        Variants of the settings to fold the same log under.
 
     Raises
     ------
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the topics cannot be read.
     """
-    return asyncio.run(_replay(settings, feed, secret, write, progress))
+    return asyncio.run(_replay(settings, feed, secret, write, progress, shadows or {}))
 
 
 async def _replay(
@@ -86,35 +94,76 @@ async def _replay(
     secret: bytes,
     write: Callable[[Output], None] | None,
     progress: Callable[[int, int], None] | None,
+    shadows: Mapping[str, FeedSettingsBook],
 ) -> Comparison:
     async with onlooker(settings) as consumer:
         tally = _Tally(await _published(consumer, settings, feed))
-        place = await _place(settings, feed)
+        place = await place_of_log(settings, feed)
         start, end = await _ends(consumer, place)
         stage, folded = FeedStage(topic=place.topic, partition=place.partition, secret=secret), 0
+        beside = _Beside(feed, place, secret, shadows)
         async for records in read_to_end(consumer, [place]):
             for record in records:
-                for output in await _outputs(stage, record, feed, settings, place):
+                effects = await _folded(stage, record, settings, place)
+                for output in _of_feed(effects, feed):
                     tally.add(output)
                     if write is not None:
                         write(output)
+                await beside.follow(effects, stage, record, settings)
             folded += len(records)
             if progress is not None:
                 progress(folded, end - start)
-    return tally.result(folded, start)
+    return tally.result(folded, start)._replace(shadows=beside.compared())
 
 
-async def _outputs(stage: FeedStage, record: Any, feed: str, settings: Settings, place: TopicPartition) -> list[Output]:
-    """What a record gives for the feed. Whether a revision of weights was published depends on timing, so all are."""
+async def _folded(stage: FeedStage, record: Any, settings: Settings, place: TopicPartition) -> Effects:
+    """What a record gives. Whether a revision of weights was published depends on timing, so all are."""
     effects = Effects()
     stage.step(record, effects)
     while stage.must_refold:
-        await _refold(stage, record.offset, settings, place)
+        await refold_from_log(stage, record.offset, settings, place)
     stage.publish(effects)
+    return effects
+
+
+def _of_feed(effects: Effects, feed: str) -> list[Output]:
     return [o for o in effects.outputs if o.topic in _COMPARED and o.value and _head(o.value).feed == feed]
 
 
-async def _refold(stage: FeedStage, applied: int, settings: Settings, place: TopicPartition) -> None:
+class _Beside:
+    """Folds the records of a log for each shadow, too, and keeps how the forecasts of all did."""
+
+    def __init__(
+        self, feed: str, place: TopicPartition, secret: bytes, shadows: Mapping[str, FeedSettingsBook]
+    ) -> None:
+        self._feed = feed
+        self._place = place
+        self._live = Prequential()
+        self._shadows = {
+            name: (
+                FeedStage(topic=place.topic, partition=place.partition, secret=secret, only=feed, settings=book),
+                Prequential(),
+            )
+            for name, book in shadows.items()
+        }
+
+    async def follow(self, effects: Effects, stage: FeedStage, record: Any, settings: Settings) -> None:
+        """A record was folded by the live stage, with these effects."""
+        if self._shadows:
+            self._live.follow(effects, stage)
+        for shadow, prequential in self._shadows.values():
+            prequential.follow(await _folded(shadow, record, settings, self._place), shadow)
+
+    def compared(self) -> dict[str, list[ShadowScores]]:
+        """How the shadows did, in their order."""
+        found = [
+            compared(name, prequential.questions, self._live.questions).get(self._feed)
+            for name, (_, prequential) in self._shadows.items()
+        ]
+        return {self._feed: [scores for scores in found if scores is not None]} if self._shadows else {}
+
+
+async def refold_from_log(stage: FeedStage, applied: int, settings: Settings, place: TopicPartition) -> None:
     """Fold the log again from its start, as the stage asks for, with a consumer of its own."""
     refolding = stage.refolding(applied)
     async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
@@ -171,7 +220,8 @@ async def _records(consumer: Any, settings: Settings, topic: str) -> AsyncIterat
             yield record
 
 
-async def _place(settings: Settings, feed: str) -> TopicPartition:
+async def place_of_log(settings: Settings, feed: str) -> TopicPartition:
+    """The partition of the feed-log that holds a feed."""
     topic = settings.topic(topics.FEED_LOG)
     partitions = await partitions_of(settings, topic)
     return TopicPartition(topic, partition_of(feed, len(partitions)))

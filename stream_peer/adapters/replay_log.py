@@ -42,13 +42,18 @@ class KeptLog:
             raise UnwritableFileError(msg) from error
 
     def up_to(self, offset: int) -> Iterator[LogRecord]:
-        """The records from the first to that of ``offset``. Append nothing before the last of them was taken."""
+        """The records from the first to that of ``offset``. Append nothing before the last of them was taken.
+
+        Others may read at the same time: each goes on from where it was.
+        """
         self._file.seek(0)
         while header := self._file.read(_LENGTH.size):
             record = LogRecord(*_decode(self._file.read(_LENGTH.unpack(header)[0])))
             if record.offset > offset:
                 break
+            position = self._file.tell()
             yield record
+            self._file.seek(position)
         self._file.seek(0, 2)
 
     def close(self) -> None:

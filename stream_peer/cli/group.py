@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Entry] = {
     "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
     "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
+    "explain": Entry("stream_peer.cli.explain", "explain_command", "Why an expert's weight moved, term by term."),
     "paper": Entry("stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."),
     "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
     "expert": Entry("stream_peer.cli.controls", "expert_command", "Exclude, team up or forget an expert of a feed."),

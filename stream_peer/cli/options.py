@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
+
+if TYPE_CHECKING:
+    from stream_peer.adapters.file_events import Revealed
 
 COMMON = ("bootstrap", "prefix", "id")
 # What decides which topics there are and how to reach them.
@@ -91,6 +94,18 @@ def replaced_file(context: click.Context, parameter: click.Parameter, file: Path
         msg = f"{file} is no file that can be replaced: name a file, which is written beside and then put in place"
         raise click.BadParameter(msg)
     return in_a_directory(context, parameter, file)
+
+
+def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
+    """``AT`` or ``AT,SEED``; None for what the file has."""
+    from stream_peer.adapters.file_events import Revealed
+
+    share, comma, seed = text.partition(",")
+    told_of = Revealed(
+        click.FloatRange(0.0, 1.0).convert(share, option, context),
+        click.INT.convert(seed, option, context) if comma else None,
+    )
+    return None if told_of == (1.0, None) else told_of
 
 
 def must_be_feed_name(feed: str, hint: str) -> None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options, write_text
+from stream_peer.cli.options import (
+    Invocation,
+    NamedPath,
+    in_a_directory,
+    settings_options,
+    share_and_seed,
+    write_text,
+)
 from stream_peer.cli.progress import progress_bar
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.settings import read_secret
@@ -46,18 +53,6 @@ class _Choices(NamedTuple):
 _FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
 
 
-def _share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
-    """``AT`` or ``AT,SEED``; None for what the file has."""
-    from stream_peer.adapters.file_events import Revealed
-
-    share, comma, seed = text.partition(",")
-    told_of = Revealed(
-        click.FloatRange(0.0, 1.0).convert(share, option, context),
-        click.INT.convert(seed, option, context) if comma else None,
-    )
-    return None if told_of == (1.0, None) else told_of
-
-
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
 @click.option("--feed-as", metavar="FEED", help="Put all events into this feed, whatever they say.")
@@ -73,7 +68,7 @@ def _share_and_seed(context: click.Context, option: click.Parameter, text: str) 
     metavar="AT[,SEED]",
     default="1",
     show_default=True,
-    callback=_share_and_seed,
+    callback=share_and_seed,
     help="Share of questions whose outcomes are told, each right after its question's last round, and a number that"
     " draws others of them. 1 alone: all, when the file has them.",
 )

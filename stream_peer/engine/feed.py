@@ -68,6 +68,8 @@ class FeedStage:
         In force until the log holds a settings record; the built-in ones if left out.
     firm : mapping of str to Firm, optional
         It folds only these feeds, for a refold; None: all.
+    only : str, optional
+        It folds only this feed; records of others move its clock.
     silent : bool
         It says nothing of questions.
     counts_later : bool
@@ -96,6 +98,7 @@ class FeedStage:
         secret: bytes = b"",
         settings: FeedSettingsBook | None = None,
         firm: Mapping[str, Firm] | None = None,
+        only: str | None = None,
         silent: bool = False,
         counts_later: bool = False,
     ) -> None:
@@ -104,7 +107,8 @@ class FeedStage:
         self._secret = secret
         self._fingerprint = fingerprint(secret)
         self._first_book = settings if settings is not None else load_document({})
-        self._only = None if firm is None else {SETTINGS_KEY, *(name.encode() for name in firm)}
+        folded = firm if only is None else (only,)
+        self._only = None if folded is None else {SETTINGS_KEY, *(name.encode() for name in folded)}
         self._silent = silent
         self._counts_later = counts_later
         self._uncounted: list[str] = []
@@ -232,7 +236,7 @@ class FeedStage:
 
     def _on_settings(self, event: SettingsChanged, record: Record, _effects: Effects) -> None:
         try:
-            book = load_document(event.document)
+            book = self._first_book.of_document(event.document)
         except SettingsError as error:
             raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
         self.document = event.document
@@ -399,7 +403,7 @@ class FeedStage:
         self.seen = Seen(stored.seen)
         self.feeds.ended = stored.ended
         if stored.settings is not None:
-            self.document, self.feeds.book = stored.settings, load_document(stored.settings)
+            self.document, self.feeds.book = stored.settings, self._first_book.of_document(stored.settings)
         self.parts.load(entries)
         self.imports.load(entries)
         ledgers = stored_ledgers(entries)

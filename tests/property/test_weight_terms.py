@@ -1,0 +1,103 @@
+"""Why weights moved adds up to how far they moved, for arbitrary histories."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects
+from stream_peer.engine.weight_terms import Moment, Term, moment_of, terms_of
+from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
+from tests.feed_histories import changed, expert, log_of, refold, stage
+from tests.feed_histories import settings as applied
+from tests.feed_variants import VARIANTS, Settings
+from tests.property.test_feed_stage import EXPERTS, histories
+from tests.property.test_feed_stage_twin import with_controls
+
+METHODS: dict[str, Settings] = {
+    "robust": {},
+    "paper": {"preset": "paper"},
+    "own medians": {"vote_rule": "own-median"},
+    "auto": {"vote_rule": "auto"},
+    "memory": {"memory": 2},
+    "log loss, memory, own medians": {"loss": "log", "memory": 3, "vote_rule": "own-median"},
+}
+methods = st.sampled_from(list(METHODS))
+Step = tuple[Moment | None, dict[str, list[Term]]]
+
+
+def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[str] = EXPERTS) -> Iterator[Step]:
+    """The moment after each record, and why weights moved there."""
+    feed_stage, log = stage(**method), log_of(history)
+    before: Moment | None = None
+    for number, record in enumerate(log):
+        feed_stage.step(record, Effects())
+        refold(feed_stage, log[: number + 1])
+        feed = feed_stage.feeds.by_name.get("f")
+        after = None if feed is None else moment_of(feed)
+        check_reading(feed_stage, after)
+        yield after, dict(terms_of(before, after, decode_feed_log(record.value or b""), experts))
+        before = after
+
+
+def check_reading(feed_stage: FeedStage, moment: Moment | None) -> None:
+    """What terms add up to is what is published, to the last bit."""
+    view = feed_stage.views().get("f")
+    published = {} if view is None else {one.id: (one.mix, one.select) for one in view.weights.experts}
+    for name in EXPERTS:
+        assert weights_of(name, moment) == published.get(name, (0.0, 0.0))
+
+
+def weights_of(name: str, moment: Moment | None) -> tuple[float, float]:
+    return (0.0, 0.0) if moment is None else moment.of(name)
+
+
+def check(history: Sequence[FeedLogRecord], method: Settings, between: tuple[int, int]) -> None:
+    """Between two records, terms add up to the difference of the published weights, of every expert."""
+    found = list(steps(history, method))
+    first, last = sorted(number % len(found) for number in between)
+    for name in EXPERTS:
+        start, end = (weights_of(name, found[number][0]) for number in (first, last))
+        terms = [term for _, by_expert in found[first + 1 : last + 1] for term in by_expert.get(name, [])]
+        assert sum(term.mix for term in terms) == pytest.approx(end[0] - start[0], abs=1e-9)
+        assert sum(term.select for term in terms) == pytest.approx(end[1] - start[1], abs=1e-9)
+
+
+between = st.tuples(st.integers(0, 40), st.integers(0, 40))
+
+
+@given(histories, methods, between)
+def test_terms_add_up_between_any_two_revisions(
+    history: list[FeedLogRecord], method: str, moments: tuple[int, int]
+) -> None:
+    check(history, METHODS[method], moments)
+
+
+controls = st.sampled_from([expert("e1", forget=True), changed(reset=True), changed(delete=True)])
+readings = st.sampled_from(
+    [
+        {"memory": 2},
+        {"mixer": {"prior_mean": 3.0}},
+        {"confidence": 0.5},
+        {"preset": "paper"},
+        {"vote_rule": "own-median"},
+    ]
+)
+upheavals = st.one_of(controls, readings.map(lambda document: applied({"defaults": document})))
+troubled = st.lists(st.one_of(with_controls, st.lists(upheavals, max_size=1)), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(troubled, between)
+def test_terms_add_up_over_controls_and_settings(parts: list[list[FeedLogRecord]], moments: tuple[int, int]) -> None:
+    history = [event for part in parts for event in part]
+    if history:
+        check(history, {}, moments)
+
+
+@settings(max_examples=40)
+@given(histories, st.sampled_from(list(VARIANTS)), between)
+def test_terms_add_up_under_every_variant(history: list[FeedLogRecord], name: str, moments: tuple[int, int]) -> None:
+    check(history, VARIANTS[name], moments)
