@@ -110,6 +110,16 @@ def _live(stack: Stack) -> list[tuple[float, float]]:
     return [(head.mix, head.stretched) for head in stack.heads]
 
 
+def rule_part(entry: Entry) -> IntArray:
+    """What of a question's contribution goes to the columns of the vote rule of its latest round: FEED_RULE.
+
+    It must have rounds, and not be annulled.
+    """
+    heads = stacked(entry.rounds).heads
+    outcome = None if entry.evidence == "open" else int(entry.evidence == 1)
+    return fixed(np.array(_rule_columns(heads, heads[-1].rule, outcome, entry.weight)), entry.weight)
+
+
 class _Terms(NamedTuple):
     """Numbers of the round that each forecast belongs to; plain numbers if there is one round only."""
 

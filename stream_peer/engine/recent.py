@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.engine.contributions import rule_part
 from stream_peer.engine.facts import cast_of
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.sums import FEED_RULE
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
 
 WINDOW = 512
@@ -35,6 +37,10 @@ class Window(NamedTuple):
         Its votes by the vote rule that was in force: +1, -1, 0 for none, or absent.
     answers : (n_questions, n_experts) int8
         Each expert's own reference answer in it as +1 or -1; 0: absent.
+    rules : (n_questions,) int64
+        The number of that rule.
+    parts : (n_questions, n_columns) int64
+        What the question, with all its rounds, adds to the columns ``FEED_RULE`` of that rule.
     """
 
     ordinals: IntArray
@@ -43,6 +49,8 @@ class Window(NamedTuple):
     rest: FloatArray
     votes: SmallIntArray
     answers: SmallIntArray
+    rules: IntArray
+    parts: IntArray
 
 
 class Recent:
@@ -59,6 +67,8 @@ class Recent:
     def __init__(self, entries: Iterable[Entry] = (), ordinals: int = 0) -> None:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
         self._heads = np.zeros((3, WINDOW))
+        self._rules: IntArray = np.zeros(WINDOW, np.int64)
+        self._parts: IntArray = np.zeros((WINDOW, len(FEED_RULE)), np.int64)
         self._marks = np.zeros((2, WINDOW, 0), np.int8)
         self._noted: dict[int, Entry] = {}
         self._last = ordinals - 1
@@ -89,7 +99,8 @@ class Recent:
         slots = there[np.argsort(self._ordinals[there])]
         counts, pair, rest = self._heads[:, slots]
         votes, answers = self._marks[:, slots, :n_experts]
-        return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers)
+        told = self._rules[slots], self._parts[slots]
+        return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
 
     def _write(self, slot: int, entry: Entry) -> None:
         facts = None if entry.evidence == "annulled" else entry.latest()
@@ -100,6 +111,7 @@ class Recent:
         self._reserve(int(np.maximum.reduce(experts)) + 1)
         self._ordinals[slot] = entry.ordinal
         self._heads[:, slot] = head.counts, head.pair, head.rest
+        self._rules[slot], self._parts[slot] = head.rule, rule_part(entry)
         votes, answers = self._marks[:, slot]
         votes[:], answers[:] = 0, 0
         votes[experts] = cast_of(facts)

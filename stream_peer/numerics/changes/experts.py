@@ -77,7 +77,7 @@ def expert_limit(n_experts: int) -> float:
     return math.sqrt(_LIMIT_OF_NONE + _A_DOUBLING * n_experts.bit_length())
 
 
-def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChanges:
+def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArray | None = None) -> ExpertChanges:
     """Scan each expert's agreement for a change, over the questions of a window that it answered.
 
     With x = v·R = ±1 of an expert in a question, m the mean of x over the others who voted, and sums over its
@@ -99,6 +99,8 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChange
         +1, -1, or 0 for none; the oldest question first.
     answers : (n_questions, n_experts) int8
         Each expert's own reference answer as +1 or -1; 0: absent.
+    places : (n_places,) int64, optional
+        Experts to be looked at; nothing is said of the others.
 
     Returns
     -------
@@ -131,7 +133,8 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChange
     found = ExpertChanges(
         np.zeros(n_experts), np.full(n_experts, np.nan), np.full(n_experts, np.nan), np.zeros(n_experts, np.int64)
     )
-    judged = np.flatnonzero(np.count_nonzero(agreement, axis=0) >= 2 * FEWEST_IN_PART)
+    asked = np.arange(n_experts) if places is None else places
+    judged = asked[np.count_nonzero(agreement[:, asked], axis=0) >= 2 * FEWEST_IN_PART]
     for start in range(0, len(judged), AT_ONCE):
         some = judged[start : start + AT_ONCE]
         for of_all, of_some in zip(found, _changes(agreement[:, some], total, voters), strict=True):

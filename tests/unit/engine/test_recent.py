@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from stream_peer.engine.contributions import contribution
 from stream_peer.engine.facts import cast_of, unpack
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.recent import WINDOW, Recent, Window
+from stream_peer.engine.sums import FEED_RULE, VOTE_RULES, feed_columns
 from stream_peer.events.feed_log import FeedLogRecord
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
 from tests.unit.engine.sample_facts import circumstances, facts_of
@@ -36,6 +38,10 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         for place, vote, answer in zip(facts.experts, cast_of(facts), facts.answers, strict=True):
             votes[row, place], answers[row, place] = vote, 1 if answer else -1
     heads = [facts.head for _, facts in known]
+    by_ordinal = {e.ordinal: e for e in found.entries.values()}
+    wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
+    columns = [feed_columns(FEED_RULE[0], FEED_RULE[-1], VOTE_RULES[head.rule]) for head in heads]
+    parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
         np.array([head.counts > 0 for head in heads], np.bool_),
@@ -43,6 +49,8 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         np.array([head.rest for head in heads]),
         votes,
         answers,
+        np.array([head.rule for head in heads], np.int64),
+        np.array(parts, np.int64).reshape(-1, len(FEED_RULE)),
     )
 
 
