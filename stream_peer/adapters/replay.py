@@ -149,7 +149,7 @@ def _over(section: object, below: Mapping[str, Any]) -> object:
     return {**below, **own, **_ALWAYS} if isinstance(own, Mapping) else own
 
 
-def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+def with_settings(document: Mapping[str, Any], assignments: Sequence[str], origin: str = "--set") -> dict[str, Any]:
     """A settings document with single settings changed: ``round_every=1d``, ``feeds.econ.min_experts=2``.
 
     Raises
@@ -161,24 +161,22 @@ def with_settings(document: Mapping[str, Any], assignments: Sequence[str]) -> di
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals or not path:
-            raise SettingsError([SettingFault(assignment, "--set", "write it as name=value")])
+            raise SettingsError([SettingFault(assignment, origin, "write it as name=value")])
         names = path.split(".")
         place = changed
         for name in names[:-1] if names[0] in ("defaults", "feeds") else ["defaults", *names[:-1]]:
             place = place.setdefault(name, {})
             if not isinstance(place, dict):
-                raise SettingsError(
-                    [SettingFault(assignment, "--set", f"{name} was set to {place!r}: it has no parts")]
-                )
-        place[names[-1]] = _value(assignment, text)
+                raise SettingsError([SettingFault(assignment, origin, f"{name} was set to {place!r}: it has no parts")])
+        place[names[-1]] = _value(assignment, text, origin)
     return changed
 
 
-def _value(assignment: str, text: str) -> Any:
+def _value(assignment: str, text: str, origin: str) -> Any:
     try:
         return read_yaml(text)
     except yaml.YAMLError as error:
-        raise SettingsError([SettingFault(assignment, "--set", f"{text!r} is no YAML")]) from error
+        raise SettingsError([SettingFault(assignment, origin, f"{text!r} is no YAML")]) from error
 
 
 def _prepared(events: list[FileEvent], options: ReplayOptions) -> list[FileEvent]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from stream_peer.adapters.history import FeedHistory, Scores, rounded
 from stream_peer.adapters.replay import ReplayResult
+from stream_peer.adapters.shadow_table import shadow_lines
 from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.events.times import to_iso
 
@@ -73,6 +74,8 @@ def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> It
     yield _row("error rate", estimate)
     yield _row("certificate", "none" if certificate is None else _regret(certificate.regret_at_most, weights.questions))
     yield from _scores(feed.scores())
+    if weights.shadows:
+        yield from shadow_lines(weights.shadows)
     if weights.experts:
         yield _row("expert", f"{'':<{_ID_WIDTH}}   mix  select  questions  peer loss  outcome loss")
     by_mix = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))

@@ -38,6 +38,7 @@ class _Choices(NamedTuple):
 
     feed_as: str | None
     assignments: tuple[str, ...]
+    shadows: tuple[str, ...]
     reveal: "Revealed | None"
     shuffle: int | None
     partitions: int
@@ -50,7 +51,7 @@ class _Choices(NamedTuple):
     exports: dict[str, Path]
 
 
-_FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
+_FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log", "shadows"}
 
 
 @click.command(name="replay")
@@ -62,6 +63,14 @@ _FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log"}
     multiple=True,
     metavar="NAME=VALUE",
     help="A feed setting, e.g. round_every=1d; several are welcome.",
+)
+@click.option(
+    "--shadow",
+    "shadows",
+    multiple=True,
+    metavar="NAME:SETTING=VALUE[,…]",
+    help="Fold the same events under these settings as well, and say how its forecasts would have done; several are"
+    " welcome.",
 )
 @click.option(
     "--reveal",
@@ -137,12 +146,13 @@ def replay_command(
     stream-peer replay forecasts.jsonl --reveal 0.1,3 --set round_every=null
     stream-peer replay forecasts.jsonl --explain fed-cut-june
     stream-peer replay history.jsonl.gz --export econ=econ.feed.gz
+    stream-peer replay forecasts.jsonl --shadow eager:mixer.peer_rate=0.8 --shadow log:loss=log
     stream-peer replay --from-log econ --bootstrap kafka:9092
     """  # noqa: D301
     choices = _Choices(**options)
     if choices.from_log is not None:
         _must_be_for_logs(context, files)
-        context.exit(_from_log(invocation, choices.from_log, choices.out))
+        context.exit(_from_log(invocation, choices.from_log, choices))
     if not files:
         msg = "name at least one file, or --from-log FEED"
         if choices.explain:
@@ -170,6 +180,8 @@ def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:
     from stream_peer.adapters.jsonl import read_lines
     from stream_peer.adapters.replay import ReplayOptions, replay, with_settings
+    from stream_peer.adapters.replay_shadows import Beside, read_shadows
+    from stream_peer.adapters.shadow_table import shadow_table
     from stream_peer.adapters.summary import summary
 
     options = ReplayOptions(
@@ -182,29 +194,32 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         secret=read_secret(invocation.settings),
     )
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
+    shadows = Beside(read_shadows(choices.shadows), options)
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
         progress = stack.enter_context(progress_bar("events"))
-        witness = asked.explainer if asked else None
         result = replay(
-            [read_lines(file) for file in files],
+            shadows.kept([read_lines(file) for file in files]),
             options,
             write=write,
             progress=progress,
-            witness=witness,
+            witness=shadows.following(asked.explainer if asked else None),
             finished=exports,
         )
+        compared_with = shadows.run(progress)
     if asked:
         _explain(asked)
     click.echo(summary(result, choices.experts))
+    if compared_with:
+        click.echo(f"\n{shadow_table(compared_with)}")
     for sentence in exports.said if exports else ():
         click.echo(f"\n{sentence}")
     if choices.report is not None:
         from stream_peer.adapters.report import render
 
         variants = {feed: result.variant(feed) for feed in result.history.feeds}
-        write_text(choices.report, render(result.history, variants=variants))
+        write_text(choices.report, render(result.history, variants=variants, settings=result.settings))
         click.echo(f"\nreport: {choices.report}")
 
 
@@ -268,19 +283,26 @@ def _explain(asked: _Asked) -> None:
     click.echo()
 
 
-def _from_log(invocation: Invocation, feed: str, out: Path | None) -> int:
+def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
     from stream_peer.adapters.feed_log_reader import replay_from_log
+    from stream_peer.adapters.replay_shadows import read_shadows, stages_of
+    from stream_peer.adapters.shadow_table import shadow_table
 
+    shadows = stages_of(read_shadows(choices.shadows), feed)
     with ExitStack() as stack:
-        write = _writer(stack, out)
+        write = _writer(stack, choices.out)
         progress = stack.enter_context(progress_bar("events"))
         secret = read_secret(invocation.settings)
-        found = replay_from_log(invocation.settings, feed, secret=secret, write=write, progress=progress)
+        found = replay_from_log(
+            invocation.settings, feed, secret=secret, write=write, progress=progress, shadows=shadows
+        )
     if not (found.equal or found.different or found.never):
         msg = f"nothing was published of feed {feed!r}"
         raise click.BadParameter(msg, param_hint="--from-log")
     click.echo(compared(found))
+    if shadows:
+        click.echo(f"\n{shadow_table(found.shadows)}")
     return 0 if found.is_equal else 1
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.facts import Head, Stack, losses_of, stacked
+from stream_peer.engine.facts import Head, Stack, losses_of, mixes_of, stacked
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
@@ -100,14 +100,9 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     feed = _feed_columns(stack, rules, outcome, weight, method)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
     shadows = (
-        () if outcome is None or not stack.shadows else shadow_columns(_live(stack), stack.shadows, outcome, weight)
+        () if outcome is None or not stack.shadows else shadow_columns(mixes_of(stack), stack.shadows, outcome, weight)
     )
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms, shadows)
-
-
-def _live(stack: Stack) -> list[tuple[float, float]]:
-    """The mixed forecast of each round, and the stretched one."""
-    return [(head.mix, head.stretched) for head in stack.heads]
 
 
 def rule_part(entry: Entry) -> IntArray:

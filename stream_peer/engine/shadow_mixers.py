@@ -9,12 +9,14 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from stream_peer.engine.method import Method
 from stream_peer.engine.readings import DECIMALS, Mixing, mixed, mixing_key, read_mixing
-from stream_peer.engine.sums import IndexArray, Sums, expert_column, fixed
+from stream_peer.engine.sums import UNIT, IndexArray, Sums, expert_column, fixed
 from stream_peer.events.feed_settings import FeedSettings, MixerSettings, ShadowSettings
+from stream_peer.events.outputs import ShadowScores
 from stream_peer.numerics.losses import LOG, FloatArray, IntArray
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
 
@@ -124,6 +126,12 @@ class Shadows:
             weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known, n_experts).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(sums.feed, live))
 
+    def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
+        """How each shadow did, in the order of the settings; nothing at all without shadows."""
+        if not self.settings:
+            return msgspec.UNSET
+        return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
+
     def _mixings(self, feed: IntArray, live: Mixing) -> tuple[Mixing, ...]:
         """Shares and stretch of each shadow, read anew only when an outcome has changed what they are read from."""
         key = mixing_key(feed)
@@ -144,31 +152,51 @@ def _alike(mixer: MixerSettings, live: MixerSettings) -> bool:
 
 
 def shadow_columns(
-    heads: Sequence[tuple[float, float]], shadows: Sequence[tuple[ShadowForecast, ...]], outcome: int, weight: float
+    lives: Sequence[tuple[float, float]], shadows: Sequence[tuple[ShadowForecast, ...]], outcome: int, weight: float
 ) -> tuple[tuple[int, IntArray], ...]:
     """What a resolved question adds to the sums of each shadow: means over its rounds, 0 where the shadow was not yet.
 
     Parameters
     ----------
-    heads : sequence of (float, float)
-        The live mix and the stretched one, of each round.
+    lives : sequence of (float, float)
+        The live mixed forecast and the stretched one, of each round.
     shadows : sequence of tuples of ShadowForecast
         Of each round.
     outcome : {0, 1}
     weight : float
         Of the question.
     """
-    rounds = [(live, found) for live, of_round in zip(heads, shadows, strict=True) for found in of_round]
-    mixes = [number for live, found in rounds for number in (found.mix, live[0])]
-    told = np.array([number for live, found in rounds for number in (found.stretched, live[1])])
-    logs = LOG.sides(told)[0 if outcome else 1].reshape(-1, 2)
-    squares = np.square(told - outcome).reshape(-1, 2)
-    mix_squares = np.square(np.array(mixes) - outcome).reshape(-1, 2)
-    rows = np.concatenate((np.ones((len(rounds), 1)), squares, logs, mix_squares), axis=1) / len(heads)
+    rounds = [(said, live) for live, of_round in zip(lives, shadows, strict=True) for said in of_round]
+    told = np.array([(said.mix, said.stretched, *live) for said, live in rounds])
+    losses = losses_of_mixes(told.reshape(-1, 2), outcome).reshape(-1, 2, 3).swapaxes(1, 2).reshape(-1, 6)
+    rows = np.concatenate((np.ones((len(rounds), 1)), losses), axis=1) / len(lives)
     sums: dict[int, FloatArray] = {}
-    for (_, found), row in zip(rounds, rows, strict=True):
-        sums[found.shadow] = sums.get(found.shadow, 0.0) + row
+    for (said, _), row in zip(rounds, rows, strict=True):
+        sums[said.shadow] = sums.get(said.shadow, 0.0) + row
     return tuple((shadow, fixed(values, weight)) for shadow, values in sums.items())
+
+
+def losses_of_mixes(told: FloatArray, outcome: int) -> FloatArray:
+    """Losses of mixed forecasts: squared and log loss of the stretched ones, squared loss of the mixed ones.
+
+    Parameters
+    ----------
+    told : (m, 2) float64
+        The mixed forecast and the stretched one, of each round.
+    outcome : {0, 1}
+
+    Returns
+    -------
+    (m, 3) float64
+
+    Examples
+    --------
+    >>> losses_of_mixes(np.array([[0.5, 0.9]]), 1).round(4)
+    array([[0.01  , 0.1054, 0.25  ]])
+    """
+    mixed_squares, squares = np.square(told - outcome).T
+    logs = LOG.sides(told[:, 1])[0 if outcome else 1]
+    return np.stack((squares, logs, mixed_squares), axis=1)
 
 
 class ShadowRecord(NamedTuple):
@@ -191,3 +219,25 @@ class ShadowRecord(NamedTuple):
     live_log: float
     mix_squared: float
     live_mix_squared: float
+
+    @classmethod
+    def of(cls, columns: IntArray) -> "ShadowRecord":
+        """The record that columns of sums hold."""
+        return cls._make((columns * UNIT).tolist())
+
+    def scores(self, name: str) -> ShadowScores:
+        """As it is published."""
+        return ShadowScores(
+            name=name,
+            questions=round(self.questions, DECIMALS),
+            brier=self._mean(self.squared),
+            live_brier=self._mean(self.live_squared),
+            log_score=self._mean(self.log),
+            live_log_score=self._mean(self.live_log),
+            regret=round(self.squared - self.live_squared, DECIMALS),
+            mix_brier=self._mean(self.mix_squared),
+            live_mix_brier=self._mean(self.live_mix_squared),
+        )
+
+    def _mean(self, total: float) -> float | None:
+        return round(total / self.questions, DECIMALS) if self.questions else None

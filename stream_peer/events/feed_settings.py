@@ -9,7 +9,7 @@ milliseconds once loaded.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -87,6 +87,9 @@ class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Limits of the trust states."""
 
     warm_up_questions: Annotated[float, msgspec.Meta(ge=0.0)] = 200.0
+    dependence_z: Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)] = 3.0
+    measured_error_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 0.3
+    rank_correlation: Annotated[float, msgspec.Meta(gt=-1.0, lt=1.0)] = 0.2
 
 
 class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -173,9 +176,12 @@ DURATIONS = frozenset((*_QUESTION_SPANS, "forecast_for", "publish_every", "ledge
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
 _NOT_YET: tuple[tuple[str, object, str], ...] = (("guard", "on", "this release has no clone guard"),)
 _NAMES = FeedSettings.__struct_fields__
+ROUNDS = frozenset(_NAMES[: _NAMES.index(MEANING[0])])
+"""Settings of the question stage: which rounds there are."""
+
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(_NAMES, "else"),
-    **dict.fromkeys(_NAMES[: _NAMES.index(MEANING[0])], "rounds"),
+    **dict.fromkeys(ROUNDS, "rounds"),
     **dict.fromkeys((*MEANING, "guard"), "meaning"),
 }
 
@@ -188,10 +194,21 @@ class FeedSettingsBook(NamedTuple):
     default: FeedSettings
     feeds: Mapping[str, FeedSettings]
     hash: str
+    reads: "Callable[[Mapping[str, Any]], FeedSettingsBook] | None" = None
 
     def of(self, feed: str) -> FeedSettings:
         """Settings of a feed: its own if it is named in the document, else the defaults."""
         return self.feeds.get(feed, self.default)
+
+    def of_document(self, document: Mapping[str, Any]) -> "FeedSettingsBook":
+        """The book of a document that comes later. A replay may have this one read it, to lay settings over it.
+
+        Raises
+        ------
+        SettingsError
+            Names every fault at once, each with its path.
+        """
+        return load_document(document) if self.reads is None else self.reads(document)
 
 
 def load_document(

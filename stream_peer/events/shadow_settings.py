@@ -13,6 +13,11 @@ Kind = Literal["rounds", "meaning", "else"]
 """What a feed setting changes: which rounds there are, what the sums mean, or nothing of what is forecast."""
 
 
+def is_shadow_name(name: object) -> bool:
+    """Whether a shadow can be named so: by 1..40 letters, digits, . - _."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
 class Given(NamedTuple):
     """The shadows of a document, complete but unchecked, with the place of each in its list; and what is wrong."""
 
@@ -68,7 +73,7 @@ def _faults(shadow: object, names: Collection[object], kinds: Mapping[str, Kind]
         return [("", "must be a mapping with a name and what the shadow does otherwise: mixer, stretch")]
     name = shadow.get("name")
     faults = []
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not is_shadow_name(name):
         faults.append((".name", "a shadow is named by 1..40 letters, digits, . - _"))
     elif name in names:
         faults.append((".name", f"another shadow is named {name}"))
