@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from tests.integration.support.client import KafkaClient
+from tests.integration.support.lives import LIVES
 from tests.integration.support.service import Service, service
 
 
@@ -27,9 +28,6 @@ def served(_deployment: Service) -> Service:
     return _deployment
 
 
-_LIVES = {"session": "20s", "rebalance_timeout": "24s", "batch_deadline": "9s"}
-"""Whoever is killed comes back as the same member of its groups: nobody waits for the end of a session."""
-
 _LONG_LIVES = {
     "c01resolution": {"round_every": "2d"},
     "c01close": {"round_every": "2d"},
@@ -46,7 +44,7 @@ def _long_lived(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) ->
     feeds = {f"{case}{which}": own for case, own in _LONG_LIVES.items() for which in ("", "other")}
     defaults = {"history": True, "vote_rule": "half"}
     directory = tmp_path_factory.mktemp("lived")
-    with service(kafka, directory, defaults=defaults, feeds=feeds, **_LIVES) as made:
+    with service(kafka, directory, defaults=defaults, feeds=feeds, **LIVES) as made:
         yield made.set_up(STREAM_PEER_INSTANCE="w1")
 
 
@@ -75,7 +73,7 @@ _LATE_COMERS = {
 def _live(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     defaults = {"vote_rule": "half", **_AS_IT_HAPPENS}
     directory = tmp_path_factory.mktemp("live")
-    with service(kafka, directory, defaults=defaults, feeds=_LATE_COMERS, **_LIVES) as made:
+    with service(kafka, directory, defaults=defaults, feeds=_LATE_COMERS, **LIVES) as made:
         yield made.set_up(STREAM_PEER_INSTANCE="w1")
 
 

@@ -16,6 +16,9 @@ from tests.integration.support.service import SECRET, Service, Stage
 
 DAY = 24
 
+LIVES = {"session": "20s", "rebalance_timeout": "24s", "batch_deadline": "9s"}
+"""Settings: whoever is killed comes back as the same member of its groups; nobody waits for the end of a session."""
+
 NUMBERS = range(8)
 """Of the questions of a ``life``."""
 
