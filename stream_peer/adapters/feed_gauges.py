@@ -121,6 +121,14 @@ def _feed_families() -> dict[str, GaugeMetricFamily]:
         ),
         "trust_state": ("1 for the state that the feed is in, 0 for the others. Not ok: read why.", ["feed", "state"]),
         "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
+        "error_rate_drift_z": (
+            "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
+            ["feed"],
+        ),
+        "drifting_experts": (
+            "Experts that got better or worse lately beside the others. They are in weights.",
+            ["feed"],
+        ),
         "feed_resolved_questions": ("Questions whose outcome was revealed, by weight.", ["feed"]),
     }
     return {name: gauge(name, help_text, labels) for name, (help_text, labels) in texts.items()}
@@ -145,4 +153,8 @@ def _evidence(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView)
     if weights.certificate is not None:
         families["certificate_regret"].add_metric([feed], weights.certificate.regret_at_most)
     families["feed_questions"].add_metric([feed], weights.questions)
+    drift = None if weights.drift is msgspec.UNSET else weights.drift
+    z = drift.error_rate.z if drift and drift.error_rate else 0.0
+    families["error_rate_drift_z"].add_metric([feed], z)
+    families["drifting_experts"].add_metric([feed], float(drift.n_experts) if drift else 0.0)
     families["feed_resolved_questions"].add_metric([feed], weights.resolved)

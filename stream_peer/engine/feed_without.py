@@ -49,11 +49,12 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
 
 
 def _standing_without(standing: Standing, stay: Bits) -> Standing:
-    """Groups name places; one of which a single expert is left is none."""
+    """Groups and drift name places; a group of which a single expert is left is none."""
     places = (np.cumsum(stay) - 1).tolist()
     kept = [[places[member] for member in group if stay[member]] for group in standing.groups]
     groups = [after for before, after in zip(standing.groups, kept, strict=True) if len(after) >= min(len(before), 2)]
-    return msgspec.structs.replace(standing, groups=groups)
+    drift = standing.drift.without({place: places[place] for place in np.flatnonzero(stay).tolist()})
+    return msgspec.structs.replace(standing, groups=groups, drift=drift)
 
 
 def _settled_without(line: FeedLine, stay: Bits) -> bytes:

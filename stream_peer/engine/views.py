@@ -16,6 +16,9 @@ from stream_peer.events import topics
 from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import (
     Certificate,
+    DriftedExpert,
+    DriftedRate,
+    Drifting,
     ErrorRates,
     ErrorRateSummary,
     MixerShares,
@@ -110,6 +113,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
             certificate=_certificate(feed, reading),
             experts=_weighted_experts(feed, reading),
+            drift=_drift(feed, reading),
         ),
         _error_rates(feed),
         feed.settings.top_experts,
@@ -119,6 +123,28 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
 def _lost(feed: Feed) -> list[str]:
     lost = feed.standing.lost
     return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
+
+
+def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
+    """What drifts, the experts being among those listed."""
+    found, listed = feed.standing.drift, set(reading.experts.tolist())
+    experts = [one for one in found.experts if one.place in listed]
+    if found.error_rate is None and not experts:
+        return msgspec.UNSET
+    return Drifting(
+        error_rate=None if found.error_rate is None else DriftedRate(**msgspec.structs.asdict(found.error_rate)),
+        n_experts=found.n_experts - len(found.experts) + len(experts),
+        experts=[
+            DriftedExpert(
+                id=feed.experts[one.place],
+                before=one.before,
+                now=one.now,
+                since_questions=one.since_questions,
+                z=one.z,
+            )
+            for one in experts
+        ],
+    )
 
 
 def _count(feed: Feed, column: int) -> float:

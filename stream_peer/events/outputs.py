@@ -78,6 +78,44 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     team: str | None
 
 
+class DriftedRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the error rate. ``since_questions``: how many of the last ones are of now; ``z``: how sure it is.
+
+    ``by`` agreement, the rates being the symmetric ones read from it; or by outcomes, and they are shares of wrong
+    reference answers.
+    """
+
+    before: float
+    now: float
+    since_questions: int
+    z: float
+    by: Literal["agreement", "outcomes"]
+
+
+class DriftedExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of an expert beside the others: how often it agrees with its own reference answers, before and now.
+
+    ``since_questions``: how many of those that it answered are of now; ``z`` below 0: it got worse.
+    """
+
+    id: str
+    before: float
+    now: float
+    since_questions: int
+    z: float
+
+
+class Drifting(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed lately, as of the last look at the last 512 questions: there is one after every 25 new ones.
+
+    ``error_rate`` is null while it is steady; ``experts`` are the 20 that changed most of ``n_experts`` that did.
+    """
+
+    error_rate: DriftedRate | None
+    n_experts: int
+    experts: list[DriftedExpert]
+
+
 class Weights(Published, frozen=True, kw_only=True):
     """Topic ``weights``, key feed, compacted: whom to listen to now."""
 
@@ -90,6 +128,7 @@ class Weights(Published, frozen=True, kw_only=True):
     stretch: float
     certificate: Certificate | None
     experts: list[WeightedExpert]
+    drift: Drifting | msgspec.UnsetType = msgspec.UNSET
 
 
 class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
