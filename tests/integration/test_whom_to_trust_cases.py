@@ -167,7 +167,7 @@ def test_nothing_that_is_published_or_shown_is_not_a_number(ended: Told) -> None
 
 def moved(before: Mapping[str, Any], after: Mapping[str, Any], kind: str) -> float:
     former: dict[str, float] = {expert["id"]: expert[kind] for expert in before["experts"]}
-    return max(abs(expert[kind] - former[expert["id"]]) for expert in after["experts"])
+    return max(abs(float(expert[kind]) - former[expert["id"]]) for expert in after["experts"])
 
 
 @pytest.mark.case("C18")
