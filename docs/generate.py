@@ -95,6 +95,11 @@ FEED_SETTINGS = {
     "mixer.truth_rate": "learning rate of the slow truth mixer",
     "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
     "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
+    "trust.dependence_z": "standard deviations by which votes may depend on each other; above it trust is `dependent`",
+    "trust.measured_error_rate": "share of wrong reference answers on resolved questions at which trust is"
+    " `contradicted`",
+    "trust.rank_correlation": "rank correlation of peer and true losses on resolved questions below which trust is"
+    " `contradicted`",
 }
 
 

@@ -85,9 +85,13 @@ class Rates(NamedTuple):
     @property
     def measured(self) -> float | None:
         """Share of wrong reference answers on resolved questions; None before the first."""
-        wrong = self.wrong_zero + self.wrong_one
-        resolved = wrong + self.right_zero + self.right_one
-        return wrong / resolved if resolved else None
+        resolved = self.resolved
+        return (self.wrong_zero + self.wrong_one) / resolved if resolved else None
+
+    @property
+    def resolved(self) -> float:
+        """Resolved questions whose reference answers are known to be right or wrong."""
+        return self.right_zero + self.wrong_zero + self.right_one + self.wrong_one
 
 
 def free_rate(

@@ -5,6 +5,7 @@
 - ``pairs``: how far each pair's agreement is from what their skills explain; sees clusters, and who is in them. O(n²),
   for replays and reports.
 - ``neighbours``: an order in which those who agree stand together, to draw the pairs.
+- ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
 - ``condorcet``: is the majority worse than its members' error rates allow, and do outcomes agree with the estimate made
   without them? Nothing but the latter sees shocks that everybody shares: they take the place of the outcome.
 """
@@ -21,6 +22,7 @@ from stream_peer.numerics.dependence.fourth_moment import (
 )
 from stream_peer.numerics.dependence.neighbours import neighbourly_order
 from stream_peer.numerics.dependence.pairs import PairResiduals, pair_residuals
+from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 
 __all__ = [
     "ALARMING_Z",
@@ -29,11 +31,13 @@ __all__ = [
     "Dependence",
     "DependenceSums",
     "PairResiduals",
+    "RankAgreement",
     "VoteMoments",
     "condorcet_gap",
     "majority_error_rate",
     "neighbourly_order",
     "pair_residuals",
+    "rank_agreement",
     "truth_z",
     "vote_moments",
 ]

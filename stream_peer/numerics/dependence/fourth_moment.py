@@ -55,8 +55,9 @@ class Dependence(NamedTuple):
     effective_questions : float
         (Σw)²/Σw².
     status : str
-        ``insufficient`` below 200 effective questions or 10 blocks, ``uninformative`` if votes vary no more from
-        question to question than coins do; both with None for gap, deviation and z. Else ``ok``.
+        ``insufficient`` below 200 effective questions (or as many as are asked for) or 10 blocks, ``uninformative`` if
+        votes vary no more from question to question than coins do; both with None for gap, deviation and z. Else
+        ``ok``.
     """
 
     gap: float | None
@@ -122,8 +123,8 @@ def moments_of_counts(yes: int, voters: int) -> VoteMoments | None:
 def vote_moments_of_teams(found: TeamVotes) -> VoteMoments | None:
     """Moments of the teams' yes votes up to the fourth.
 
-    ``m_k``: the mean over k different teams of u_T·u_U…, by Newton's identities from the sums p_k = Σ u^k; the fourth is
-    ``(p1⁴ - 6·p1²·p2 + 3·p2² + 8·p1·p3 - 6·p4)/(K(K-1)(K-2)(K-3))``. Without teams these are those of
+    ``m_k``: the mean over k different teams of u_T·u_U…, by Newton's identities from the sums p_k = Σ u^k; the fourth
+    is ``(p1⁴ - 6·p1²·p2 + 3·p2² + 8·p1·p3 - 6·p4)/(K(K-1)(K-2)(K-3))``. Without teams these are those of
     `vote_moments`.
 
     Parameters
@@ -212,12 +213,17 @@ class DependenceSums:
         """Sums of both, block by block."""
         return type(self)(self.blocks + other.blocks)
 
-    def reading(self) -> Dependence:
+    def reading(self, fewest: float = FEWEST_QUESTIONS) -> Dependence:
         """The fourth-moment gap of the votes, and whether it is too large for independent errors.
 
         If votes are independent given the outcome, the share of yes votes is a mixture of two points, and with
         ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2`` follows ``m4 = b·m3 - c·m2``. The gap is the difference; its
         standard deviation is ``√((B-1)/B·Σ(gap_j - mean gap)²)`` over the B blocks with data, gap_j without block j.
+
+        Parameters
+        ----------
+        fewest : float
+            Effective questions that are needed.
 
         Returns
         -------
@@ -226,7 +232,10 @@ class DependenceSums:
         Notes
         -----
         Not in the paper, which assumes independence without a test. Blind to shocks that everybody shares: these are
-        one more "outcome". Experts of different skill shift the gap by about the variance of their skills over n.
+        one more "outcome". Experts of different skill shift the gap by about the variance of their skills over n, and
+        only down: with such experts z below -3 says nothing. Up it goes only if votes depend on each other or questions
+        differ in more than the outcome, since the gap times m2 - m1² is the determinant of the moments
+        [[1, m1, m2], [m1, m2, m3], [m2, m3, m4]], which is never negative for votes that may be interchanged.
 
         Examples
         --------
@@ -243,7 +252,7 @@ class DependenceSums:
         total = np.add.reduce(self.blocks, axis=0)
         effective = effective_size(float(total[0]), float(total[1]))
         filled = self.blocks[self.blocks[:, 0] > 0.0]
-        if effective < FEWEST_QUESTIONS or len(filled) < _FEWEST_BLOCKS:
+        if effective < fewest or len(filled) < _FEWEST_BLOCKS:
             return Dependence(None, None, None, flagged=False, effective_questions=effective, status="insufficient")
         gaps = _gaps(np.concatenate([total[None, :], total - filled]))
         if gaps is None:

@@ -1,0 +1,71 @@
+"""What beside the error rates speaks against a feed's numbers: votes, outcomes, and experts who say the same."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.engine.sums import (
+    FEED_DEPENDENCE,
+    SCALE,
+    UNIT,
+    VOTE_RULES,
+    Sums,
+    expert_column,
+    expert_columns,
+    feed_columns,
+)
+from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
+from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
+from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
+from stream_peer.numerics.losses import FloatArray, IntArray
+
+FEWEST_RANKED = 8
+"""So many experts are needed for a rank correlation that says something."""
+
+JUDGED_EACH = 20
+"""And so many questions of each of them, with an outcome."""
+
+MOST_RANKED = 1_000
+"""More are not looked at: those that came first stand for all, and a record costs the same in every feed."""
+
+_BLOCKS = [feed_columns(FEED_DEPENDENCE[0], FEED_DEPENDENCE[-1], rule) for rule in VOTE_RULES]
+_JUDGED, _LOSSES = expert_column("judged"), expert_columns("judged_peer", "judged_true")
+_ENOUGH = int(JUDGED_EACH * SCALE) - 2**20  # sums are rounded: twenty questions must not look like a trace too few
+
+
+class Signs(NamedTuple):
+    """What speaks against a feed's numbers.
+
+    Attributes
+    ----------
+    dependence : Dependence
+        The fourth-moment gap of the votes by the rule in force, from 50 effective questions on.
+    ranks : RankAgreement, optional
+        How alike peer losses and true losses rank the experts; None while that cannot be judged.
+    groups : sequence of sequences of str
+        Experts who say the same, group by group.
+    """
+
+    dependence: Dependence
+    ranks: RankAgreement | None = None
+    groups: Sequence[Sequence[str]] = ()
+
+
+def read_dependence(feed: IntArray, rule: int) -> Dependence:
+    """The fourth-moment gap of the votes by a rule."""
+    blocks: FloatArray = np.multiply(feed[_BLOCKS[rule]], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
+    return DependenceSums(blocks).reading(FEWEST_EFFECTIVE_QUESTIONS)
+
+
+def read_ranks(sums: Sums) -> RankAgreement | None:
+    """How alike mean peer losses and mean true losses rank experts with questions enough; None with too few of them.
+
+    Both are taken on the same questions, those with an outcome, and from those present.
+    """
+    counts = sums.matrix[_JUDGED]
+    enough = np.flatnonzero(counts >= _ENOUGH)[:MOST_RANKED]
+    if len(enough) < FEWEST_RANKED:
+        return None
+    peer, true = sums.matrix[_LOSSES, enough] / counts[enough]
+    return rank_agreement(peer, true)
