@@ -15,6 +15,7 @@ from stream_peer.engine.sums import (
     expert_columns,
     feed_columns,
 )
+from stream_peer.events.outputs import GroupKind
 from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
@@ -34,6 +35,13 @@ _JUDGED, _LOSSES = expert_column("judged"), expert_columns("judged_peer", "judge
 _ENOUGH = int(JUDGED_EACH * SCALE) - 2**20  # sums are rounded: twenty questions must not look like a trace too few
 
 
+class NamedGroup(NamedTuple):
+    """Experts by their ids who say the same, or (``follower``) what the crowd had said before."""
+
+    experts: Sequence[str]
+    kind: GroupKind = "copies"
+
+
 class Signs(NamedTuple):
     """What speaks against a feed's numbers.
 
@@ -43,13 +51,13 @@ class Signs(NamedTuple):
         The fourth-moment gap of the votes by the rule in force, from 50 effective questions on.
     ranks : RankAgreement, optional
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
-    groups : sequence of sequences of str
-        Experts who say the same, group by group.
+    groups : sequence of NamedGroup
+        Experts who say the same.
     """
 
     dependence: Dependence
     ranks: RankAgreement | None = None
-    groups: Sequence[Sequence[str]] = ()
+    groups: Sequence[NamedGroup] = ()
 
 
 def read_dependence(feed: IntArray, rule: int) -> Dependence:

@@ -26,7 +26,7 @@ _CONTRADICTED_LEAVE = 2.0
 _DEPENDENT_LEAVE = 2.0 / 3.0
 """Of ``trust.dependence_z``."""
 _RANKS_Z, _RANKS_LEAVE = 2.0, 1.0
-_MOST_NAMES = 10
+_MOST_GROUPS, _MOST_NAMES = 10, 10
 
 SHRINK_STEP = 0.05
 """By how much the share of uniform weights moves at most with a record that changes a question."""
@@ -200,7 +200,10 @@ def _said_of_votes(z: float) -> str:
 
 def _named(signs: Signs) -> list[str]:
     """Each group of experts that say the same, in words."""
-    return [f"{_names(group)} say the same" for group in signs.groups]
+    return [
+        f"{_names(group.experts)} {'say the same' if group.kind == 'copies' else 'say what the crowd had said before'}"
+        for group in signs.groups[:_MOST_GROUPS]
+    ]
 
 
 def _names(group: Iterable[str]) -> str:
