@@ -15,7 +15,6 @@ from stream_peer.engine.sums import (
     expert_columns,
     feed_columns,
 )
-from stream_peer.events.outputs import GroupKind
 from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
@@ -39,7 +38,7 @@ class NamedGroup(NamedTuple):
     """Experts by their ids who say the same, or (``follower``) what the crowd had said before."""
 
     experts: Sequence[str]
-    kind: GroupKind = "copies"
+    kind: str = "copies"
 
 
 class Signs(NamedTuple):
