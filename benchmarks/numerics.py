@@ -1,8 +1,12 @@
 """Microseconds for one round: the weights it is scored under, its facts, its contribution, its place in the sums.
 
-``python benchmarks/numerics.py [--json]``: for 50 and for 10,000 experts, in a feed that has scored and resolved some;
-as built in, with the vote rule ``own-median`` in force, with the log loss, and with half of the experts in teams of
-five. ``a round`` is the sum of the first three: what a round costs apart from writing it to the ledger and the sums.
+``python benchmarks/numerics.py [--json] [--shadows]``: for 50 and for 10,000 experts, in a feed that has scored and
+resolved some; as built in, with the vote rule ``own-median`` in force, with the log loss, and with half of the experts
+in teams of five. ``a round`` is the sum of the first three: what a round costs apart from writing it to the ledger and
+the sums.
+
+``--shadows``: what shadows cost instead, each other than the live mixers in every setting, as a share of a round of 50
+experts; and of an outcome, which takes a contribution out, puts another one in, and has the mixers' shares read anew.
 """
 
 import argparse
@@ -20,8 +24,9 @@ from stream_peer.engine.contributions import contribution_of
 from stream_peer.engine.facts import Facts, score
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
-from stream_peer.engine.sums import IndexArray
-from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.engine.sums import IndexArray, feed_column
+from stream_peer.events.feed_log import Verdict
+from stream_peer.events.feed_settings import FeedSettings, load_document
 from stream_peer.numerics.losses import FloatArray
 
 SIZES = (50, 10_000)
@@ -34,6 +39,12 @@ KINDS = {
 OF_A_ROUND = ("weights", "facts", "contribution")
 ROUNDS_BEFORE = 40
 SECONDS_EACH = 0.5
+SHADOWS = (0, 1, 8)
+SECONDS_OF_SHADOWS = 6.0
+MIXERS = feed_column("peer_peer")
+"""A column that the mixers' shares are read from."""
+MOST_COSTLY = 0.15
+"""Of a round: what a shadow may cost."""
 
 
 def microseconds(call: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
@@ -82,11 +93,104 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
     }
 
 
+def with_shadows(count: int) -> FeedSettings:
+    """So many shadows, none of which shares a setting with the live mixers or with another one."""
+    mixers = [
+        {
+            "prior_mean": 0.2 + 0.01 * number,
+            "prior_peer": 0.6 - 0.01 * number,
+            "peer_rate": 0.5 + 0.1 * number,
+            "truth_rate": 0.3 + 0.1 * number,
+            "uniform_share": 0.4 + 0.01 * number,
+            "nominal_error_rate": 0.2 + 0.01 * number,
+        }
+        for number in range(count)
+    ]
+    shadows = [{"name": f"shadow-{number}", "mixer": mixer} for number, mixer in enumerate(mixers)]
+    return load_document({"defaults": {"shadows": shadows}}).default
+
+
+class Beside:
+    """A feed of 50 experts with some shadows, of which a round is scored again and again."""
+
+    def __init__(self, count: int) -> None:
+        random = np.random.default_rng(1)
+        self.feed = Feed("benchmark", with_shadows(count), "", b"")
+        self.experts = self.feed.places([f"expert-{number:05d}" for number in range(SIZES[0])])
+        self.forecasts = random.random(SIZES[0])
+        for number in range(ROUNDS_BEFORE):
+            forecasts = np.clip(random.normal(0.5 + 0.2 * random.choice((-1, 1)), 0.2, SIZES[0]), 0.0, 1.0)
+            facts = scored(self.feed, number, self.experts, forecasts)
+            self.news(facts, 1 if number % 4 == 0 else "open")
+
+    def news(self, facts: Facts, evidence: Verdict) -> None:
+        """Something to read the sums anew for."""
+        self.feed.put_in(contribution_of(facts.alone(), evidence, 1.0, self.feed.method), Entry())
+
+    def round(self) -> float:
+        """Seconds for a round: what it is scored under, its facts, its contribution."""
+        start = time.perf_counter()
+        facts = scored(self.feed, 0, self.experts, self.forecasts)
+        part = contribution_of(facts.alone(), "open", 1.0, self.feed.method)
+        taken = time.perf_counter() - start
+        self.feed.put_in(part, Entry())
+        return taken
+
+    def outcome(self) -> float:
+        """Seconds for an outcome: the contribution without it and with it, and the mixers' shares."""
+        facts = scored(self.feed, 0, self.experts, self.forecasts).alone()
+        self.feed.sums.feed[MIXERS] += 1
+        columns = self.feed.learnt(self.experts)
+        start = time.perf_counter()
+        contribution_of(facts, "open", 1.0, self.feed.method)
+        contribution_of(facts, 1, 1.0, self.feed.method)
+        live = self.feed.mixing
+        of_shares = time.perf_counter()
+        self.feed.shadows.read(self.feed.sums.feed, columns, SIZES[0], live)
+        news = time.perf_counter()
+        self.feed.shadows.read(self.feed.sums.feed, columns, SIZES[0], live)
+        return of_shares - start + (news - of_shares) - (time.perf_counter() - news)
+
+
+def shadow_costs() -> dict[str, dict[str, float]]:
+    """Medians without shadows and with some, taken in turns: microseconds, and the share that each costs."""
+    found: dict[str, dict[str, float]] = {}
+    for what, step in (("a round", Beside.round), ("an outcome", Beside.outcome)):
+        feeds = {count: Beside(count) for count in SHADOWS}
+        taken: dict[int, list[float]] = {count: [] for count in SHADOWS}
+        end = time.perf_counter() + SECONDS_OF_SHADOWS
+        while time.perf_counter() < end:
+            for count, beside in feeds.items():
+                taken[count].append(step(beside))
+        medians = {count: float(np.median(seconds)) * 1e6 for count, seconds in taken.items()}
+        found[what] = {f"{count} shadows": round(median, 1) for count, median in medians.items()}
+        for count in SHADOWS[1:]:
+            share = (medians[count] - medians[0]) / count / medians[0]
+            found[what][f"each of {count}"] = round(share, 3)
+    return found
+
+
+def print_shadow_costs(found: dict[str, dict[str, float]]) -> None:
+    """A table: microseconds of a round, and what each shadow costs of it."""
+    names = next(iter(found.values()))
+    print(f"{'':<18}" + "".join(f"{name:>12}" for name in names))
+    for what, values in found.items():
+        shown = [f"{value:.1%}" if name.startswith("each") else f"{value:.1f}" for name, value in values.items()]
+        print(f"{what:<18}" + "".join(f"{value:>12}" for value in shown))
+    dearest = max(value for name, value in found["a round"].items() if name.startswith("each"))
+    print(f"a shadow costs at most {dearest:.1%} of a round; {MOST_COSTLY:.0%} are allowed")
+
+
 def main() -> None:
     """Print a table, or one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--shadows", action="store_true", help="what shadows cost, instead")
     options = parser.parse_args()
+    if options.shadows:
+        costs = shadow_costs()
+        print_shadow_costs(costs) if not options.json else print(json.dumps(costs))
+        return
     found: dict[str, dict[str, float]] = {}
     for kind, settings in KINDS.items():
         for size in SIZES:

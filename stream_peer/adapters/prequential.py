@@ -9,7 +9,7 @@ import numpy as np
 from stream_peer.engine.facts import mixes_of, stacked
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.ledger import Entry
-from stream_peer.engine.shadow_mixers import ShadowRecord, losses_of_mixes
+from stream_peer.engine.shadow_mixers import ShadowRecord, losses_of_mix
 from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
@@ -24,7 +24,7 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class Judged(NamedTuple):
-    """A resolved question: its weight, and the means over its rounds of ``losses_of_mixes``."""
+    """A resolved question: its weight, and the means over its rounds of ``losses_of_mix``."""
 
     weight: float
     losses: tuple[float, float, float]
@@ -59,7 +59,8 @@ def judge(entry: Entry | None) -> Judged | None:
     """What the forecasts of a question lost; None while there is no outcome, or no round."""
     if entry is None or not entry.rounds or entry.evidence not in (0, 1):
         return None
-    losses = losses_of_mixes(np.array(mixes_of(stacked(entry.rounds))), int(entry.evidence))
+    outcome = int(entry.evidence)
+    losses = np.array([losses_of_mix(*told, outcome) for told in mixes_of(stacked(entry.rounds))])
     squared, log, mixed = (np.add.reduce(losses) / len(losses)).tolist()
     return Judged(entry.weight, (squared, log, mixed))
 

@@ -13,19 +13,30 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.method import Method
-from stream_peer.engine.readings import DECIMALS, Mixing, mixed, mixing_key, read_mixing
-from stream_peer.engine.sums import UNIT, IndexArray, Sums, expert_column, fixed
+from stream_peer.engine.readings import (
+    DECIMALS,
+    ExpertWeights,
+    Mixing,
+    mixed,
+    mixing_key,
+    mixing_weights,
+    read_mixing,
+    shared_by_groups,
+)
+from stream_peer.engine.sums import SCALE, UNIT, Sums, expert_column, expert_columns
 from stream_peer.events.feed_settings import FeedSettings, MixerSettings, ShadowSettings
 from stream_peer.events.outputs import ShadowScores
-from stream_peer.numerics.losses import LOG, FloatArray, IntArray
+from stream_peer.numerics.losses import LOG, FloatArray, IntArray, portable_log_of
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
+from stream_peer.numerics.mixers.shadows import with_uniform_share
 
 _STORED = struct.Struct("<q2d")
 _AS_LIVE = -1
+_NO_LOSSES = (0.0, 0.0, 0.0)
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
-_FIRST, _RESOLVED, _SCORED = (expert_column(name) for name in ("mix_level", "resolved", "scored"))
-_SUMS = slice(0, expert_column("mix_regret") - _FIRST + 1)
-_READ = slice(_FIRST, max(_RESOLVED, _SCORED) + 1)
+_SUMS = expert_columns("mix_level", "mix_regret")
+_RESOLVED, _SCORED = expert_column("resolved"), expert_column("scored")
+_COUNTS = slice(min(_RESOLVED, _SCORED), max(_RESOLVED, _SCORED) + 1)
 
 
 class ShadowForecast(NamedTuple):
@@ -75,9 +86,30 @@ class ShadowReading(NamedTuple):
             peer = live_peer if plan.peer == _AS_LIVE else share * mean + (1.0 - share) * own[plan.peer]
             slow = live_slow if plan.slow == _AS_LIVE else own[plan.slow]
             _, mix = mixed(mixing.shares, (mean, peer, slow, fast), net_share)
-            factor = mixing.stretch if plan.stretch else 0.0
-            found.append(ShadowForecast(plan.shadow, mix, stretched(mix, factor)))
+            found.append(_told(plan, mixing, mix))
         return tuple(found)
+
+    def shared_forecasts(
+        self, forecasts: FloatArray, live: ExpertWeights, groups: IntArray, net_share: float
+    ) -> tuple[ShadowForecast, ...]:
+        """The same where groups of experts share one weight; ``live``: the weights of the live mixers."""
+        mean = float(np.add.reduce(forecasts)) / len(forecasts)
+        found = []
+        for plan, mixing in zip(self.plans, self.mixings, strict=True):
+            weights = shared_by_groups(mixing_weights(self._weights(plan, live), mixing, 0.0), groups)
+            mix = (1.0 - net_share) * float(np.add.reduce(weights * forecasts)) + net_share * mean
+            found.append(_told(plan, mixing, mix))
+        return tuple(found)
+
+    def _weights(self, plan: _Plan, live: ExpertWeights) -> ExpertWeights:
+        """The weights of all mixers of a shadow."""
+        if plan.peer != _AS_LIVE:
+            live = live._replace(peer=with_uniform_share(self.weights[plan.peer], plan.uniform_share))
+        return live if plan.slow == _AS_LIVE else live._replace(truth_slow=self.weights[plan.slow])
+
+
+def _told(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:
+    return ShadowForecast(plan.shadow, mix, stretched(mix, mixing.stretch if plan.stretch else 0.0))
 
 
 class Shadows:
@@ -113,18 +145,30 @@ class Shadows:
             for shadow in settings.shadows
         )
 
-    def read(self, sums: Sums, experts: IndexArray, n_experts: int, live: Mixing) -> ShadowReading | None:
-        """What the shadows say of a round of these experts, of ``n_experts`` seen; None if there are no shadows."""
+    def read(self, feed: IntArray, columns: FloatArray, n_experts: int, live: Mixing) -> ShadowReading | None:
+        """What the shadows say of a round; None if there are no shadows.
+
+        Parameters
+        ----------
+        feed : (N_FEED,) int64
+            Sums of the feed.
+        columns : (rows, n) float64
+            Columns of those present, as far as weights are read from them.
+        n_experts : int
+            Experts seen.
+        live : Mixing
+            What the live mixers go by.
+        """
         if not self.settings:
             return None
-        weights = np.zeros((0, len(experts)))
-        if len(self._mixers.by_outcomes):
-            columns = sums.read(experts, _READ)[_READ]
-            totals = np.add.reduce(columns, axis=1).tolist()
-            resolved, scored = totals[_RESOLVED - _FIRST], totals[_SCORED - _FIRST]
-            answered, known = (resolved + scored) / len(experts), resolved / len(experts)
+        present = columns.shape[1]
+        weights = np.zeros((0, present))
+        if self._mixers.by_outcomes:
+            totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
+            resolved, scored = totals[_RESOLVED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
+            answered, known = (resolved + scored) / present, resolved / present
             weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known, n_experts).round(DECIMALS)
-        return ShadowReading(self._plans, weights, self._mixings(sums.feed, live))
+        return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
         """How each shadow did, in the order of the settings; nothing at all without shadows."""
@@ -166,37 +210,36 @@ def shadow_columns(
     weight : float
         Of the question.
     """
-    rounds = [(said, live) for live, of_round in zip(lives, shadows, strict=True) for said in of_round]
-    told = np.array([(said.mix, said.stretched, *live) for said, live in rounds])
-    losses = losses_of_mixes(told.reshape(-1, 2), outcome).reshape(-1, 2, 3).swapaxes(1, 2).reshape(-1, 6)
-    rows = np.concatenate((np.ones((len(rounds), 1)), losses), axis=1) / len(lives)
-    sums: dict[int, FloatArray] = {}
-    for (said, _), row in zip(rounds, rows, strict=True):
-        sums[said.shadow] = sums.get(said.shadow, 0.0) + row
-    return tuple((shadow, fixed(values, weight)) for shadow, values in sums.items())
+    sums: dict[int, list[float]] = {}
+    for live, of_round in zip(lives, shadows, strict=True):
+        of_live = losses_of_mix(*live, outcome) if of_round else _NO_LOSSES
+        for said in of_round:
+            own = losses_of_mix(said.mix, said.stretched, outcome)
+            row = (1.0, own[0], of_live[0], own[1], of_live[1], own[2], of_live[2])
+            before = sums.get(said.shadow)
+            sums[said.shadow] = [*row] if before is None else [one + two for one, two in zip(before, row, strict=True)]
+    unit = weight * SCALE / len(lives)
+    return tuple(
+        (shadow, np.array([round(total * unit) for total in totals], np.int64)) for shadow, totals in sums.items()
+    )
 
 
-def losses_of_mixes(told: FloatArray, outcome: int) -> FloatArray:
-    """Losses of mixed forecasts: squared and log loss of the stretched ones, squared loss of the mixed ones.
+def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, float]:
+    """Squared and log loss of a stretched forecast, and squared loss of the mixed one.
 
     Parameters
     ----------
-    told : (m, 2) float64
-        The mixed forecast and the stretched one, of each round.
+    mix, told : float
+        The mixed forecast and the stretched one, in [0, 1].
     outcome : {0, 1}
-
-    Returns
-    -------
-    (m, 3) float64
 
     Examples
     --------
-    >>> losses_of_mixes(np.array([[0.5, 0.9]]), 1).round(4)
-    array([[0.01  , 0.1054, 0.25  ]])
+    >>> [round(loss, 4) for loss in losses_of_mix(0.5, 0.9, 1)]
+    [0.01, 0.1054, 0.25]
     """
-    mixed_squares, squares = np.square(told - outcome).T
-    logs = LOG.sides(told[:, 1])[0 if outcome else 1]
-    return np.stack((squares, logs, mixed_squares), axis=1)
+    chance = min(max(told if outcome else 1.0 - told, LOG.clip), 1.0 - LOG.clip)
+    return (told - outcome) * (told - outcome), -portable_log_of(chance), (mix - outcome) * (mix - outcome)
 
 
 class ShadowRecord(NamedTuple):

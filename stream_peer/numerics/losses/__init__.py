@@ -16,7 +16,7 @@ from stream_peer.numerics.losses.forecasts import (
     check_answers,
     check_probabilities,
 )
-from stream_peer.numerics.losses.portable_log import portable_log
+from stream_peer.numerics.losses.portable_log import portable_log, portable_log_of
 from stream_peer.numerics.losses.proper import (
     LOG,
     LOSSES,
@@ -55,6 +55,7 @@ __all__ = [
     "check_answers",
     "check_probabilities",
     "portable_log",
+    "portable_log_of",
     "squared_loss",
     "tsallis_loss",
 ]
