@@ -18,6 +18,7 @@ from stream_peer.events.outputs import (
     PeerLosses,
     ReferenceAnswer,
     ScoredExpert,
+    TrustState,
     WeightedExpert,
     Weights,
 )
@@ -61,8 +62,31 @@ class Scores(NamedTuple):
     best: BestExpert | None
 
 
+class TrustChange(NamedTuple):
+    """A state of trust, from when it was published until the next.
+
+    ``news`` is how many questions had been scored and outcomes revealed by then; ``reasons`` are the first ones.
+    """
+
+    revision: int
+    at: str
+    news: float
+    status: TrustState
+    reasons: tuple[str, ...]
+
+
 class FeedHistory:
-    """One feed's outputs."""
+    """One feed's outputs.
+
+    Attributes
+    ----------
+    moments : list of Weights
+        The first, the newest, and enough of those between to draw a curve.
+    news : list of float
+        Of each moment, how many questions had been scored and outcomes revealed: both move weights.
+    trust : list of TrustChange
+        Every change of the trust state, however many.
+    """
 
     def __init__(self, feed: str) -> None:
         self.feed = feed
@@ -71,6 +95,8 @@ class FeedHistory:
         self.losses: dict[str, PeerLosses] = {}
         self.reference_answers: dict[str, ReferenceAnswer] = {}
         self.moments: list[Weights] = []
+        self.news: list[float] = []
+        self.trust: list[TrustChange] = []
         self._stride = 1
         self._skipped = 0
 
@@ -86,14 +112,19 @@ class FeedHistory:
             if record.revision == newest.revision:
                 self.moments[-1] = _joined(newest, record)
             return
+        news = _news(newest, record) + (self.news[-1] if self.news else 0.0)
+        if not self.trust or self.trust[-1].status != record.status:
+            reasons = tuple(record.status_reasons)
+            self.trust.append(TrustChange(record.revision, record.at, news, record.status, reasons))
         if self._skipped < self._stride - 1 and len(self.moments) > 1:
-            self.moments[-1] = record
+            self.moments[-1], self.news[-1] = record, news
             self._skipped += 1
             return
         self.moments.append(record)
+        self.news.append(news)
         self._skipped = 0
         if len(self.moments) > MOMENTS:
-            del self.moments[1:-1:2]
+            del self.moments[1:-1:2], self.news[1:-1:2]
             self._stride *= 2
 
     def resolved(self) -> list[MixedForecast]:
@@ -113,15 +144,6 @@ class FeedHistory:
         means = {name: sum(values) / len(values) for name, values in losses.items()}
         return Scores(len(resolved), **means, best=self._best(resolved))
 
-    def expert_losses(self, expert_id: str) -> dict[str, float]:
-        """An expert's losses against the outcomes, by question."""
-        found = {}
-        for question, record in self.losses.items():
-            for expert in record.experts:
-                if expert.id == expert_id and expert.outcome_loss is not None:
-                    found[question] = expert.outcome_loss
-        return found
-
     def _best(self, resolved: list[MixedForecast]) -> BestExpert | None:
         """The best of the experts that answered at least half of the questions."""
         total: dict[str, list[float]] = {}
@@ -130,7 +152,7 @@ class FeedHistory:
             record = self.losses.get(forecast.question)
             for expert in record.experts if record else ():
                 if expert.outcome_loss is not None:
-                    total.setdefault(expert.id, []).append(expert.outcome_loss)
+                    total.setdefault(expert.id, []).append(brier(expert.probability, forecast.outcome))
                     mix.setdefault(expert.id, []).append(brier(forecast.mix, forecast.outcome))
         steady = {name: values for name, values in total.items() if 2 * len(values) >= len(resolved)}
         if not steady:
@@ -200,6 +222,12 @@ def _keep(kept: dict[str, _Answer], record: _Answer) -> None:
     known = kept.get(record.question)
     if known is None or known.revision < record.revision:
         kept[record.question] = record
+
+
+def _news(before: Weights | None, record: Weights) -> float:
+    """Questions scored and outcomes revealed since. A feed that forgets counts less of each: one at the least."""
+    questions, resolved = (before.questions, before.resolved) if before else (0.0, 0.0)
+    return max(1.0, max(0.0, record.questions - questions) + max(0.0, record.resolved - resolved))
 
 
 def _joined(known: _Part, record: _Part) -> _Part:

@@ -1,5 +1,5 @@
 // Sort a table by the column whose heading is pressed: numbers first down, names first up, pressed again the other way.
-document.querySelectorAll("th button").forEach((button) => {
+document.querySelectorAll("table.sorted th button").forEach((button) => {
   button.addEventListener("click", () => {
     const heading = button.closest("th");
     const body = heading.closest("table").tBodies[0];
@@ -7,15 +7,15 @@ document.querySelectorAll("th button").forEach((button) => {
     const text = heading.dataset.kind === "text";
     const was = heading.getAttribute("aria-sort");
     const down = was ? was === "ascending" : !text;
-    const value = (row) => row.cells[place].dataset.value ?? row.cells[place].textContent;
-    const order = (a, b) => (text ? a.localeCompare(b) : Number(a) - Number(b));
-    const rows = [...body.rows].sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
-      if (x === "" || y === "") return (x === "") - (y === ""); // unknown values stay at the end
+    const number = (shown) => (shown === "–" ? NaN : Number(shown.replaceAll(",", "")));
+    const value = (row) => (text ? row.cells[place].textContent : number(row.cells[place].textContent));
+    const order = (a, b) => (text ? a.localeCompare(b) : a - b);
+    const rows = [...body.rows].map((row) => [value(row), row]).sort(([x], [y]) => {
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y); // unknown values stay at the end
       return down ? order(y, x) : order(x, y);
     });
     heading.parentElement.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
     heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    body.append(...rows);
+    body.append(...rows.map(([, row]) => row));
   });
 });

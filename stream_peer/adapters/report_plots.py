@@ -1,14 +1,28 @@
 """The report's curves: what to draw and how. Each is drawn twice, for wide and for narrow windows."""
 
+import math
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from stream_peer.adapters.history import FeedHistory, brier
+import numpy as np
+
+from stream_peer.adapters.history import FeedHistory
+from stream_peer.adapters.track_record import TrackRecord, measured_regret
 from stream_peer.events.outputs import Weights
 from stream_peer.pages.svg import BAND, INK, MUTED, SERIES, SERIES_COLOURS, TRUTH, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+NEWS = "date; even steps of questions scored and outcomes revealed"
+_TICKS = 5
+_FEW = 12
+"""So many experts beside the leaders are drawn one by one; of more, where most of them are."""
+_MOST = (0.05, 0.95)
+_FORMATS = ((timedelta(days=5 * 365), "%Y"), (timedelta(days=90), "%b %Y"), (timedelta(days=3), "%d %b"))
+_MOSTLY = 0.6
 
 
 class Curve(NamedTuple):
@@ -22,13 +36,22 @@ class Curve(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """What to draw; ``band`` is (x, low, high)."""
+    """What to draw; ``band`` is (x, low, high).
+
+    ``y_label`` has the unit, ``alt`` says the same in words. ``ticks`` are places on the x axis and what stands there,
+    ``rug`` stretches of it to mark, ``top`` where the y axis ends if not at the largest value.
+    """
 
     curves: Sequence[Curve]
     x_label: str
+    y_label: str = ""
     band: tuple[Sequence[float], Sequence[float], Sequence[float]] | None = None
     from_zero: bool = True
     percent: bool = False
+    alt: str = ""
+    ticks: Sequence[tuple[float, str]] = ()
+    rug: Sequence[tuple[float, float]] = ()
+    top: float | None = None
 
 
 def leaders(weights: Weights) -> list[str]:
@@ -38,64 +61,136 @@ def leaders(weights: Weights) -> list[str]:
 
 
 def weights_plot(feed: FeedHistory) -> Plot:
-    """Mixing weights of all experts over the questions scored."""
+    """Mixing weights of all experts as they moved: the leaders one by one, of the others where most of them are."""
     newest = feed.weights
     named = leaders(newest) if newest else []
-    paths: dict[str, list[float]] = {}
-    for number, moment in enumerate(feed.moments):
-        for expert in moment.experts:
-            paths.setdefault(expert.id, [0.0] * number).append(expert.mix)
-        for path in paths.values():
-            path.extend([0.0] * (number + 1 - len(path)))
-    x = [moment.questions for moment in feed.moments]
-    quiet = [Curve(x, path, MUTED, 0.8) for expert, path in paths.items() if expert not in named]
+    paths = _paths(feed)
+    x = feed.news
+    others = [path for expert, path in paths.items() if expert not in named]
+    few = [Curve(x, path, MUTED, 0.8) for path in others] if len(others) <= _FEW else []
     loud = [Curve(x, paths[expert], SERIES_COLOURS[number]) for number, expert in enumerate(named)]
-    return Plot([*quiet, *reversed(loud)], "questions scored", percent=True)
+    plot = Plot([*few, *reversed(loud)], NEWS, "share of the mix", None if few or not others else _most(x, others))
+    ends = ", ".join(f"{expert} {paths[expert][-1]:.1%}" for expert in named)
+    return _over_news(feed, plot)._replace(percent=True, alt=f"Mixing weights over time. At the end: {ends}.")
 
 
-def loss_plot(feed: FeedHistory) -> Plot:
-    """Mean loss so far of mix, mean, median and the best expert, over the questions resolved."""
-    resolved = feed.resolved()
-    scores = feed.scores()
-    best = scores.best if scores else None
-    by_question = feed.expert_losses(best.expert_id) if best else {}
-    columns = {
-        "mix": [brier(f.mix, f.outcome) for f in resolved],
-        "mean": [brier(f.mean, f.outcome) for f in resolved],
-        "median": [brier(f.median, f.outcome) for f in resolved],
-    }
-    x = list(range(1, len(resolved) + 1))
+def loss_plot(record: TrackRecord | None, best: str | None) -> Plot:
+    """Mean loss so far of the mix, plain and stretched, of mean, median and the best expert."""
+    if record is None:
+        return Plot((), "questions resolved")
+    x = list(range(1, len(record.outcomes) + 1))
+    names = ("mix", "stretched", "mean", "median")
+    means = {name: _running_mean(record.losses(name).tolist()) for name in names}
     curves = [
-        Curve(
-            *_from_tenth(x, _running_mean(columns[name])),
-            colour=SERIES_COLOURS[number],
-            width=2.4 if number == 0 else 1.6,
-        )
-        for number, name in enumerate(columns)
+        Curve(*_from_tenth(x, means[name]), colour=SERIES_COLOURS[number], width=2.4 if number == 0 else 1.6)
+        for number, name in enumerate(names)
     ]
-    places = [place for place, forecast in zip(x, resolved, strict=True) if forecast.question in by_question]
-    there = [by_question[f.question] for f in resolved if f.question in by_question]
-    curves.append(Curve(*_from_tenth(places, _running_mean(there)), colour=SERIES_COLOURS[3], width=1.6, dashes="--"))
-    return Plot(curves, "questions resolved", from_zero=False)
+    if best is not None:
+        places, losses = record.expert_losses(best)
+        running = _from_tenth([place + 1 for place in places.tolist()], _running_mean(losses.tolist()))
+        curves.append(Curve(*running, colour=TRUTH, width=1.6, dashes="--"))
+    ends = ", ".join(f"{name} {means[name][-1]:.4f}" for name in names)
+    alt = f"Mean Brier score so far over {len(x):,} resolved questions. At the end: {ends}."
+    return Plot(curves, "questions resolved, in order of closing", "mean Brier score so far", from_zero=False, alt=alt)
 
 
 def error_rate_plot(feed: FeedHistory) -> Plot:
     """Estimated error rate with its interval, against what outcomes showed."""
-    x = [moment.questions for moment in feed.moments]
+    x = feed.news
     rates = [moment.error_rate for moment in feed.moments]
     estimate = Curve(x, [(rate.zero + rate.one) / 2 for rate in rates], SERIES_COLOURS[0], 2.4)
     known = [(q, rate.measured) for q, rate in zip(x, rates, strict=True) if rate.measured is not None]
     truth = Curve([q for q, _ in known], [share for _, share in known], TRUTH, 1.6, "--")
     band = (x, [rate.low for rate in rates], [rate.high for rate in rates])
-    return Plot([estimate, truth], "questions scored", band, percent=True)
+    alt = f"Estimated share of wrong reference answers; at the end {estimate.y[-1]:.1%}" if rates else ""
+    alt += f", measured on outcomes {truth.y[-1]:.1%}." if known else "."
+    plot = Plot([estimate, truth], NEWS, "wrong reference answers", band, percent=True, alt=alt)
+    return _over_news(feed, plot)._replace(top=None)
 
 
 def certificate_plot(feed: FeedHistory) -> Plot:
-    """The certified regret a question: how much worse than the best expert ``select`` can have been."""
-    known = [(m.questions, m.certificate) for m in feed.moments if m.certificate is not None and m.questions > 0]
-    x = [questions for questions, _ in known]
-    y = [certificate.regret_at_most / questions for questions, certificate in known]
-    return Plot([Curve(x, y, SERIES_COLOURS[0], 2.4)], "questions scored")
+    """The certified regret a question, against the regret that outcomes showed."""
+    known = [
+        (x, m.certificate.regret_at_most / m.questions)
+        for x, m in zip(feed.news, feed.moments, strict=True)
+        if m.certificate is not None and m.questions > 0
+    ]
+    certified = Curve([x for x, _ in known], [share for _, share in known], SERIES_COLOURS[0], 2.4)
+    measured = Curve(*_measured(feed), TRUTH, 1.6, "--")
+    alt = f"Regret a question. Certified at the end: {certified.y[-1]:.3f}" if known else "Regret a question"
+    alt += f"; measured on outcomes: {measured.y[-1]:.3f}." if measured.y else "."
+    plot = Plot([certified, measured], NEWS, "regret, loss a question", from_zero=False, alt=alt)
+    return _over_news(feed, plot)
+
+
+def _measured(feed: FeedHistory) -> tuple[list[float], list[float]]:
+    """Measured regret a resolved question, at each moment, once a few outcomes are known."""
+    found = measured_regret(feed)
+    places = np.searchsorted(found.revisions, [moment.revision for moment in feed.moments], side="right")
+    fewest = min(10, len(found.questions))
+    known = [(x, place - 1) for x, place in zip(feed.news, places.tolist(), strict=True) if place >= max(1, fewest)]
+    return [x for x, _ in known], [found.regret[place] / found.questions[place] for _, place in known]
+
+
+def _paths(feed: FeedHistory) -> dict[str, list[float]]:
+    """Every expert's mixing weight at each moment; NaN, which draws nothing, before its first."""
+    paths: dict[str, list[float]] = {}
+    for number, moment in enumerate(feed.moments):
+        for expert in moment.experts:
+            paths.setdefault(expert.id, [math.nan] * number).append(expert.mix)
+        for path in paths.values():
+            path.extend([0.0] * (number + 1 - len(path)))
+    return paths
+
+
+def _most(x: Sequence[float], paths: Sequence[Sequence[float]]) -> tuple[Sequence[float], list[float], list[float]]:
+    """Between which weights nine of ten of the experts are that have one."""
+    columns = [column[column > 0.0] for column in np.array(paths).T]
+    ends = [np.quantile(column, _MOST).tolist() if column.size else [0.0, 0.0] for column in columns]
+    return x, [low for low, _ in ends], [high for _, high in ends]
+
+
+def _over_news(feed: FeedHistory, plot: Plot) -> Plot:
+    """The plot with dates below it, a mark where mostly outcomes came, and without the peak of its first tenth."""
+    return plot._replace(ticks=_dates(feed), rug=_outcomes(feed), top=_settled_top(plot))
+
+
+def _dates(feed: FeedHistory) -> list[tuple[float, str]]:
+    """A few moments, evenly spaced, and their dates; of equal dates the first."""
+    if not feed.moments:
+        return []
+    times = [datetime.fromisoformat(moment.at) for moment in feed.moments]
+    span = times[-1] - times[0]
+    form = next((form for least, form in _FORMATS if span >= least), "%H:%M")
+    wanted = np.linspace(feed.news[0], feed.news[-1], _TICKS)
+    places = np.minimum(np.searchsorted(feed.news, wanted), len(times) - 1).tolist()
+    found: dict[str, float] = {}
+    for place in places:
+        found.setdefault(times[place].strftime(form), feed.news[place])
+    return [(x, label) for label, x in found.items()]
+
+
+def _outcomes(feed: FeedHistory) -> list[tuple[float, float]]:
+    """Stretches in which mostly outcomes came, joined; none if that is next to everywhere."""
+    found: list[tuple[float, float]] = []
+    for (begin, before), (end, after) in pairwise(zip(feed.news, feed.moments, strict=True)):
+        if after.resolved - before.resolved > _MOSTLY * (end - begin):
+            joins = bool(found) and found[-1][1] == begin
+            found[-1:] = [(found[-1][0], end)] if joins else [*found[-1:], (begin, end)]
+    return found
+
+
+def _settled_top(plot: Plot) -> float | None:
+    """Where the y axis should end if the first tenth, when little was known, is far above all that follows."""
+    curves = [*plot.curves, *([Curve(plot.band[0], plot.band[2], "")] if plot.band else [])]
+    curves = [curve for curve in curves if len(curve.x)]
+    if not curves:
+        return None
+    begin = min(curve.x[0] for curve in curves)
+    settled = begin + (max(curve.x[-1] for curve in curves) - begin) / 10
+    points = [(x, y) for curve in curves for x, y in zip(curve.x, curve.y, strict=True) if not math.isnan(y)]
+    late = max((y for x, y in points if x >= settled), default=0.0)
+    return 1.1 * late if 0.0 < 2.0 * late < max((y for _, y in points), default=0.0) else None
 
 
 def paint(axes: "Axes", plot: Plot) -> None:
@@ -109,6 +204,8 @@ def _draw_curves(axes: "Axes", plot: Plot) -> None:
         axes.fill_between(*plot.band, color=BAND, linewidth=0)
     for curve in plot.curves:
         axes.plot(curve.x, curve.y, curve.dashes, color=curve.colour, linewidth=curve.width, solid_capstyle="round")
+    for begin, end in plot.rug:
+        axes.axvspan(begin, end, 0.0, 0.025, color=MUTED, linewidth=0)
 
 
 def _dress(axes: "Axes", plot: Plot) -> None:
@@ -116,14 +213,25 @@ def _dress(axes: "Axes", plot: Plot) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     quiet(axes)
-    axes.set_xlabel(plot.x_label, color=INK)
+    label_axes(axes, plot.x_label, plot.y_label)
     axes.margins(x=0.01)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(_TICKS, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5))
+    if plot.ticks:
+        axes.set_xticks([x for x, _ in plot.ticks], [label for _, label in plot.ticks])
     if plot.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     if plot.from_zero:
         axes.set_ylim(bottom=0.0)
+    if plot.top is not None:
+        axes.set_ylim(top=plot.top)
+
+
+def label_axes(axes: "Axes", x_label: str, y_label: str) -> None:
+    """Name both axes, the upright one above it, where it can be read without turning one's head."""
+    axes.tick_params(axis="x", pad=9.0)
+    axes.set_xlabel(x_label, color=INK)
+    axes.set_title(y_label, loc="left", color=INK, fontsize=11.0, pad=8.0)
 
 
 def _running_mean(values: Sequence[float]) -> list[float]:

@@ -7,6 +7,7 @@ draw each twice, for wide and for narrow windows (`both_widths`).
 import io
 import re
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_peer.errors import MissingExtraError
@@ -29,6 +30,7 @@ _HEAD = re.compile(r"<svg[^>]*viewBox=\"([^\"]*)\"[^>]*>")
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 _PATH = re.compile(r' d="[^"]*"')
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")
+_SILENT = ' aria-hidden="true"'
 _DIGITS = re.compile(r"(\d+\.\d)\d+")
 
 
@@ -68,7 +70,7 @@ def require_matplotlib() -> None:
         raise MissingExtraError(msg) from error
 
 
-def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
+def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str, label: str = "") -> str:
     """What ``paint`` puts on the axes, as an ``<svg>`` element without references to anything outside of it.
 
     Parameters
@@ -79,6 +81,8 @@ def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
         Width and height in pixels.
     salt : str
         Another one for each picture on a page: names inside pictures are made with it.
+    label : str
+        What it shows, for who cannot see it. Without one the picture is silent.
 
     Raises
     ------
@@ -96,7 +100,8 @@ def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
         paint(axes)
         target = io.StringIO()
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
-    return _themed(target.getvalue())
+    svg = _themed(target.getvalue())
+    return svg.replace(_SILENT, f' aria-label="{escape(label)}"', 1) if label else svg
 
 
 def standalone(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
@@ -119,12 +124,15 @@ def standalone(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size.width}" height="{size.height}" font-family="sans-serif"'
     )
     card = f'<rect width="100%" height="100%" fill="{colours["--card"]}"/>'
-    return svg.replace("<svg", head, 1).replace(' aria-hidden="true">', f">{card}", 1)
+    return svg.replace("<svg", head, 1).replace(f"{_SILENT}>", f">{card}", 1)
 
 
-def both_widths(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
+def both_widths(
+    paint: Callable[["Axes"], None], size: Size, *, salt: str, label: str = "", narrow_size: Size = NARROW
+) -> str:
     """The picture for wide windows and for narrow ones; the style sheet shows the one that fits."""
-    wide, narrow = drawn(paint, size, salt=f"{salt}-w"), drawn(paint, NARROW, salt=f"{salt}-n")
+    wide = drawn(paint, size, salt=f"{salt}-w", label=label)
+    narrow = drawn(paint, narrow_size, salt=f"{salt}-n", label=label)
     return f'<div class="plot"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'
 
 
@@ -143,7 +151,7 @@ def _themed(svg: str) -> str:
     """Colours become CSS variables; what a page of several pictures has no use for is dropped."""
     svg = svg[svg.index("<svg") :]
     svg = _METADATA.sub("", svg)
-    svg = _HEAD.sub(r'<svg viewBox="\1" role="img" aria-hidden="true">', svg, count=1)
+    svg = _HEAD.sub(rf'<svg viewBox="\1" role="img"{_SILENT}>', svg, count=1)
     svg = _OWN_ID.sub("", svg).replace("xlink:href", "href")
     svg = _PATH.sub(lambda path: _DIGITS.sub(r"\1", path.group(0)), svg)
     return _PLACEHOLDER.sub(lambda found: f"var({variable(found.group(0))})", svg)

@@ -14,6 +14,8 @@ from stream_peer.events.outputs import (
     MixerShares,
     PeerLosses,
     ScoredExpert,
+    SelectedExpert,
+    TrustState,
     TruthRates,
     WeightedExpert,
     Weights,
@@ -36,6 +38,8 @@ def weights(
     error_rate: ErrorRateSummary | None = None,
     certificate: Certificate | None = None,
     feed: str = FEED,
+    status: TrustState = "ok",
+    status_reasons: tuple[str, ...] = (),
 ) -> Weights:
     experts = [
         WeightedExpert(
@@ -56,25 +60,29 @@ def weights(
         settings="9f3c2a11",
         revision=revision,
         at="2026-03-01T12:00:00Z",
-        status="ok",
-        status_reasons=[],
+        status=status,
+        status_reasons=list(status_reasons),
         questions=questions,
         resolved=questions / 2,
         error_rate=error_rate or rate(),
         mixer=MixerShares(mean=0.31, peer=0.44, truth_slow=0.15, truth_fast=0.10),
         stretch=0.12,
+        select_shrink=0.0,
         certificate=certificate,
         experts=experts,
     )
 
 
-def mixed(question: str, revision: int, mix: float, mean: float, outcome: int | None) -> MixedForecast:
+def mixed(
+    question: str, revision: int, mix: float, mean: float, outcome: int | None, drawn: str | None = None
+) -> MixedForecast:
     return MixedForecast(
         feed=FEED,
         settings="9f3c2a11",
         question=question,
         revision=revision,
         at="2026-03-01T12:00:00Z",
+        trust="ok",
         state="scored" if outcome is None else "resolved",
         boundary="2026-03-01T12:00:00Z",
         rounds=1,
@@ -83,7 +91,7 @@ def mixed(question: str, revision: int, mix: float, mean: float, outcome: int | 
         mean=mean,
         median=mean,
         logit_mean=mean,
-        selected=None,
+        selected=None if drawn is None else SelectedExpert(expert=drawn, probability=mix),
         outcome=1 if outcome == 1 else 0 if outcome == 0 else None,
     )
 
@@ -95,6 +103,7 @@ def losses(question: str, revision: int, forecasts: dict[str, float], outcome: i
         question=question,
         revision=revision,
         at="2026-03-01T12:00:00Z",
+        trust="ok",
         state="resolved",
         boundary="2026-03-01T12:00:00Z",
         rounds=1,
@@ -164,6 +173,7 @@ def _error_rates(questions: int) -> ErrorRates:
         settings="9f3c2a11",
         revision=3 * questions,
         at="2026-03-01T12:00:00Z",
+        trust="ok",
         status="ok",
         status_reasons=[],
         zero=0.11,

@@ -1,9 +1,11 @@
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from stream_peer.adapters.history import MOMENTS, History, rounded
 from stream_peer.events import topics
+from stream_peer.events.outputs import TrustState
 from tests.unit.adapters.sample_history import FEED, add, losses, mixed, weights
 
 
@@ -96,3 +98,42 @@ def test_sums_of_questions_are_shown_with_one_decimal_at_most() -> None:
         "16.9",
         "1,234,567",
     ]
+
+
+def test_every_change_of_trust_is_kept_with_its_first_reasons_however_long_the_history() -> None:
+    history = History()
+    for revision in range(1, 1000):
+        status: TrustState = "dependent" if revision % 500 > 250 else "ok"
+        reasons = () if status == "ok" else (f"z = {revision}",)
+        record = weights(revision, {"a": 1.0}, questions=float(revision), status=status, status_reasons=reasons)
+        add(history, topics.WEIGHTS, record)
+
+    changes = history.feeds[FEED].trust
+
+    assert [(change.revision, change.status) for change in changes] == [
+        (1, "ok"),
+        (251, "dependent"),
+        (500, "ok"),
+        (751, "dependent"),
+    ]
+    assert changes[1].reasons == ("z = 251",)
+
+
+def test_news_are_questions_and_outcomes_and_never_stand_still_or_turn_back() -> None:
+    """A late outcome moves on, and so does a feed that forgets as much as it learns, or is reset."""
+    history = History()
+    for revision, (questions, resolved) in enumerate([(1, 0), (2, 0), (2, 2), (2, 2), (0, 0), (1, 0)], start=1):
+        record = weights(revision, {"a": 1.0}, questions=float(questions))
+        add(history, topics.WEIGHTS, msgspec.structs.replace(record, resolved=float(resolved)))
+
+    assert history.feeds[FEED].news == [1.0, 2.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_moments_and_their_news_are_thinned_together() -> None:
+    history = History()
+    for revision in range(1, 2001):
+        add(history, topics.WEIGHTS, weights(revision, {"a": 1.0}, questions=float(revision)))
+
+    feed = history.feeds[FEED]
+
+    assert [1.5 * moment.revision for moment in feed.moments] == feed.news

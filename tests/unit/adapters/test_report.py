@@ -13,10 +13,14 @@ from stream_peer.pages.svg import NARROW, drawn
 from tests.unit.adapters.sample_history import FEED, HOSTILE, add, mixed, sample_history, weights
 
 SECTIONS = (
+    "Trust over time",
     "Weights over time",
     "Loss over time",
     "How often the crowd is wrong",
     "Certificate",
+    "What the mix is made of",
+    "Calibration",
+    "Who agrees with whom",
     "Experts",
     "Dead letters",
 )
@@ -59,8 +63,42 @@ def test_the_page_refers_to_nothing_outside_of_itself(html: str, page: _Page) ->
 def test_every_section_has_its_heading_and_every_plot_a_curve_in_both_widths(html: str, page: _Page) -> None:
     assert [heading for heading in SECTIONS if heading not in page.text] == []
     pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
-    assert len(pictures) == 2 * 4
-    assert [picture for picture in pictures if "stroke: var(--series-1)" not in picture] == []
+    curves = [picture for picture in pictures if "stroke: var(--series-1)" in picture]
+    assert len(curves) == 2 * 4
+    assert len([picture for picture in pictures if "Reliability of the" in picture]) == 2 * 2
+    assert len([picture for picture in pictures if "Map of pairs" in picture]) == 2
+
+
+def test_every_picture_says_what_it_shows_or_is_silent(html: str) -> None:
+    heads = re.findall(r"<svg[^>]*>", html)
+
+    assert [head for head in heads if 'aria-label="' not in head and 'aria-hidden="true"' not in head] == []
+    assert 'aria-label="Mixing weights over time. At the end: ' in html
+
+
+def test_tables_name_their_columns_and_rows_and_can_be_scrolled_by_keyboard(html: str) -> None:
+    tables = re.findall(r"<table.*?</table>", html, re.DOTALL)
+
+    assert len(tables) >= 3
+    for table in tables:
+        head, body = table.split("<tbody>")
+        assert "<caption" in head
+        assert re.findall(r"<th(?! scope=\"col\")[^>]*>", head.replace("<thead>", "")) == []
+        assert body.count("<tr>") == body.count('<th scope="row"')
+    assert html.count('tabindex="0"') == len(tables)
+
+
+def test_several_feeds_are_linked_from_the_top_and_one_is_not(html: str) -> None:
+    history = History()
+    for feed in ("a", "b & c"):
+        add(history, topics.WEIGHTS, weights(1, {"x": 1.0}, feed=feed))
+
+    several = render(history)
+
+    assert '<a href="#feed-0">a</a>' in several
+    assert '<a href="#feed-1">b &amp; c</a>' in several
+    assert 'id="feed-1"' in several
+    assert "<nav" not in html
 
 
 def test_hostile_names_and_payloads_are_shown_as_text(html: str, page: _Page) -> None:
@@ -119,11 +157,24 @@ def test_without_matplotlib_the_command_to_install_it_is_named(monkeypatch: pyte
         render(sample_history(questions=20))
 
 
-def test_moments_at_one_place_make_no_curve() -> None:
+def test_without_outcomes_and_certificates_there_are_no_curves_of_them() -> None:
     history = History()
     for revision in (1, 2, 3):
         add(history, topics.WEIGHTS, weights(revision, {"a": 0.1 * revision, "b": 1 - 0.1 * revision}))
-    assert render(history).count("Nothing to draw yet.") == 4
+
+    html = render(history)
+
+    assert html.count("Nothing to draw yet.") == 2
+    assert "Calibration" not in html
+    assert "No two experts have voted on 20 common questions." in html
+
+
+def test_a_feed_without_experts_has_a_page() -> None:
+    history = History()
+    for revision in (1, 2):
+        add(history, topics.WEIGHTS, weights(revision, {}))
+
+    assert "no expert has been scored" in render(history)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,12 @@
+"""The cards of the report: each makes its piece of HTML from a ``FeedPage``, or nothing if there is nothing to show.
+
+- ``parts``: what cards are made of, and what they are given
+- ``overview``: the state, the four figures, and how the mix did
+- ``trust``: states of trust over time, with reasons
+- ``curves``: weights, loss, error rate and certificate over time
+- ``mixers``, ``shadows``: what the mix is made of, and what would have come of other settings
+- ``calibration``: reliability diagrams and Murphy's terms
+- ``dependence``: who agrees with whom beyond skill
+- ``experts``: the table of experts
+- ``settings``: what was not as built in
+"""

@@ -1,0 +1,131 @@
+"""Did what was called 70 % happen in 70 of 100 cases? Reliability diagrams and Murphy's terms."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stream_peer.adapters.report_cards.parts import UNKNOWN, FeedPage, card, figure, legend, short, table
+from stream_peer.adapters.report_plots import label_axes
+from stream_peer.adapters.track_record import PUBLISHED, Score, TrackRecord
+from stream_peer.numerics.skill import ReliabilityBin, isotonic_fit, reliability_bins
+from stream_peer.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, Size, both_widths, quiet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEVEL = 0.95
+FEWEST_DRAWN = 20
+"""Resolved questions below which no diagram is drawn: its bands would be as high as the page."""
+
+_WIDE, _NARROW = Size(500, 400), Size(350, 320)
+_LARGEST_DOT, _SMALLEST_DOT = 90.0, 14.0
+_NAMES = {"stretched": "mix, stretched", "logit_mean": "logit mean"}
+_HEADS = (
+    "forecast",
+    "Brier score",
+    "log score",
+    "miscalibration",
+    "discrimination",
+    "uncertainty",
+    "skill against the mean",
+    "questions",
+)
+
+
+def calibration_card(page: FeedPage) -> str:
+    """Diagrams of mix and mean, and the parts of all Brier scores."""
+    record = page.record
+    if record is None:
+        return ""
+    text = (
+        "Brier score = miscalibration - discrimination + uncertainty. Miscalibration is what the best recalibration "
+        "would have saved; discrimination is what the forecasts know beyond the base rate; uncertainty is nobody's."
+    )
+    diagrams = ""
+    if len(record.outcomes) >= FEWEST_DRAWN:
+        keys = [
+            ("what happened, by tenths of the forecast", "--series-1", ""),
+            (f"where {LEVEL:.0%} of calibrated ones would be", "--band", "area"),
+            ("isotonic fit", "--series-2", ""),
+        ]
+        both = "".join(_diagram(record, name, page.number) for name in ("mix", "mean"))
+        diagrams = f'{legend(keys)}<div class="two">{both}</div>'
+    else:
+        text += f" Diagrams are drawn from {FEWEST_DRAWN} resolved questions on."
+    rows = list(_rows(record, page.best))
+    return card("Calibration", text, diagrams + table("Parts of the Brier scores", _HEADS, rows), wide=True)
+
+
+def _rows(record: TrackRecord, best: str | None) -> Iterator[tuple[str, ...]]:
+    for name in PUBLISHED:
+        yield _row(escape(_NAMES.get(name, name)), record.score(name))
+    score = record.expert_score(best) if best is not None else None
+    if score is not None:
+        yield _row(f"{escape(short(score.name))}, best expert", score)
+
+
+def _row(name: str, score: Score) -> tuple[str, ...]:
+    parts = score.murphy[1:] if score.murphy else (None, None, None)
+    skill, deviation = score.skill.skill, score.skill.deviation
+    gained = UNKNOWN if skill is None else f"{round(skill, 3) + 0.0:+.1%}"
+    if deviation:
+        gained += f" ± {deviation:.1%}"
+    shown = (score.skill.loss, score.log_score, *parts)
+    return name, *(figure(value, 4) for value in shown), gained, f"{score.skill.questions:,}"
+
+
+def _diagram(record: TrackRecord, name: str, number: int) -> str:
+    forecasts = record.published[name]
+    bins = reliability_bins(forecasts, record.outcomes, level=LEVEL)
+    fit = _steps(forecasts.tolist(), isotonic_fit(forecasts, record.outcomes).tolist())
+    svg = both_widths(
+        lambda axes: _paint(axes, bins, fit, name),
+        _WIDE,
+        salt=f"{number}-reliability-{name}",
+        label=_in_words(name, bins),
+        narrow_size=_NARROW,
+    )
+    return f"<div>{svg}</div>"
+
+
+def _in_words(name: str, bins: Sequence[ReliabilityBin]) -> str:
+    outside = sum(not each.low <= each.happened <= each.high for each in bins)
+    said = "; ".join(f"{each.forecast:.0%}: {each.happened:.0%} of {each.questions}" for each in bins)
+    told = f"{outside} of {len(bins)} points outside of their bands. Forecast: happened. {said}."
+    return f"Reliability of the {name}: {told}"
+
+
+def _steps(forecasts: Sequence[float], fitted: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The isotonic fit as a line: only the ends of its level pieces."""
+    points = sorted(set(zip(forecasts, fitted, strict=True)))
+    ends = [
+        point
+        for place, point in enumerate(points)
+        if place in (0, len(points) - 1) or points[place - 1][1] != point[1] or points[place + 1][1] != point[1]
+    ]
+    return [x for x, _ in ends], [y for _, y in ends]
+
+
+def _paint(
+    axes: "Axes", bins: Sequence[ReliabilityBin], fit: tuple[Sequence[float], Sequence[float]], name: str
+) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    quiet(axes)
+    label_axes(axes, f"forecast of the {name}", "share that happened")
+    for each in bins:
+        axes.fill_between([each.forecast - 0.02, each.forecast + 0.02], each.low, each.high, color=BAND, linewidth=0)
+    axes.plot([0.0, 1.0], [0.0, 1.0], color=MUTED, linewidth=1.2)
+    axes.plot(*fit, color=SERIES_COLOURS[1], linewidth=1.4)
+    sizes = np.array([each.questions for each in bins], dtype=np.float64)
+    sizes = np.maximum(_SMALLEST_DOT, _LARGEST_DOT * sizes / max(float(sizes.max()), 1.0))
+    axes.scatter(
+        [b.forecast for b in bins], [b.happened for b in bins], s=sizes, color=SERIES_COLOURS[0], linewidth=0, zorder=3
+    )
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    axes.tick_params(labelcolor=INK)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))

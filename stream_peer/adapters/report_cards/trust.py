@@ -1,0 +1,55 @@
+"""States of trust over time, with the reasons that were published with them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from html import escape
+from itertools import pairwise
+
+from stream_peer.adapters.history import TrustChange
+from stream_peer.adapters.report_cards.parts import TONES, FeedPage, card, count, pill
+
+SHOWN_CHANGES = 30
+
+
+def trust_card(page: FeedPage) -> str:
+    """A strip of states, and below it each change with its reasons."""
+    changes = page.feed.trust
+    left_out = max(0, len(changes) - SHOWN_CHANGES)
+    text = "Whether these weights can be trusted, and why not, as it was published at the time."
+    if left_out:
+        text += f" The last {SHOWN_CHANGES} of {len(changes):,} changes are listed."
+    listed = "".join(_item(change) for change in changes[left_out:])
+    strip = _strip(changes, page.feed.news[-1])
+    return card("Trust over time", text, f'{strip}<ol class="changes">{listed}</ol>{_shrunk(page)}', wide=True)
+
+
+def _item(change: TrustChange) -> str:
+    reasons = escape("; ".join(change.reasons)) or "nothing speaks against them"
+    when = datetime.fromisoformat(change.at).strftime("%Y-%m-%d %H:%M")
+    after = f"after {count(change.news)} questions and outcomes"
+    return (
+        f'<li><time datetime="{escape(change.at)}">{when}</time>{pill(change.status)}<span>{reasons}</span>'
+        f'<span class="note">{after}</span></li>'
+    )
+
+
+def _strip(changes: Sequence[TrustChange], end: float) -> str:
+    """States as stretches as long as what happened during them; said again by the list, hence silent."""
+    begins = [0.0, *(change.news for change in changes[1:])]
+    stretches = "".join(
+        f'<i class="{TONES.get(change.status, "bad")}" style="flex-grow:{max(after - before, 0.0):.6g}">'
+        f"{escape(change.status)}</i>"
+        for change, (before, after) in zip(changes, pairwise([*begins, end]), strict=True)
+    )
+    return f'<div class="strip" aria-hidden="true">{stretches}</div>'
+
+
+def _shrunk(page: FeedPage) -> str:
+    """What the state does to the selection weights, where it does something."""
+    shrink = getattr(page.weights, "select_shrink", 0.0)
+    if not shrink:
+        return ""
+    return (
+        f'<p class="note">For want of trust, {shrink:.0%} of the selection weights are shared equally among all '
+        "experts at the moment; the mix has its own safety net.</p>"
+    )

@@ -1,0 +1,196 @@
+"""What single cards say, of feeds made for the purpose."""
+
+import re
+
+import msgspec
+import pytest
+
+from stream_peer.adapters.history import History
+from stream_peer.adapters.report_cards.calibration import calibration_card
+from stream_peer.adapters.report_cards.experts import PRINTED, experts_card
+from stream_peer.adapters.report_cards.parts import FeedPage, figure
+from stream_peer.adapters.report_cards.settings import changed, settings_card
+from stream_peer.adapters.report_cards.shadows import shadows_card
+from stream_peer.adapters.report_cards.trust import SHOWN_CHANGES, trust_card
+from stream_peer.adapters.report_plots import certificate_plot, error_rate_plot, weights_plot
+from stream_peer.events import topics
+from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.outputs import Certificate, ShadowScores
+from stream_peer.pages.document import style_sheet
+from tests.unit.adapters.sample_history import FEED, add, losses, mixed, sample_history, weights
+
+
+def page_of(history: History, settings: FeedSettings | None = None) -> FeedPage:
+    feed = history.feeds[FEED]
+    assert feed.weights is not None
+    return FeedPage(feed, feed.weights, 0, settings=settings)
+
+
+def states(*told: tuple[str, tuple[str, ...]]) -> FeedPage:
+    history = History()
+    for revision, (status, reasons) in enumerate(told, start=1):
+        record = weights(revision, {"a": 1.0}, questions=10.0 * revision, status_reasons=reasons)
+        add(history, topics.WEIGHTS, msgspec.structs.replace(record, status=status))
+    return page_of(history)
+
+
+def test_trust_is_told_change_by_change_with_the_reasons_of_the_time() -> None:
+    card = trust_card(states(("warming-up", ("10 of 200",)), ("warming-up", ("20 of 200",)), ("ok", ())))
+
+    assert re.findall(r'class="pill \w+">([\w-]+)<', card) == ["warming-up", "ok"]
+    assert "10 of 200" in card
+    assert "20 of 200" not in card
+    assert "nothing speaks against them" in card
+    assert re.findall(r"flex-grow:([0-9.]+)", card) == ["45", "0"]
+
+
+def test_of_very_many_changes_of_trust_the_last_are_listed_and_all_are_drawn() -> None:
+    card = trust_card(states(*([("ok", ()), ("dependent", ("copies",))] * 20)))
+
+    assert card.count("<li>") == SHOWN_CHANGES
+    assert card.count("<i ") == 40
+    assert f"The last {SHOWN_CHANGES} of 40 changes are listed." in card
+
+
+def test_weights_run_over_questions_and_outcomes_so_that_late_outcomes_are_no_steep_end() -> None:
+    history = History()
+    for revision in range(1, 41):
+        record = weights(revision, {"a": 1.0}, questions=float(min(revision, 20)))
+        add(history, topics.WEIGHTS, msgspec.structs.replace(record, resolved=float(max(0, revision - 20))))
+
+    plot = weights_plot(history.feeds[FEED])
+
+    assert plot.curves[-1].x == [float(news) for news in range(1, 41)]
+    assert plot.rug == [(20.0, 40.0)]
+    assert "outcomes" in plot.x_label
+
+
+def test_a_peak_of_the_first_tenth_does_not_set_the_scale_of_weights() -> None:
+    history = History()
+    for revision in range(1, 101):
+        add(history, topics.WEIGHTS, weights(revision, {"a": 1.0 / revision}, questions=float(revision)))
+
+    plot = weights_plot(history.feeds[FEED])
+
+    assert plot.top is not None
+    assert plot.top < 0.15
+
+
+def test_an_expert_that_comes_late_has_no_line_before() -> None:
+    history = History()
+    for revision, shares in enumerate([{"a": 1.0}, {"a": 0.5, "late": 0.5}], start=1):
+        add(history, topics.WEIGHTS, weights(revision, shares, questions=float(revision)))
+
+    lines = {curve.y[1]: curve.y[0] for curve in weights_plot(history.feeds[FEED]).curves}
+
+    assert str(lines[0.5]) in {"nan", "1.0"}
+    assert sum(str(curve.y[0]) == "nan" for curve in weights_plot(history.feeds[FEED]).curves) == 1
+
+
+def test_of_many_experts_those_who_do_not_lead_are_a_band() -> None:
+    plot = weights_plot(sample_history(questions=30, n_experts=40).feeds[FEED])
+
+    assert len(plot.curves) == 7
+    assert plot.band is not None
+    _, low, high = plot.band
+    assert all(a <= b for a, b in zip(low, high, strict=True))
+
+
+def test_the_certificate_is_drawn_beside_the_regret_that_outcomes_showed() -> None:
+    history = History()
+    for number in range(1, 31):
+        add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", 2 * number, 0.5, 0.5, 1, "poor"))
+        add(history, topics.PEER_LOSSES, losses(f"q{number}", 2 * number, {"poor": 0.5, "good": 1.0}, 1))
+        bound = Certificate(regret_at_most=20.0, confidence=0.95)
+        add(history, topics.WEIGHTS, weights(2 * number, {"a": 1.0}, questions=float(number), certificate=bound))
+
+    certified, measured = certificate_plot(history.feeds[FEED]).curves
+
+    assert certified.y[-1] == pytest.approx(20.0 / 30)
+    assert measured.y == pytest.approx([0.25] * 21)
+
+
+def test_every_axis_has_its_unit_and_every_curve_its_words() -> None:
+    feed = sample_history(questions=40, n_experts=5).feeds[FEED]
+
+    for plot in (weights_plot(feed), error_rate_plot(feed), certificate_plot(feed)):
+        assert plot.x_label
+        assert plot.y_label
+        assert len(plot.alt) > 20
+        assert plot.ticks
+
+
+def test_calibration_says_when_there_are_too_few_outcomes_for_a_diagram() -> None:
+    few, many = (calibration_card(page_of(sample_history(questions=n, n_experts=4))) for n in (20, 60))
+
+    assert "<svg" not in few
+    assert "Diagrams are drawn from 20 resolved questions on." in few
+    assert many.count("Reliability of the mix") == 2
+    assert "discrimination</th>" in few
+
+
+def test_experts_have_coverage_difficulty_and_skill_beside_their_score() -> None:
+    history = History()
+    for number, (outcome, mean) in enumerate([(1, 0.9), (0, 0.6)], start=1):
+        add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number, mean, mean, outcome))
+        told = {"picky": 0.9, "busy": 0.9} if number == 1 else {"busy": 0.3}
+        add(history, topics.PEER_LOSSES, losses(f"q{number}", number, told, outcome))
+    add(history, topics.WEIGHTS, weights(3, {"picky": 0.6, "busy": 0.4}))
+
+    card = experts_card(page_of(history))
+
+    picky, busy = (re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in card.split("<tr>")[2:])
+    assert picky[3:4] + picky[6:10] == ["0.75", "1", "0.010", "0.010", "0.00"]
+    assert busy[6:10] == ["2", "0.050", "0.185", "0.73"]
+
+
+def test_paper_gets_the_first_rows_of_a_long_table_and_says_so() -> None:
+    shares = {f"e{number:03d}": 0.01 for number in range(PRINTED + 1)}
+    history = History()
+    add(history, topics.WEIGHTS, weights(1, shares))
+
+    assert f"The first {PRINTED} of {PRINTED + 1}." in experts_card(page_of(history))
+    assert f"tr:nth-child(n + {PRINTED + 1}) {{ display: none; }}" in style_sheet()
+
+
+def test_settings_are_told_with_what_is_built_in_and_their_hash() -> None:
+    history = sample_history(questions=5, n_experts=4)
+
+    card = settings_card(page_of(history, FeedSettings(loss="log", round_every=None)))
+
+    assert "9f3c2a11" in card
+    assert "<code>loss</code></th><td><code>log</code></td><td><code>squared</code>" in card
+    assert "<code>round_every</code></th><td><code>null</code></td><td><code>7d</code>" in card
+    assert "all is as built in" in settings_card(page_of(history, FeedSettings()))
+    assert settings_card(page_of(history)) == ""
+    assert list(changed(FeedSettings())) == []
+
+
+def test_shadows_stand_beside_the_live_mix_where_there_are_some() -> None:
+    scores = ShadowScores(
+        name="<slow>",
+        questions=12.0,
+        brier=0.1,
+        live_brier=0.12,
+        log_score=0.3,
+        live_log_score=None,
+        regret=-0.24,
+        mix_brier=0.11,
+        live_mix_brier=0.12,
+    )
+    history = History()
+    add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), shadows=[scores]))
+
+    card = shadows_card(page_of(history))
+
+    assert "&lt;slow&gt;" in card
+    assert "<td>-0.24</td>" in card
+    assert "<td>–</td>" in card
+    assert shadows_card(page_of(sample_history(questions=2, n_experts=3))) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"), [(None, 3, "–"), (-0.0001, 3, "0.000"), (-0.001, 3, "-0.001"), (1234.4, 0, "1,234")]
+)
+def test_numbers_read_as_people_write_them(value: float | None, digits: int, shown: str) -> None:
+    assert figure(value, digits) == shown
