@@ -70,23 +70,25 @@ def solved(rows: list[list[float]]) -> list[float]:
     return [row[-1] / row[i] for i, row in enumerate(rows)]
 
 
-def cost(shares: Sequence[float], second: Sequence[Sequence[float]], cross: Sequence[float]) -> float:
+def cost(
+    shares: Sequence[float], second: Sequence[Sequence[float]], cross: Sequence[float], priors: Sequence[float]
+) -> float:
     """What the outer layer minimises over the simplex."""
     fit = sum(shares[a] * shares[b] * second[a][b] for a in range(4) for b in range(4))
     gain = sum(m * h for m, h in zip(shares, cross, strict=True))
-    return 16.0 * (fit - 2.0 * gain) + sum((m - p) ** 2 / (2.0 * p) for m, p in zip(shares, PRIORS, strict=True))
+    return 16.0 * (fit - 2.0 * gain) + sum((m - p) ** 2 / (2.0 * p) for m, p in zip(shares, priors, strict=True))
 
 
-def outer(second: Sequence[Sequence[float]], cross: Sequence[float]) -> list[float]:
+def outer(second: Sequence[Sequence[float]], cross: Sequence[float], priors: Sequence[float] = PRIORS) -> list[float]:
     """The cheapest of the stationary points of all 15 faces that lie in the simplex."""
     found = []
     for face in [f for size in range(1, 5) for f in combinations(range(4), size)]:
-        rows = [[32.0 * second[a][b] + (a == b) / PRIORS[a] for b in face] + [1.0, 32.0 * cross[a] + 1.0] for a in face]
+        rows = [[32.0 * second[a][b] + (a == b) / priors[a] for b in face] + [1.0, 32.0 * cross[a] + 1.0] for a in face]
         values = dict(zip(face, solved([*rows, [1.0] * len(face) + [0.0, 1.0]]), strict=False))
         point = [values.get(k, 0.0) for k in range(4)]
         if min(point) >= 0.0:
             found.append(point)
-    return min(found, key=lambda point: cost(point, second, cross))
+    return min(found, key=lambda point: cost(point, second, cross, priors))
 
 
 @dataclass
@@ -477,25 +479,31 @@ class SlowFeed:
         ]
         return hedge([r / loss_range for r in regrets], [a / loss_range for a in absolute])
 
-    def mixers(self, experts: Sequence[str]) -> list[list[float]]:
+    def mixers(
+        self, experts: Sequence[str], peer: float = 0.42, truth: float = 0.25, err: float = 0.35, even: float = 0.5
+    ) -> list[list[float]]:
+        """Weights of plain mean, peer, slow and fast truth, at their rates; the peer's nominal error rate and share."""
         n, seen = len(experts), len({*self.listed(), *experts})
         resolved = math.fsum(self.sum("m", e) for e in experts)
         answered = math.fsum(self.sum("n", e) for e in experts) + resolved
-        quick = 0.42 * math.sqrt(8.0 * math.log(seen) / (answered / n + 1.0))
-        slow = 0.25 * math.sqrt(8.0 * math.log(seen) / (resolved / n + 1.0))
-        peer = softmax(
-            [quick * (0.3 * self.sum("SU", e) + 0.35 * self.sum("SV", e) - self.sum("SVY", e)) for e in experts]
+        quick = peer * math.sqrt(8.0 * math.log(seen) / (answered / n + 1.0))
+        slow = truth * math.sqrt(8.0 * math.log(seen) / (resolved / n + 1.0))
+        own = softmax(
+            [
+                quick * ((1.0 - 2.0 * err) * self.sum("SU", e) + err * self.sum("SV", e) - self.sum("SVY", e))
+                for e in experts
+            ]
         )
         return [
             [1.0 / n] * n,
-            [0.5 / n + 0.5 * w for w in peer],
+            [even / n + (1.0 - even) * w for w in own],
             softmax([slow * self.sum("RH", e) for e in experts]),
             hedge([self.sum("RH", e) for e in experts], [self.sum("AH", e) for e in experts]),
         ]
 
-    def shares(self) -> list[float]:
+    def shares(self, priors: Sequence[float] = PRIORS) -> list[float]:
         second = [[self.sum("M" + str(i) + str(j)) for j in range(4)] for i in range(4)]
-        return outer(second, [self.sum(f"h{k}") for k in range(4)])
+        return outer(second, [self.sum(f"h{k}") for k in range(4)], priors)
 
     def mix(self, experts: Sequence[str]) -> list[float]:
         by_expert: Iterable[tuple[float, ...]] = zip(*self.mixers(experts), strict=True)

@@ -1,0 +1,71 @@
+"""Shadows once more, slow and obvious, beside the slow twin of their feed."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.slow_feed import PRIORS, Said, SlowFeed
+
+PRIOR_NAMES = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
+Mixed = tuple[float, float]
+
+
+def losses(told: Mixed, y: int) -> tuple[float, float, float]:
+    """Squared and log loss of the stretched forecast, squared loss of the mixed one."""
+    mix, stretched = told
+    chance = stretched if y else 1.0 - stretched
+    return (stretched - y) ** 2, -math.log(min(max(chance, 0.001), 0.999)), (mix - y) ** 2
+
+
+class SlowShadows(SlowFeed):
+    """A feed that asks, at each round, what others would say of it; each is a mapping of settings by its name.
+
+    ``others``: what they said, by question and boundary.
+    """
+
+    def __init__(self, coin: Callable[[str, int], int], shadows: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__(coin)
+        self.shadows = shadows
+        self.others: dict[tuple[str, int], dict[str, Mixed]] = {}
+        self._now: dict[str, Mixed] = {}
+
+    def round(self, question: str, boundary: int, forecasts: Mapping[str, float], weight: float) -> None:
+        """As without shadows."""
+        self._now = {}
+        super().round(question, boundary, forecasts, weight)
+        self.others[question, boundary] = self._now
+
+    def _said(self, p: Mapping[str, float], coin: int) -> Said:
+        self._now = {name: self._told(p, shadow) for name, shadow in self.shadows.items()}
+        return super()._said(p, coin)
+
+    def _told(self, p: Mapping[str, float], shadow: Mapping[str, Any]) -> Mixed:
+        mixer, ids = shadow.get("mixer", {}), sorted(p)
+        weights = self.mixers(
+            ids,
+            mixer.get("peer_rate", 0.42),
+            mixer.get("truth_rate", 0.25),
+            mixer.get("nominal_error_rate", 0.35),
+            mixer.get("uniform_share", 0.5),
+        )
+        shares = self.shares([mixer.get(name, prior) for name, prior in zip(PRIOR_NAMES, PRIORS, strict=True)])
+        mean = math.fsum(p.values()) / len(p)
+        mixed = math.fsum(
+            m * w * p[e] for m, ws in zip(shares, weights, strict=True) for w, e in zip(ws, ids, strict=True)
+        )
+        mix = (1.0 - self.net_share) * mixed + self.net_share * mean
+        stretch = self.stretch() if shadow.get("stretch", True) else 0.0
+        return mix, min(max(0.5 + (1.0 + stretch) * (mix - 0.5), 0.0), 1.0)
+
+    def record(self, name: str) -> list[float]:
+        """Questions, and losses of the shadow and of the live mixers by turns, summed over resolved questions."""
+        sums = [0.0] * 7
+        for question, known in self.questions.items():
+            for boundary, said in known.rounds.items() if known.evidence in (0, 1) else ():
+                told = self.others[question, boundary].get(name)
+                if told is not None:
+                    y, share = int(known.evidence), known.weight / len(known.rounds)
+                    pairs = zip(losses(told, y), losses((said.mix, said.stretched), y), strict=True)
+                    row = [1.0, *(loss for pair in pairs for loss in pair)]
+                    sums = [total + share * value for total, value in zip(sums, row, strict=True)]
+        return sums
