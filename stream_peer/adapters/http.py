@@ -9,6 +9,7 @@ from prometheus_client.aiohttp import make_aiohttp_handler
 
 from stream_peer import __version__
 from stream_peer.adapters.prometheus import Metrics
+from stream_peer.adapters.weight_http import WeightAnswers
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Http
 
@@ -29,7 +30,7 @@ class HealthAnswers(Protocol):
 
 
 class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
-    """Serves ``/metrics``, ``/healthz/{live,ready,startup}`` and ``/version`` while the worker runs.
+    """Serves ``/metrics``, ``/healthz/{live,ready,startup}``, ``/version`` and explanations while the worker runs.
 
     Parameters
     ----------
@@ -39,10 +40,15 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         What ``/metrics`` shows.
     health : HealthAnswers
         What the probes are told.
+    weights : WeightAnswers, optional
+        Whoever explains weights; without it there is no such route.
     """
 
-    def __init__(self, settings: Http, metrics: Metrics, health: HealthAnswers) -> None:
+    def __init__(
+        self, settings: Http, metrics: Metrics, health: HealthAnswers, weights: WeightAnswers | None = None
+    ) -> None:
         super().__init__()
+        self._weights = weights
         self._settings = settings
         self._metrics = metrics
         self._health = health
@@ -86,6 +92,8 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         application.router.add_get("/healthz/ready", self._serve_ready)
         application.router.add_get("/healthz/startup", self._serve_startup)
         application.router.add_get("/version", self._serve_version)
+        if self._weights is not None:
+            self._weights.add_to(application)
         return application
 
     async def _serve_live(self, _request: web.Request) -> web.Response:

@@ -67,42 +67,43 @@ class StoryLog:
 
     Parameters
     ----------
-    feed : str
-        Whose experts will be asked for.
     feed_log_partitions : int
         As of the replay.
     """
 
-    def __init__(self, feed: str, feed_log_partitions: int = 1) -> None:
-        self._feed = feed
-        self._partition = partition_of(feed, feed_log_partitions)
-        self._log = KeptLog()
-        self._records = 0
+    def __init__(self, feed_log_partitions: int = 1) -> None:
+        self._logs = [KeptLog() for _ in range(feed_log_partitions)]
+        self._records = [0] * feed_log_partitions
 
     def __enter__(self) -> "StoryLog":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._log.close()
+        for log in self._logs:
+            log.close()
 
     def write(self, output: Output) -> None:
-        """Keep a record, if it is one of the feed's partition of the feed-log."""
-        if output.topic == topics.FEED_LOG and (output.partition or 0) == self._partition:
-            self._log.append(LogRecord(self._records, output.timestamp, output.key, output.value))
-            self._records += 1
+        """Keep a record, if it is one of the feed-log."""
+        if output.topic == topics.FEED_LOG:
+            partition = output.partition or 0
+            record = LogRecord(self._records[partition], output.timestamp, output.key, output.value)
+            self._logs[partition].append(record)
+            self._records[partition] += 1
 
     def stories(
         self,
+        feed: str,
         experts: Sequence[str],
         settings: FeedSettingsBook,
         secret: bytes = b"",
         weight: WeightKind = "mix",
         questions: int = 3,
     ) -> list[WeightStory]:
-        """Why the weights of experts moved, over their whole lives; of those that ever had one.
+        """Why the weights of a feed's experts moved, over their whole lives; of those that ever had one.
 
         Parameters
         ----------
+        feed : str
         experts : sequence of str
         settings : FeedSettingsBook
             Those of the replay (``ReplayResult.settings``).
@@ -113,15 +114,17 @@ class StoryLog:
             How many questions to tell one by one.
         """
         accounts = [Account(expert) for expert in experts]
-        fold = WeightFold(self._feed, accounts, self._partition, secret, settings)
-        for record in self._log.up_to(self._records):
+        partition = partition_of(feed, len(self._logs))
+        log = self._logs[partition]
+        fold = WeightFold(feed, accounts, partition, secret, settings)
+        for record in log.up_to(self._records[partition]):
             fold.step(record)
             while fold.stage.must_refold:
                 refolding = fold.stage.refolding(record.offset)
-                for again in self._log.up_to(refolding.up_to):
+                for again in log.up_to(refolding.up_to):
                     refolding.step(again)
                 refolding.finish()
             fold.folded(record)
         fold.finish()
-        told = (story_of(account, self._feed, weight, questions) for account in accounts)
+        told = (story_of(account, feed, weight, questions) for account in accounts)
         return [story for story in told if story is not None]

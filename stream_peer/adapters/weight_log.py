@@ -3,24 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any
 
 from stream_peer.adapters.feed_log_reader import place_of_log, refold_from_log
 from stream_peer.adapters.reading import onlooker, read_to_end
 from stream_peer.adapters.weight_fold import WeightFold
+from stream_peer.adapters.weight_request import LogRead
 from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.weight_account import Account
 from stream_peer.settings import Settings
 
 _EVERY = 500
-
-
-class LogRead(NamedTuple):
-    """What a log holds: whether the feed is in it, its experts, and other feeds of its partition."""
-
-    exists: bool
-    experts: Sequence[str]
-    feeds: frozenset[str]
 
 
 def read_accounts(
@@ -31,7 +24,7 @@ def read_accounts(
     secret: bytes = b"",
     progress: Callable[[int, int], None] | None = None,
 ) -> LogRead:
-    """Fold a feed's log from its start for accounts, as far as they ask.
+    """Fold a feed's log from its start for accounts, as far as they ask. Which feeds there are: those of its partition.
 
     Parameters
     ----------

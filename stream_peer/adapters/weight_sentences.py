@@ -89,12 +89,20 @@ def _reasons(story: WeightStory) -> Iterator[_Reason]:
     for one in story.causes:
         if one.cause in OWN:
             continue
-        before, after = story.since.experts, story.until.experts
-        if one.cause == "listing" and before and after and (after < before) == (one.change > 0) and after != before:
-            yield _Reason(one.change, f"{after:,} experts share the 100% instead of {before:,}")
-        else:
-            words = WORDS[one.cause]
-            yield _Reason(one.change, words.rose if one.change > 0 else words.fell)
+        words = WORDS[one.cause]
+        said = _listed(story, one.change) if one.cause == "listing" else ""
+        yield _Reason(one.change, said or (words.rose if one.change > 0 else words.fell))
+
+
+def _listed(story: WeightStory, change: float) -> str:
+    """What came of who was listed, where it is plain: it came or left itself, or how many share has changed."""
+    since, until = story.since, story.until
+    if since.listed != until.listed and until.listed == (change > 0):
+        return "it came among those who have a weight" if until.listed else "it is not among those who have a weight"
+    if since.experts and until.experts and since.experts != until.experts:
+        fewer = until.experts < since.experts
+        return f"{until.experts:,} experts share the 100% instead of {since.experts:,}" if fewer == (change > 0) else ""
+    return ""
 
 
 def _own(story: WeightStory, decimals: int) -> str:

@@ -30,8 +30,8 @@ WORDS: Mapping[Cause, Words] = {
     "listing": Words(
         "Experts who came or left",
         "The same 100% are shared by more experts, or by fewer.",
-        "fewer experts share the 100%",
-        "more experts share the 100%",
+        "experts left, and what they had went to the rest",
+        "experts came, and what they got came from the rest",
     ),
     "peer-loss": Words(
         "Its forecasts beside the other experts'",
@@ -70,6 +70,19 @@ WORDS: Mapping[Cause, Words] = {
         "Weights are blended from several ways of weighing experts; known answers show which of them forecasts best.",
         "the ways of weighing that proved best give it more",
         "the ways of weighing that proved best give it less",
+    ),
+    "guard": Words(
+        "Experts who say the same",
+        "Experts who were found to copy each other share the weight of one.",
+        "experts who say the same share one weight, which leaves it more",
+        "experts who say the same share one weight, which leaves it less",
+    ),
+    "shrinkage": Words(
+        "Caution",
+        "While there is reason not to trust the feed's numbers, chances are moved towards equal ones, and back when"
+        " there is none any more.",
+        "caution, while the feed's numbers are not to be trusted, gives it more",
+        "caution, while the feed's numbers are not to be trusted, gives it less",
     ),
     "safety-net": Words(
         "The safety net",
@@ -119,17 +132,17 @@ def percent(weight: float, decimals: int) -> str:
 
 
 def points(change: float, decimals: int) -> str:
-    """A change of a weight in percentage points, with its sign; a trace where it would be shown as nothing.
+    """A change of a weight in percentage points, with its sign; ``~0`` for a trace that would be shown as nothing.
 
     Examples
     --------
     >>> points(0.012, 2), points(-0.012, 1), points(0.00001, 2), points(0.0, 2)
-    ('+1.20', '-1.2', '+0.00…', '0')
+    ('+1.20', '-1.2', '~0', '0')
     """
     if not change:
         return "0"
     shown = f"{100.0 * change:+.{decimals}f}"
-    return shown if float(shown) else f"{shown}…"
+    return shown if float(shown) else "~0"
 
 
 def decimals_for(*weights: float) -> int:

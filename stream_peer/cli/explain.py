@@ -1,8 +1,5 @@
 """``stream-peer explain FEED EXPERT``: why the weight of an expert moved, in words and in terms that add up."""
 
-import re
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,43 +7,28 @@ import click
 
 from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options, share_and_seed
 from stream_peer.cli.progress import progress_bar
-from stream_peer.events.times import to_milliseconds
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
     from stream_peer.adapters.file_events import Revealed
-    from stream_peer.adapters.weight_records import WeightKind, WeightStory
-    from stream_peer.engine.weight_account import Account, Bound
-
-_REVISION = re.compile(r"[0-9]{1,18}")
+    from stream_peer.adapters.weight_records import WeightStory
+    from stream_peer.adapters.weight_request import NotThere, WeightRequest
+    from stream_peer.engine.weight_account import Bound
 
 
 def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
     """A revision, or a moment; without a zone it is UTC."""
-    from stream_peer.engine.weight_account import Bound
+    from stream_peer.adapters.weight_request import bound_of
 
-    if text is None:
-        return None
-    if _REVISION.fullmatch(text):
-        return Bound(revision=int(text))
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        msg = f"{text!r} is neither a moment, such as 2026-03-01 or 2026-03-01T12:00Z, nor a revision, such as 4711"
-        raise click.BadParameter(msg) from None
-    return Bound(at=to_milliseconds(at if at.tzinfo else at.replace(tzinfo=UTC)))
+        return None if text is None else bound_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-class _Asked(NamedTuple):
-    """What the command line asks, beside the settings."""
+class _OfFiles(NamedTuple):
+    """What the command line says about files."""
 
-    feed: str
-    expert: str
-    since: "Bound | None"
-    until: "Bound | None"
-    weight: "WeightKind"
-    questions: int
-    as_json: bool
     feed_as: str | None
     assignments: tuple[str, ...]
     reveal: "Revealed | None"
@@ -115,32 +97,33 @@ def explain_command(
     stream-peer explain econ ann forecasts.jsonl --weight select --questions 30
     stream-peer explain econ ann --bootstrap kafka:9092 --from 4711 --json
     """  # noqa: D301
-    asked = _Asked(**options)
-    must_be_feed_name(asked.feed, "FEED")
-    _must_be_in_order(asked)
+    from stream_peer.adapters.weight_records import encode_story
+    from stream_peer.adapters.weight_request import NotThere, WeightRequest
+
+    of_files = _OfFiles(*(options.pop(name) for name in _OfFiles._fields))
+    as_json = options.pop("as_json")
+    request = WeightRequest(**options)
+    must_be_feed_name(request.feed, "FEED")
+    if request.is_backwards:
+        msg = "--from is after --to"
+        raise click.UsageError(msg)
     if not files:
         _must_not_be_of_files(context)
-    found = _of_files(invocation, files, asked) if files else _of_log(invocation, asked)
-    if asked.as_json:
-        from stream_peer.adapters.weight_records import encode_story
-
+    found = _from_files(invocation, files, request, of_files) if files else _from_log(invocation, request)
+    if isinstance(found, NotThere):
+        raise click.BadParameter(found.message, param_hint=found.what.upper())
+    if as_json:
         click.echo(encode_story(found))
-        return
+    else:
+        _tell(found)
+
+
+def _tell(found: "WeightStory") -> None:
     from rich.console import Console
 
     from stream_peer.cli.weight_table import tell
 
     tell(found, Console())
-
-
-def _must_be_in_order(asked: _Asked) -> None:
-    since, until = asked.since, asked.until
-    if since is None or until is None:
-        return
-    for one, other in ((since.at, until.at), (since.revision, until.revision)):
-        if one is not None and other is not None and one > other:
-            msg = "--from is after --to"
-            raise click.UsageError(msg)
 
 
 def _must_not_be_of_files(context: click.Context) -> None:
@@ -156,59 +139,34 @@ def _must_not_be_of_files(context: click.Context) -> None:
         raise click.UsageError(msg)
 
 
-def _of_files(invocation: Invocation, files: tuple[Path, ...], asked: _Asked) -> "WeightStory":
+def _from_files(
+    invocation: Invocation, files: tuple[Path, ...], request: "WeightRequest", of_files: _OfFiles
+) -> "WeightStory | NotThere":
     from stream_peer.adapters.jsonl import read_lines
     from stream_peer.adapters.replay import ReplayOptions, replay, with_settings
     from stream_peer.adapters.weight_replay import WeightWitness
-    from stream_peer.engine.weight_account import Account
+    from stream_peer.adapters.weight_request import LogRead, answer
 
     options = ReplayOptions(
-        document=with_settings(invocation.settings.document, asked.assignments),
-        feed_as=asked.feed_as,
-        reveal=asked.reveal,
+        document=with_settings(invocation.settings.document, of_files.assignments),
+        feed_as=of_files.feed_as,
+        reveal=of_files.reveal,
         secret=read_secret(invocation.settings),
     )
-    account = Account(asked.expert, asked.since, asked.until)
-    witness = WeightWitness(asked.feed, [account])
+    account = request.account()
+    witness = WeightWitness(request.feed, [account])
     with progress_bar("events") as progress:
         replay([read_lines(file) for file in files], options, progress=progress, witness=witness)
     witness.finish()
-    if asked.feed not in witness.feeds:
-        raise _unknown("feed", asked.feed, witness.feeds, "of these files")
-    return _story(account, asked, witness.follower.experts)
+    log = LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
+    return answer(request, account, log)
 
 
-def _of_log(invocation: Invocation, asked: _Asked) -> "WeightStory":
+def _from_log(invocation: Invocation, request: "WeightRequest") -> "WeightStory | NotThere":
     from stream_peer.adapters.weight_log import read_accounts
-    from stream_peer.engine.weight_account import Account
+    from stream_peer.adapters.weight_request import answer
 
-    account = Account(asked.expert, asked.since, asked.until)
-    with progress_bar("events") as progress:
-        found = read_accounts(
-            invocation.settings, asked.feed, [account], secret=read_secret(invocation.settings), progress=progress
-        )
-    if not found.exists:
-        raise _unknown("feed", asked.feed, found.feeds, "of the log")
-    return _story(account, asked, found.experts)
-
-
-def _story(account: "Account", asked: _Asked, experts: Iterable[str]) -> "WeightStory":
-    from stream_peer.adapters.weight_story import story_of
-
-    found = story_of(account, asked.feed, asked.weight, asked.questions)
-    if found is not None:
-        return found
-    known = set(experts)
-    if asked.expert not in known:
-        raise _unknown("expert", asked.expert, known, f"of feed {asked.feed}")
-    msg = f"{asked.expert} had no weight in feed {asked.feed} by then: none of its questions counted, or it is excluded"
-    raise click.BadParameter(msg, param_hint="EXPERT")
-
-
-def _unknown(what: str, name: str, known: Iterable[str], where: str) -> click.BadParameter:
-    """The fault of naming what is not there, with what may have been meant."""
-    from stream_peer.adapters.explain_question import near
-
-    meant = near(name, known)
-    hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
-    return click.BadParameter(f"there is no {what} {name!r} {where}{hint}", param_hint=what.upper())
+    account, secret = request.account(), read_secret(invocation.settings)
+    with progress_bar("records") as progress:
+        log = read_accounts(invocation.settings, request.feed, [account], secret=secret, progress=progress)
+    return answer(request, account, log)

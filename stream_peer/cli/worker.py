@@ -51,12 +51,13 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
 def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int:
     from stream_peer.adapters.http import HttpServer
     from stream_peer.adapters.prometheus import Metrics
+    from stream_peer.adapters.weight_http import WeightAnswers, from_kafka
     from stream_peer.cli.announcer import Announcer
     from stream_peer.topology.health import Health
     from stream_peer.topology.worker import run
 
     metrics, health = Metrics(), Health()
-    server = HttpServer(settings.http, metrics, health)
+    server = HttpServer(settings.http, metrics, health, WeightAnswers(from_kafka(settings, secret)))
     announcer = Announcer(health.ready, lambda: server.url)
     code = run(settings, metrics, secret, [server, announcer], health=health, fault=fault)
     log.info("worker_stopped", code=code)

@@ -107,8 +107,7 @@ class FeedStage:
         self._secret = secret
         self._fingerprint = fingerprint(secret)
         self._first_book = settings if settings is not None else load_document({})
-        folded = firm if only is None else (only,)
-        self._only = None if folded is None else {SETTINGS_KEY, *(name.encode() for name in folded)}
+        self._only = _keys(firm if only is None else (only,))
         self._silent = silent
         self._counts_later = counts_later
         self._uncounted: list[str] = []
@@ -423,3 +422,8 @@ class FeedStage:
             if feed is not None:
                 yield from feed.recount()
         yield from self.imports.recount(self.feeds)
+
+
+def _keys(feeds: Iterable[str] | None) -> set[bytes] | None:
+    """Keys of the records that only these feeds fold; None: all."""
+    return None if feeds is None else {SETTINGS_KEY, *(name.encode() for name in feeds)}

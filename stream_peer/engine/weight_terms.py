@@ -35,6 +35,8 @@ Cause: TypeAlias = Literal[
     "others",  # the others' own records moved
     "re-pricing",  # the estimate of how often the others' answers are wrong changed: the past counts otherwise
     "mixers",  # outcomes favour another way of mixing
+    "guard",  # experts who say the same share one weight
+    "shrinkage",  # trust in the feed asks for selection weights that are more alike, or does so no longer
     "safety-net",  # the mix goes nearer to the plain mean, or away from it
     "settings",
     "operator",  # a reset, an import, a deletion

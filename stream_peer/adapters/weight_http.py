@@ -1,0 +1,166 @@
+"""``GET /feeds/{feed}/experts/{expert}/explain``: why an expert's weight moved, from the feed's log in Kafka.
+
+It is computed beside the worker's own work, in a thread, one request at a time: whoever comes meanwhile is told to come
+again. Faults are problem documents (RFC 9457).
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from stream_peer.adapters.weight_log import read_accounts
+from stream_peer.adapters.weight_records import WeightKind, WeightStory, encode_story
+from stream_peer.adapters.weight_request import LogRead, NotThere, WeightRequest, answer, bound_of
+from stream_peer.engine.weight_account import Account
+from stream_peer.errors import StreamPeerError
+from stream_peer.settings import Settings
+
+PATIENCE_SECONDS = 60.0
+RETRY_SECONDS = 5
+_MOST_QUESTIONS = 10_000
+_NAMES = {"from", "to", "weight", "questions"}
+
+_encode_problem = msgspec.json.Encoder().encode
+
+
+class _GivenUpError(StreamPeerError):
+    """Nobody waits for the answer any more."""
+
+
+ReadAccounts: TypeAlias = Callable[[WeightRequest, Account, Callable[[], None]], LogRead]
+"""Folds a feed's log for an account, and now and then calls what raises if nobody waits any more."""
+
+
+def from_kafka(settings: Settings, secret: bytes) -> ReadAccounts:
+    """Reads the log of a feed from the brokers that the settings name."""
+
+    def read(request: WeightRequest, account: Account, go_on: Callable[[], None]) -> LogRead:
+        return read_accounts(settings, request.feed, [account], secret=secret, progress=lambda *_: go_on())
+
+    return read
+
+
+class WeightAnswers:
+    """Answers requests about weights, one at a time.
+
+    Parameters
+    ----------
+    read : ReadAccounts
+    patience_seconds : float
+        How long a request may take.
+    """
+
+    def __init__(self, read: ReadAccounts, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._read = read
+        self._patience = patience_seconds
+        self._busy = False
+        self._stop = threading.Event()
+
+    def add_to(self, application: web.Application) -> None:
+        """Add the route; what is being computed is given up when the application ends."""
+        application.router.add_get("/feeds/{feed}/experts/{expert}/explain", self.explain)
+        application.on_shutdown.append(self._end)
+
+    async def explain(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        try:
+            asked = _asked(request)
+        except ValueError as error:
+            return _problem(400, "The question cannot be understood", str(error))
+        if self._busy:
+            detail = "another explanation is being computed, and only one is at a time"
+            return _problem(503, "Busy", detail, retry=RETRY_SECONDS)
+        try:
+            async with asyncio.timeout(self._patience):
+                found = await self._computed(asked)
+        except TimeoutError:
+            self._stop.set()
+            detail = (
+                f"the feed's log is too long to be read within {self._patience:g} seconds; `stream-peer explain` has "
+                "no such limit"
+            )
+            return _problem(503, "Too much to read", detail, retry=RETRY_SECONDS)
+        except StreamPeerError as error:
+            return _problem(503, "The log cannot be read", str(error), retry=RETRY_SECONDS)
+        if isinstance(found, NotThere):
+            return _problem(404, f"No such {found.what}", found.message)
+        return web.Response(
+            body=encode_story(found), content_type="application/json", headers={"Cache-Control": "no-store"}
+        )
+
+    async def _computed(self, asked: WeightRequest) -> WeightStory | NotThere:
+        """The answer, computed in a thread of its own, which does not keep the process from ending."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[WeightStory | NotThere] = loop.create_future()
+        self._busy, self._stop = True, threading.Event()
+        stop = self._stop
+
+        def go_on() -> None:
+            if stop.is_set():
+                raise _GivenUpError
+
+        def compute() -> None:
+            outcome: WeightStory | NotThere | Exception
+            try:
+                account = asked.account()
+                outcome = answer(asked, account, self._read(asked, account, go_on))
+            except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+                outcome = error
+            loop.call_soon_threadsafe(self._settle, future, outcome)
+
+        threading.Thread(target=compute, name="explain", daemon=True).start()
+        return await future
+
+    def _settle(
+        self, future: "asyncio.Future[WeightStory | NotThere]", outcome: WeightStory | NotThere | Exception
+    ) -> None:
+        self._busy = False
+        if future.done():
+            return
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    async def _end(self, _application: web.Application) -> None:
+        self._stop.set()
+
+
+def _asked(request: web.Request) -> WeightRequest:
+    """What is asked for.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be understood; the message is for whoever asked.
+    """
+    query = request.query
+    unknown = sorted(set(query) - _NAMES)
+    if unknown:
+        msg = f"there is no parameter {' or '.join(unknown)}; there are from, to, weight and questions"
+        raise ValueError(msg)
+    weight, questions = query.get("weight", "mix"), query.get("questions", "10")
+    if weight not in {"mix", "select"}:
+        msg = f"weight is {weight!r}, neither mix nor select"
+        raise ValueError(msg)
+    if not (questions.isdecimal() and len(questions) <= 5 and int(questions) <= _MOST_QUESTIONS):
+        msg = f"questions is {questions!r}, no number of at most {_MOST_QUESTIONS}"
+        raise ValueError(msg)
+    since, until = (bound_of(query[name]) if name in query else None for name in ("from", "to"))
+    feed, expert = request.match_info["feed"], request.match_info["expert"]
+    kind: WeightKind = "mix" if weight == "mix" else "select"
+    asked = WeightRequest(feed, expert, since, until, kind, int(questions))
+    if asked.is_backwards:
+        msg = "from is after to"
+        raise ValueError(msg)
+    return asked
+
+
+def _problem(status: int, title: str, detail: str, retry: int | None = None) -> web.Response:
+    headers = {"Cache-Control": "no-store"} | ({} if retry is None else {"Retry-After": str(retry)})
+    body = _encode_problem({"type": "about:blank", "title": title, "status": status, "detail": detail})
+    return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)

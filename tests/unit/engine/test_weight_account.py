@@ -1,0 +1,110 @@
+"""Accounts of weights between two ends of a feed's log."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.stage import Effects
+from stream_peer.engine.weight_account import Account, Bound
+from stream_peer.engine.weight_follower import WeightFollower
+from stream_peer.events.feed_log import FeedLogRecord
+from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
+from tests.feed_variants import crowd
+
+CROWD = crowd(30)
+FULL = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
+
+
+def kept(events: Sequence[FeedLogRecord], *accounts: Account) -> FeedStage:
+    """Fold a log for accounts."""
+    feed_stage, log, follower = stage(), log_of(events), WeightFollower("f", accounts)
+    for number, record in enumerate(log):
+        follower.before(record, feed_stage)
+        feed_stage.step(record, Effects())
+        refold(feed_stage, log[: number + 1])
+        follower.after(record, feed_stage)
+    follower.finish(feed_stage)
+    return feed_stage
+
+
+def of(events: Sequence[FeedLogRecord], since: Bound | None = None, until: Bound | None = None) -> Account:
+    account = Account("e3", since, until)
+    kept(events, account)
+    assert account.start is not None
+    assert account.end is not None
+    for side, moved in enumerate((account.end.mix - account.start.mix, account.end.select - account.start.select)):
+        assert math.fsum(both[side] for both in account.terms.values()) == pytest.approx(moved, abs=1e-9)
+    return account
+
+
+def published(events: Sequence[FeedLogRecord], upto: int) -> float:
+    """The weight that a feed would publish after so many records."""
+    account = Account("e3")
+    kept(events[: upto + 1], account)
+    return account.end.mix if account.end else 0.0
+
+
+def test_without_ends_the_whole_life_is_told_from_where_it_was_listed_first() -> None:
+    events = [round_of("other", FULL), *CROWD]
+
+    account = of(events)
+
+    first = next(n for n in range(len(events)) if published(events, n))
+    assert (account.start and account.start.revision, account.end and account.end.revision) == (first, len(events) - 1)
+
+
+@pytest.mark.parametrize(("first", "last"), [(10, 30), (0, 44), (12, 12), (20, 21)])
+def test_revisions_and_moments_name_the_same_ends(first: int, last: int) -> None:
+    by_revision = of(CROWD, Bound(revision=first), Bound(revision=last))
+    by_moment = of(CROWD, Bound(at=START + first * 1000 + 999), Bound(at=START + last * 1000 + 1))
+
+    assert (by_revision.start, by_revision.end) == (by_moment.start, by_moment.end)
+    assert by_revision.terms == by_moment.terms
+    assert by_revision.start is not None
+    assert by_revision.end is not None
+    assert (by_revision.start.revision, by_revision.end.revision) == (first, last)
+    assert by_revision.start.mix == published(CROWD, first)
+    assert by_revision.end.mix == published(CROWD, last)
+
+
+def test_before_the_first_record_there_is_no_weight_and_after_the_last_nothing_moves() -> None:
+    early, late = of(CROWD, Bound(at=0)), of(CROWD, Bound(at=START * 2))
+
+    assert early.start == (-1, 0, 0.0, 0.0, False, 0)
+    assert late.start == late.end
+    assert not late.terms
+
+
+def test_who_never_had_a_weight_has_no_account() -> None:
+    account = Account("nobody")
+
+    kept(CROWD, account)
+
+    assert (account.start, account.end, account.terms) == (None, None, {})
+
+
+def test_what_was_said_last_stands_beside_what_the_others_think_and_the_outcome() -> None:
+    events = [round_of("q", {**FULL, "e3": 0.3}), round_of("q", {**FULL, "e3": 0.4}, boundary=2), outcome("q", 0)]
+
+    account = of(events)
+
+    assert account.said == {"q": (0.4, 1, 0)}
+
+
+def test_accounts_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() -> None:
+    events = [
+        *CROWD,
+        expert("e1", forget=True),
+        expert("e3", excluded=True),
+        expert("e3", excluded=False),
+        changed(delete=True),
+        *CROWD[:9],
+    ]
+
+    account = of(events)
+
+    assert account.end is not None
+    assert account.end.listed
+    assert {key.cause for key in account.terms} >= {"listing", "operator"}
