@@ -165,3 +165,24 @@ def test_unanimous_votes_leave_no_gap() -> None:
 def test_a_block_that_is_none_is_refused(block: int) -> None:
     with pytest.raises(FormulaInputError, match=str(block)):
         DependenceSums.contribution(VoteMoments(0.5, 0.25, 0.125, 0.0625), block)
+
+
+def test_experts_of_different_skill_shift_the_gap_down_and_never_up() -> None:
+    """So only a positive gap is an alarm: z of half of the experts at .55 and half at .95, against z of equal ones."""
+    generator = np.random.default_rng(8)
+    skills = np.tile([0.55, 0.95], 5)
+    found = []
+    for _ in range(N_RUNS):
+        outcomes = np.where(generator.random(4000) < 0.5, 1, -1)[:, None]
+        votes = np.where(generator.random((4000, 10)) < skills, outcomes, -outcomes).astype(np.int8)
+        found.append(sums_of(votes).reading().z or 0.0)
+
+    assert np.mean(found) < -3.0
+    assert max(found) < 2.0
+
+
+@pytest.mark.parametrize("fewest", [30.0, 200.0])
+def test_as_many_questions_are_needed_as_are_asked_for(fewest: float) -> None:
+    sums = sums_of(world("none", np.random.default_rng(1), 8)[:100])
+
+    assert (sums.reading(fewest).z is None) == (fewest > 100.0)

@@ -1,3 +1,4 @@
+import math
 from itertools import combinations, product
 
 import numpy as np
@@ -6,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.dependence import vote_moments
+from stream_peer.numerics.dependence.fourth_moment import vote_moments_of_teams
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     ClassMomentTerms,
@@ -79,12 +82,28 @@ def test_triples_are_of_experts_of_three_teams(cast: list[tuple[int, int, int]])
 
 
 @given(ballots)
+def test_fours_are_of_experts_of_four_teams(cast: list[tuple[int, int, int]]) -> None:
+    teams = by_team(cast)
+    found = vote_moments_of_teams(team_votes(*columns(cast)))
+
+    if len(teams) < 4:
+        assert found is None
+        return
+    assert found is not None
+    for size, value in enumerate(found, 1):
+        shares = [mean([float(v > 0) for v, _ in team]) for team in teams]
+        products = [math.prod(chosen) for chosen in combinations(shares, size)]
+        assert value == pytest.approx(mean(products), abs=1e-12)
+
+
+@given(ballots)
 def test_without_a_team_of_two_all_terms_are_those_without_teams_bit_for_bit(cast: list[tuple[int, int, int]]) -> None:
     votes, answers, _ = columns(cast)
     for teams in (np.full(len(cast), -1), np.arange(len(cast)) * 7):
         found = team_votes(votes, answers, teams)
         assert agreement_of_teams(found) == moment_terms(votes, answers)
         assert class_terms_of_teams(found) == class_moment_terms(votes, answers)
+        assert vote_moments_of_teams(found) == vote_moments(votes)
         assert share_of_ones(answers, teams) == share_of_ones(answers)
 
 
