@@ -45,8 +45,8 @@ def read_shadows(texts: Iterable[str]) -> list[ReplayShadow]:
 
     Examples
     --------
-    >>> read_shadows(["log:loss=log", "wild:mixer.peer_rate=0.8,mixer.uniform_share=0.2"])[1]
-    ReplayShadow(name='wild', assignments=('mixer.peer_rate=0.8', 'mixer.uniform_share=0.2'))
+    >>> read_shadows(["log:loss=log", "wild:mixer.peer_rate=48,mixer.uniform_share=0.2"])[1]
+    ReplayShadow(name='wild', assignments=('mixer.peer_rate=48', 'mixer.uniform_share=0.2'))
     """
     shadows: dict[str, ReplayShadow] = {}
     faults = []
@@ -171,7 +171,7 @@ class Beside:
         return found
 
 
-def stages_of(shadows: Iterable[ReplayShadow], feed: str) -> dict[str, FeedSettingsBook]:
+def books_of(shadows: Iterable[ReplayShadow], feed: str) -> dict[str, FeedSettingsBook]:
     """The settings of a feed's shadows before its log names any, by name; they lie over those that the log names.
 
     Raises

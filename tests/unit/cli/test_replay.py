@@ -298,6 +298,33 @@ def test_what_a_replay_of_a_log_would_not_heed_is_refused(capsys: Capture, tmp_p
     assert "--shuffle and --export are for files, not for --from-log" in ended.err
 
 
+def test_shadows_are_folded_beside_and_compared(capsys: Capture, file: Path) -> None:
+    same, log = ("--shadow", "same:stretch=true"), ("--shadow", "log:loss=log,min_experts=2")
+    beside = ("--set", "shadows=[{name: plain, stretch: false}]")
+
+    ended = run(capsys, "replay", str(file), *same, *log, *beside)
+
+    assert ended.code == 0
+    summary, _, table = ended.out.partition("\nfeed econ\n")
+    assert "    plain " in summary
+    assert [line.split()[0] for line in table.splitlines()] == ["shadows", "name", "same", "log"]
+    assert table.splitlines()[2].split()[-1] == "0.000"
+
+
+def test_a_shadow_that_cannot_be_is_refused_before_anything_is_folded(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "replay", str(file), "--shadow", "a:nothing=1", "--shadow", "b:mixer.prior_mean=1")
+
+    assert ended.out == ""
+    assert "defaults.nothing (--shadow a): no such setting" in ended.err
+    assert "defaults.mixer (--shadow b): the four priors sum to" in ended.err
+
+
+def test_a_log_is_not_folded_under_other_rounds(capsys: Capture) -> None:
+    ended = run(capsys, "replay", "--from-log", "econ", "--shadow", "daily:round_every=1d")
+
+    assert "round_every (--shadow daily): changes which rounds there are, and the log has them already" in ended.err
+
+
 def test_a_pipe_is_explained_only_with_the_name_of_the_question(capsys: Capture) -> None:
     read, write = os.pipe()
     os.close(write)
