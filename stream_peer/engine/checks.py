@@ -5,6 +5,9 @@ When, depends on the log alone: with every so many new questions. So a restart o
 
 from stream_peer.engine.drift import Look, look_for_drift
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.group_search import look_for_copies, look_for_followers
+from stream_peer.engine.groups import Group
+from stream_peer.engine.recent import Window
 
 CHECK_EVERY = 25
 """New questions from one look to the next."""
@@ -16,7 +19,23 @@ def check(feed: Feed) -> None:
     if standing.ordinals - standing.checked < CHECK_EVERY:
         return
     standing.checked = standing.ordinals
-    standing.drift = look_for_drift(_look(feed), standing.drift)
+    look = _look(feed)
+    standing.drift = look_for_drift(look, standing.drift)
+    standing.groups = _groups(feed, look.window)
+    feed.heed_groups()
+
+
+def _groups(feed: Feed, window: Window) -> list[Group]:
+    """Experts who say the same, without the excluded; of teams nobody needs to find that."""
+    roster, standing = feed.roster, feed.standing
+    absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
+    if absent:
+        window.votes[:, absent], window.answers[:, absent] = 0, 0
+    known = {kind: [group for group in standing.groups if group.kind == kind] for kind in ("copies", "follower")}
+    teams = roster.declared_teams() if roster.teams else None
+    turn = standing.checked // CHECK_EVERY
+    copies = look_for_copies(window, known["copies"], teams, turn)
+    return [*copies, *look_for_followers(window, known["follower"], copies)]
 
 
 def _look(feed: Feed) -> Look:

@@ -48,7 +48,9 @@ _LOSSES = slice(EXPERT_RULE.index("loss"), EXPERT_RULE.index("loss_if_zero") + 1
 _REGRETS = slice(EXPERT_RULE.index("regret"), EXPERT_RULE.index("regret_if_zero") + 1)
 _BOTH_REGRETS = slice(EXPERT_RULE.index("published_regret"), _REGRETS.stop)
 
-_SINGLE = [Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean")]
+_SINGLE = [
+    Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean", "truth_fast")
+]
 _OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
 _PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
 
@@ -66,8 +68,9 @@ _PEER: Mapping[tuple[int, ...], IntArray] = {
 """By the vote rules of the question's rounds."""
 
 _JUDGED = ("judged", "judged_peer", "judged_true")
-_AVERAGED_TRUTH = _rows(*_JUDGED, "outcome_loss", "resolved", "true_regret", *_MIX, "outcome_regret", "mix_regret")
-_ABSOLUTE_TRUTH = _rows("outcome_absolute", "mix_absolute")
+_REGRETS_OF_LEARNERS = ("outcome_regret", "fast_regret")
+_AVERAGED_TRUTH = _rows(*_JUDGED, "outcome_loss", "resolved", "true_regret", *_MIX, "mix_regret", *_REGRETS_OF_LEARNERS)
+_ABSOLUTE_TRUTH = _rows("outcome_absolute", "fast_absolute")
 _COUNTS = feed_columns("questions", "votes")
 _MIXERS = feed_columns("peer_peer", "net_square")
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
@@ -124,6 +127,7 @@ class _Terms(NamedTuple):
     rate_one: float | FloatArray
     spread: float | FloatArray
     mean: float | FloatArray
+    fast: float | FloatArray
     regretted: FloatArray
 
 
@@ -132,7 +136,7 @@ def _terms(stack: Stack) -> _Terms:
     if len(stack.heads) == 1:
         (h,) = stack.heads
         regretted = np.array(h[_PUBLISHED] + h[_OWN]).reshape(2, 3, 1)
-        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, regretted)
+        return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, h.truth_fast, regretted)
     sizes = [head.n_experts for head in stack.heads]
     numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
     regretted = np.stack((numbers[:, _PUBLISHED].T, numbers[:, _OWN].T))
@@ -220,7 +224,7 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     terms = _terms(stack)
     rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
     judged, known = rows[: len(_JUDGED)], rows[len(_JUDGED) : len(_AVERAGED_TRUTH)]
-    loss, ones, true_regret, level, slope, _, regret, mix_regret = known
+    loss, ones, true_regret, level, slope, _, mix_regret, regret, fast_regret = known
     against = 1 if outcome else 2
     loss[:] = losses_of(stack, method)[against]
     ones[:] = 1.0
@@ -230,6 +234,7 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     _fill_mix(stack, terms.mean, known[3:6])
     _fill_judged(stack, terms, loss, judged, method)
     mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
+    np.multiply(2.0 * (terms.fast - outcome), terms.fast - stack.forecasts, out=fast_regret)
     if method.is_frozen:
         regret[:] = 0.0
         rows[-1] = terms.counts * _frozen_regret(stack, terms, method)

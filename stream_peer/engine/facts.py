@@ -7,8 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stream_peer.engine.groups import united
 from stream_peer.engine.method import Method
-from stream_peer.engine.readings import ExpertWeights, Mixing, mixed
+from stream_peer.engine.readings import (
+    ExpertWeights,
+    Mixing,
+    mixed,
+    mixing_weights,
+    selection_published,
+    shared_by_groups,
+)
 from stream_peer.engine.shadow_mixers import ShadowForecast, ShadowReading, unpack_shadows
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.variants import Chance, OwnAnswers, round_gap, variant_answers
@@ -27,7 +35,7 @@ from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.mixers import stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
-from stream_peer.numerics.references.majorities import leave_one_out_of, majority_of
+from stream_peer.numerics.references.majorities import MajorityAnswer, leave_one_out_of, majority_of
 
 _HEADER = struct.Struct("<qBBBBBiiiii30d")
 
@@ -197,6 +205,11 @@ def cast_of(facts: Facts) -> SmallIntArray:
     return votes(facts.forecasts) if facts.cast is None else facts.cast
 
 
+def mixes_of(stack: Stack) -> list[tuple[float, float]]:
+    """The mixed forecast of each round, and the stretched one."""
+    return [(head.mix, head.stretched) for head in stack.heads]
+
+
 def stacked(rounds: Sequence[bytes]) -> Stack:
     """Facts of several rounds from their stored form, bit for bit."""
     heads = [Head._make(_HEADER.unpack_from(packed)) for packed in rounds]
@@ -223,6 +236,11 @@ def unpack(packed: bytes) -> Facts:
     """Facts of one round from their stored form, bit for bit."""
     stack = stacked([packed])
     return Facts(stack.heads[0], *stack[1:8], shadows=stack.shadows[0] if stack.shadows else ())
+
+
+def head_of(packed: bytes) -> Head:
+    """The numbers of a round from the stored form of its facts."""
+    return Head._make(_HEADER.unpack_from(packed))
 
 
 def boundary_of(packed: bytes) -> Milliseconds:
@@ -263,6 +281,11 @@ class Circumstances(NamedTuple):
         In 0 … 24: which part of the votes' moments the question belongs to; the same for all its rounds.
     shadows : ShadowReading, optional
         What shadows say, if there are any.
+    shrink : float
+        Share of uniform weights in the published selection weights.
+    groups : (n,) int64, optional
+        Experts with equal numbers are one group, which votes once and shares one weight; negative: in none. Groups are
+        parts of teams.
     """
 
     weights: ExpertWeights
@@ -282,6 +305,8 @@ class Circumstances(NamedTuple):
     teams: IntArray | None = None
     block: int = 0
     shadows: ShadowReading | None = None
+    shrink: float = 0.0
+    groups: IntArray | None = None
 
 
 def score(
@@ -290,18 +315,21 @@ def score(
     """Facts of a round whose experts are sorted by id."""
     at_half = votes(forecasts)
     cast = at_half if under.thresholds is None else votes(forecasts, under.thresholds)
-    everybody = majority_of(at_half, forecasts, under.coin)
+    everybody = _everybody(at_half, forecasts, under)
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
     voters, moments, fourth = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
-    weighted, spread, mixers = _weighted(forecasts, losses, weights)
-    own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else weighted
-    unguarded, mix = mixed(under.mixing.shares, mixers, under.net_share)
+    select = selection_published(weights.select, under.shrink)
+    select = select if under.groups is None else shared_by_groups(select, under.groups)
+    weighted, spread, mixers = _weighted(forecasts, losses, weights._replace(select=select))
+    learnt = _weighted(forecasts, losses, weights)[0] if select is not weights.select else weighted
+    own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else learnt
+    unguarded, mix = _mixed(forecasts, mixers, under)
     numbers = (
         *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
         *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
-        *(_drawn(weights.select, under.ticket), len(forecasts)),
+        *(_drawn(select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
         *own,
         *weighted,
@@ -311,12 +339,36 @@ def score(
         *moments[2:],
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
-        _gap(losses, weighted, under, method),
+        _gap(losses, learnt, under, method),
         *(*fourth, float(under.block)),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)
-    shadows = under.shadows.forecasts(forecasts, mixers, under.net_share) if under.shadows else ()
-    return Facts(head, experts, forecasts, weights.select, answers, ties, losses, cast, shadows)
+    return Facts(head, experts, forecasts, select, answers, ties, losses, cast, _shadows(forecasts, mixers, under))
+
+
+def _everybody(at_half: SmallIntArray, forecasts: FloatArray, under: Circumstances) -> MajorityAnswer:
+    """The published reference answer."""
+    if under.groups is None:
+        return majority_of(at_half, forecasts, under.coin)
+    return united(at_half, forecasts, None, under.groups, None).majority(under.coin)
+
+
+def _mixed(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[float, float]:
+    """The mixed forecast before and after the safety net, whose mean is the plain one."""
+    if under.groups is None:
+        return mixed(under.mixing.shares, mixers, under.net_share)
+    shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
+    unguarded = float(np.add.reduce(shared * forecasts))
+    return unguarded, (1.0 - under.net_share) * unguarded + under.net_share * mixers[0]
+
+
+def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[ShadowForecast, ...]:
+    """What shadows say of the round."""
+    if under.shadows is None:
+        return ()
+    if under.groups is None:
+        return under.shadows.forecasts(forecasts, mixers, under.net_share)
+    return under.shadows.shared_forecasts(forecasts, under.weights, under.groups, under.net_share)
 
 
 def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
@@ -325,6 +377,9 @@ def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances
         select = under.weights.select
         line, teams = under.thresholds, under.teams
         return variant_answers(forecasts, line, select, under.coin, under.chance, method.variant, teams)
+    if under.groups is not None:
+        units = united(cast, forecasts, under.thresholds, under.groups, under.teams)
+        return OwnAnswers(*units.leave_one_out(under.coin))
     return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
 
 

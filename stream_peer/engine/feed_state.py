@@ -29,6 +29,7 @@ from stream_peer.engine.readings import (
 from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
 from stream_peer.engine.shadow_mixers import Shadows
+from stream_peer.engine.signs import NamedGroup, Signs, read_dependence, read_ranks
 from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import (
     UNIT,
@@ -46,7 +47,7 @@ from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
 from stream_peer.events.method_settings import BUILT_IN, MethodSettings
 from stream_peer.events.times import Milliseconds
-from stream_peer.numerics.dependence import N_BLOCKS
+from stream_peer.numerics.dependence import N_BLOCKS, Dependence, RankAgreement
 from stream_peer.numerics.learners import hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray
 
@@ -81,6 +82,8 @@ class Feed:
         self.stored = False
         self._secret = secret
         self._rates: tuple[Rates, ...] = ()
+        self._signs: tuple[tuple[Rates, ...], Dependence] | None = None
+        self._ranks: list[RankAgreement | None] = []
         self._mixing: tuple[bytes, Mixing] | None = None
         self._shared = SharedWeights()
         self._groups: IntArray = np.zeros(0, np.int64)
@@ -113,12 +116,13 @@ class Feed:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
         self._groups = np.zeros(0, np.int64)
-        self._rates = ()
+        self._spoil()
         self._mixing = None
         if self.method.vote_rule != "auto":
             self.standing.vote_rule = self.method.vote_rule
         elif not self.has_rounds():
             self.standing.vote_rule = "half"
+        self.heed_groups()
         self.stored = False
 
     def has_rounds(self) -> bool:
@@ -129,6 +133,7 @@ class Feed:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
         before = self.standing
         self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
+        self.heed_groups()
         self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
         self._shared, self._five = SharedWeights(), FiveMixers()
 
@@ -146,6 +151,11 @@ class Feed:
         """Places of the experts with questions that count, in the order of their ids; without the excluded."""
         return self.roster.listed(self.sums)
 
+    def heed_groups(self) -> None:
+        """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
+        guards = self.settings.guard == "on"
+        self.roster.hold_together([group.experts for group in self.standing.groups] if guards else [])
+
     def n_seen(self, present: IndexArray) -> int:
         """How many experts have questions that count or are present."""
         return self.roster.n_seen(present, self.sums)
@@ -155,21 +165,27 @@ class Feed:
     def take_in(self, question_id: str) -> Entry:
         """The entry of a question, a new one if need be."""
         if self.settings.memory is not None:  # a new question makes the others older
-            self._rates = ()
+            self._spoil()
         return self.accounts.take_in(question_id)
 
     def take_out(self, entry: Entry) -> None:
         """Take a question's contribution out of the sums."""
         if entry.rounds:
             self.accounts.subtract(contribution(entry, self.method), entry)
-            self._rates = ()
+            self._spoil(entry)
             self._five.take_out(entry)
 
     def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
         self.accounts.add(part, entry)
         self.recent.note(entry)
+        self._spoil(entry)
+
+    def _spoil(self, entry: Entry | None = None) -> None:
+        """What was read off the sums no longer holds; the ranks still do if only an ``entry`` without outcome moved."""
         self._rates = ()
+        if entry is None or entry.evidence in (0, 1) or self.settings.memory is not None:
+            self._ranks.clear()
 
     def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
@@ -234,9 +250,22 @@ class Feed:
 
     def trust(self) -> Trust:
         """The state of trust that follows on the present one, and why."""
+        return next_trust(self.standing.trust, self.rates, self.mean_voters, self.settings, self.signs())
+
+    @property
+    def mean_voters(self) -> float | None:
+        """Independent voters a question; None before the first."""
         asked, voters = int(self.sums.feed[_ASKED]), VOTES * int(self.sums.feed[_VOTERS])
-        mean_voters = round(voters / asked, _VOTERS_DECIMALS) if asked else None
-        return next_trust(self.standing.trust, self.rates, mean_voters, self.settings)
+        return round(voters / asked, _VOTERS_DECIMALS) if asked else None
+
+    def signs(self) -> Signs:
+        """What beside the error rates speaks against the feed's numbers."""
+        if self._signs is None or self._signs[0] is not self.all_rates:  # both follow from the same sums
+            self._signs = self.all_rates, read_dependence(self.sums.feed, self.rule)
+        if not self._ranks:
+            self._ranks.append(read_ranks(self.sums))
+        groups = [NamedGroup([self.experts[k] for k in group.experts], group.kind) for group in self.standing.groups]
+        return Signs(self._signs[1], self._ranks[0], groups)
 
     def vote_rule(self) -> VoteRule:
         """The vote rule that follows on the present one."""
@@ -248,8 +277,9 @@ class Feed:
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
         rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
+        columns = self.learnt(experts)
         return Circumstances(
-            weights=self.weights(experts, self.learnt(experts), seen),
+            weights=self.weights(experts, columns, seen),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rule=self.rule,
@@ -264,8 +294,10 @@ class Feed:
             n_experts=seen.experts,
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
+            groups=self.roster.group_numbers(experts),
             block=int(N_BLOCKS * draw(self.seed, self.name, question_id, 0, "block")),
-            shadows=self.shadows.read(self.sums, experts, seen.experts, self.mixing),
+            shrink=self.standing.shrink,
+            shadows=self.shadows.read(self.sums.feed, columns, self.mixing),
         )
 
     def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
@@ -341,6 +373,7 @@ class Feed:
         self.roster = Roster(self.name, self._secret, stored.roster)
         self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
         self.standing = standing
+        self.heed_groups()
         settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.accounts.reserve(len(self.roster))
         self.accounts.restore(settled, ledger, standing.ordinals)
@@ -350,12 +383,12 @@ class Feed:
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""
         self.accounts.blocks = sums
-        self._rates = ()
+        self._spoil()
 
     def recount(self) -> Iterator[None]:
         """Compute the sums anew from the ledger, a bounded piece an item."""
         yield from self.accounts.recount(self.method)
-        self._rates = ()
+        self._spoil()
 
 
 decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode

@@ -50,10 +50,10 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
 
 def _standing_without(standing: Standing, stay: Bits) -> Standing:
     """Groups and drift name places; a group of which a single expert is left is none."""
-    places = (np.cumsum(stay) - 1).tolist()
-    kept = [[places[member] for member in group if stay[member]] for group in standing.groups]
-    groups = [after for before, after in zip(standing.groups, kept, strict=True) if len(after) >= min(len(before), 2)]
-    drift = standing.drift.without({place: places[place] for place in np.flatnonzero(stay).tolist()})
+    places = {place: number for number, place in enumerate(np.flatnonzero(stay).tolist())}
+    kept = (group.without(places) for group in standing.groups)
+    groups = [group for group in kept if group is not None]
+    drift = standing.drift.without(places)
     return msgspec.structs.replace(standing, groups=groups, drift=drift)
 
 

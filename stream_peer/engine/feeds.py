@@ -12,6 +12,7 @@ from stream_peer.engine.feed_store import FeedStore
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.standing import Ended
+from stream_peer.engine.trust import next_shrink
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.feed_settings import MEANING, FeedSettings, FeedSettingsBook
@@ -127,6 +128,7 @@ class Feeds:
         feed.accounts.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         self.changed(feed, record)
+        feed.standing.shrink = next_shrink(feed.standing.shrink, feed.standing.trust, feed.method)
 
     def changed(self, feed: Feed, record: Record) -> None:
         """A record has changed the feed."""

@@ -6,11 +6,20 @@ from typing import NamedTuple
 from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.method import Method
 from stream_peer.engine.rates import Rates
-from stream_peer.engine.readings import DECIMALS, ExpertWeights, Extent, Mixing, mixing_weights, read_weights
+from stream_peer.engine.readings import (
+    DECIMALS,
+    ExpertWeights,
+    Extent,
+    Mixing,
+    mixing_weights,
+    read_weights,
+    selection_published,
+    shared_by_groups,
+)
 from stream_peer.engine.sums import IndexArray
 from stream_peer.engine.variants import SharedWeights
 from stream_peer.events.feed_settings import MixerSettings
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 
 
 class Basis(NamedTuple):
@@ -72,6 +81,17 @@ class Published(NamedTuple):
     select: FloatArray
 
 
-def published_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> Published:
-    """What is made of the learners' weights before they are published."""
-    return Published(mixing_weights(weights, mixing, net_share), weights.select)
+def published_weights(
+    weights: ExpertWeights, mixing: Mixing, net_share: float, shrink: float = 0.0, groups: IntArray | None = None
+) -> Published:
+    """What is made of the learners' weights before they are published.
+
+    ``shrink``: see ``trust``. ``groups``: numbers of groups that share one weight, -1 for none. The safety net's share
+    of the plain mean is not shared by them: the net is there for the case that all of this does harm.
+    """
+    select = selection_published(weights.select, shrink)
+    if groups is None:
+        return Published(mixing_weights(weights, mixing, net_share), select)
+    shared = shared_by_groups(mixing_weights(weights, mixing, 0.0), groups)
+    mix = ((1.0 - net_share) * shared + net_share / len(shared)).round(DECIMALS)
+    return Published(mix, shared_by_groups(select, groups))

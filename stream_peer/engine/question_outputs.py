@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from stream_peer.engine.facts import Facts, losses_of
@@ -20,6 +21,7 @@ from stream_peer.events.outputs import (
     ReferenceAnswer,
     ScoredExpert,
     SelectedExpert,
+    ShadowForecasts,
     StateOfQuestion,
 )
 from stream_peer.events.times import Milliseconds, to_iso
@@ -32,6 +34,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     outcome: Outcome | None = None if entry.evidence == "open" else entry.evidence
     common = heading(feed)
+    common["trust"] = feed.standing.trust
     common["question"] = question_id
     common["state"] = _state(entry, facts)
     common["boundary"] = to_iso(facts.head.boundary) if facts else None
@@ -39,7 +42,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     rates = summary(_rates(feed, facts))
     answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
     losses = PeerLosses(**common, error_rate=rates, experts=_scored(feed, facts, outcome) if facts else [])
-    forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome)
+    forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome, shadows=_shadows(feed, facts))
     at = feed.standing.at
     return [
         *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
@@ -130,6 +133,18 @@ def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:
             expert=feed.experts[int(facts.experts[facts.head.selected])],
             probability=float(facts.forecasts[facts.head.selected]),
         ),
+    }
+
+
+def _shadows(feed: Feed, facts: Facts | None) -> dict[str, ShadowForecasts] | msgspec.UnsetType:
+    """What the feed's shadows said of the round; nothing at all of a feed without shadows."""
+    names = feed.shadows.names
+    if not names:
+        return msgspec.UNSET
+    return {
+        names[said.shadow]: ShadowForecasts(mix=round(said.mix, DECIMALS), stretched=round(said.stretched, DECIMALS))
+        for said in (facts.shadows if facts else ())
+        if said.shadow in names
     }
 
 

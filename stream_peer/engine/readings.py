@@ -30,6 +30,7 @@ from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.mixers import outer_weights, stretch_factor
 from stream_peer.numerics.mixers.shadows import peer_mixer_logs, truth_slow_logs, with_uniform_share
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
+from stream_peer.numerics.references.exact import team_numbers
 
 DECIMALS = 12
 """To which weights are rounded before they are used or published: the last digits of exp differ between machines."""
@@ -44,7 +45,8 @@ _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
 _LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
-_MIX_REGRET, _MIX_ABSOLUTE = expert_column("mix_regret"), expert_column("mix_absolute")
+_MIX_REGRET = expert_column("mix_regret")
+_FAST_REGRET, _FAST_ABSOLUTE = expert_column("fast_regret"), expert_column("fast_absolute")
 
 _LOSSES = expert_columns("loss", "loss_if_zero")
 _REGRETS = expert_columns("regret", "regret_if_zero")
@@ -80,9 +82,9 @@ def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
     stretch = 0.0 if method.is_paper else stretch_factor(product, square)
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
-    second = np.array([[pp, ps, pf], [ps, ss, sf], [pf, sf, ff]])
-    prior = np.array([mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast])
-    mean, peer, slow, fast = outer_weights(second, np.array([pe, se, fe]), prior).round(DECIMALS).tolist()
+    second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
+    prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
+    mean, peer, slow, fast = outer_weights(second, (pe, se, fe), prior).round(DECIMALS).tolist()
     return Mixing((mean, peer, slow, fast), stretch)
 
 
@@ -150,7 +152,7 @@ def read_weights(
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = softmax(_log_weights(columns, rates, seen.experts, mixer))
+    weights = softmax(_log_weights(columns, rates, mixer))
     if method.variant is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
@@ -165,7 +167,7 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
     return alike, alike
 
 
-def _log_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mixer: MixerSettings) -> FloatArray:
+def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings) -> FloatArray:
     """Logarithms, unscaled, of the weights as built in: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
     peer = peer_mixer_logs(
@@ -173,15 +175,14 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], n_experts: int, mi
         columns[_SLOPE],
         columns[_ANSWER],
         counted_questions(columns),
-        n_experts,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
     )
     resolved = columns[_RESOLVED]
     if not np.count_nonzero(resolved):
         return np.array((ada_normal_hedge_logs(regrets, absolute), peer))
-    slow = truth_slow_logs(columns[_MIX_REGRET], resolved, n_experts, rate=mixer.truth_rate)
-    hedged = np.array((regrets, columns[_MIX_REGRET])), np.array((absolute, columns[_MIX_ABSOLUTE]))
+    slow = truth_slow_logs(columns[_MIX_REGRET], resolved, rate=mixer.truth_rate)
+    hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
     select, fast = ada_normal_hedge_logs(*hedged)
     return np.array((select, peer, slow, fast))
 
@@ -200,6 +201,26 @@ def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float)
     for share, forecast in zip(shares, forecasts, strict=True):
         unguarded += share * forecast
     return unguarded, (1.0 - net_share) * unguarded + net_share * forecasts[0]
+
+
+def selection_published(select: FloatArray, shrink: float) -> FloatArray:
+    """The weights to follow one expert with: the learner's, and a share of uniform ones while trust asks for it."""
+    if not shrink:
+        return select
+    return ((1.0 - shrink) * select + shrink / len(select)).round(DECIMALS)
+
+
+def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
+    """Weights of which a group has that of one: each of its members has its part of it.
+
+    Examples
+    --------
+    >>> shared_by_groups(np.array([0.25, 0.25, 0.25, 0.25]), np.array([3, 3, -1, -1])).round(4).tolist()
+    [0.1667, 0.1667, 0.3333, 0.3333]
+    """
+    number, n_units = team_numbers(groups)
+    shared: FloatArray = weights / np.bincount(number, minlength=n_units)[number]
+    return (shared / float(np.add.reduce(shared))).round(DECIMALS)
 
 
 class Records(NamedTuple):

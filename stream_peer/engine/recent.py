@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.engine.contributions import rule_part
-from stream_peer.engine.facts import cast_of
+from stream_peer.engine.facts import cast_of, head_of
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.sums import FEED_RULE
+from stream_peer.numerics.dependence.followers import crowd_distances
+from stream_peer.numerics.dependence.tallies import Float32Array
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
 
 WINDOW = 512
@@ -41,6 +43,10 @@ class Window(NamedTuple):
         The number of that rule.
     parts : (n_questions, n_columns) int64
         What the question, with all its rounds, adds to the columns ``FEED_RULE`` of that rule.
+    scatter : (n_questions,) float64
+        Of the experts' mean forecast, see `crowd_distances`.
+    far, near : (n_questions, n_experts) float32
+        How far each expert was from the crowd; 0 where it is absent.
     """
 
     ordinals: IntArray
@@ -51,6 +57,9 @@ class Window(NamedTuple):
     answers: SmallIntArray
     rules: IntArray
     parts: IntArray
+    scatter: FloatArray
+    far: Float32Array
+    near: Float32Array
 
 
 class Recent:
@@ -66,10 +75,11 @@ class Recent:
 
     def __init__(self, entries: Iterable[Entry] = (), ordinals: int = 0) -> None:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
-        self._heads = np.zeros((3, WINDOW))
+        self._heads = np.zeros((4, WINDOW))
         self._rules: IntArray = np.zeros(WINDOW, np.int64)
         self._parts: IntArray = np.zeros((WINDOW, len(FEED_RULE)), np.int64)
         self._marks = np.zeros((2, WINDOW, 0), np.int8)
+        self._distances = np.zeros((2, WINDOW, 0), np.float32)
         self._noted: dict[int, Entry] = {}
         self._last = ordinals - 1
         for entry in entries:
@@ -97,9 +107,10 @@ class Recent:
         self._reserve(n_experts)
         there = np.flatnonzero(self._ordinals >= 0)
         slots = there[np.argsort(self._ordinals[there])]
-        counts, pair, rest = self._heads[:, slots]
+        counts, pair, rest, scatter = self._heads[:, slots]
         votes, answers = self._marks[:, slots, :n_experts]
-        told = self._rules[slots], self._parts[slots]
+        far, near = self._distances[:, slots, :n_experts]
+        told = self._rules[slots], self._parts[slots], scatter, far, near
         return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
 
     def _write(self, slot: int, entry: Entry) -> None:
@@ -110,16 +121,21 @@ class Recent:
         head, experts = facts.head, facts.experts
         self._reserve(int(np.maximum.reduce(experts)) + 1)
         self._ordinals[slot] = entry.ordinal
-        self._heads[:, slot] = head.counts, head.pair, head.rest
+        before = [head_of(packed) for packed in entry.rounds[-2:-1]]
+        crowd = crowd_distances(facts.forecasts, [said for former in before for said in (former.mix, former.stretched)])
+        self._heads[:, slot] = head.counts, head.pair, head.rest, crowd.scatter
         self._rules[slot], self._parts[slot] = head.rule, rule_part(entry)
         votes, answers = self._marks[:, slot]
         votes[:], answers[:] = 0, 0
         votes[experts] = cast_of(facts)
         answers[experts] = 2 * facts.answers.view(np.int8) - 1
+        self._distances[:, slot] = 0.0
+        self._distances[:, slot, experts] = crowd.far, crowd.near
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]
         if n_experts > room:
-            marks = np.zeros((2, WINDOW, max(n_experts, 2 * room, _FIRST_ROOM)), np.int8)
-            marks[:, :, :room] = self._marks
-            self._marks = marks
+            shape = 2, WINDOW, max(n_experts, 2 * room, _FIRST_ROOM)
+            marks, distances = np.zeros(shape, np.int8), np.zeros(shape, np.float32)
+            marks[:, :, :room], distances[:, :, :room] = self._marks, self._distances
+            self._marks, self._distances = marks, distances

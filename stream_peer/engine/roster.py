@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.forgotten import digest_of_id
+from stream_peer.engine.groups import joined, numbers_of
 from stream_peer.engine.sums import IndexArray, Sums, expert_column
 from stream_peer.events.feed_log import Round
 from stream_peer.numerics.losses import IntArray
@@ -47,6 +48,7 @@ class Roster:
         self._places = {expert: place for place, expert in enumerate(self.experts)}
         self._order: IndexArray = np.zeros(0, np.int32)
         self._teams: IntArray | None = None
+        self._groups: Sequence[Sequence[int]] = ()
 
     def stored(self) -> StoredRoster:
         """Stored form."""
@@ -120,14 +122,30 @@ class Roster:
         return msgspec.structs.replace(event, experts=experts, probabilities=probabilities)
 
     def team_numbers(self, places: IndexArray) -> IntArray | None:
-        """Number of the team of each of some experts, -1 for none; None if nobody of the feed is in a team."""
-        if not self.teams:
+        """Number of the team of each of some experts, -1 for none; None if nobody of the feed is in a team.
+
+        A group that is held together is a team, or part of one with the teams of its members.
+        """
+        if not self.teams and not self._groups:
             return None
         if self._teams is None:
-            numbers = {team: number for number, team in enumerate(sorted(set(self.teams.values())))}
-            of_experts = [numbers.get(self.teams.get(expert, ""), _NO_TEAM) for expert in self.experts]
-            self._teams = np.array(of_experts, dtype=np.int64)
+            self._teams = joined(self.declared_teams(), numbers_of(self._groups, len(self)))
         return self._teams[places]
+
+    def declared_teams(self) -> IntArray:
+        """Number of the team that each expert was put in, by place; -1 for none."""
+        numbers = {team: number for number, team in enumerate(sorted(set(self.teams.values())))}
+        of_experts = [numbers.get(self.teams.get(expert, ""), _NO_TEAM) for expert in self.experts]
+        return np.array(of_experts, dtype=np.int64)
+
+    def hold_together(self, groups: Sequence[Sequence[int]]) -> None:
+        """From here on these groups, by places, vote once and share one weight."""
+        self._groups = [group for group in groups if len(group) > 1]
+        self._teams = None
+
+    def group_numbers(self, places: IndexArray) -> IntArray | None:
+        """Number of the group of each of some experts, -1 for none; None if no group is held together."""
+        return numbers_of(self._groups, len(self))[places] if self._groups else None
 
     # --- readings ---
 

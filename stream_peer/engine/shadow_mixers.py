@@ -17,6 +17,7 @@ from stream_peer.engine.readings import (
     DECIMALS,
     ExpertWeights,
     Mixing,
+    counted_questions,
     mixed,
     mixing_key,
     mixing_weights,
@@ -35,8 +36,7 @@ _AS_LIVE = -1
 _NO_LOSSES = (0.0, 0.0, 0.0)
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
 _SUMS = expert_columns("mix_level", "mix_regret")
-_RESOLVED, _SCORED = expert_column("resolved"), expert_column("scored")
-_COUNTS = slice(min(_RESOLVED, _SCORED), max(_RESOLVED, _SCORED) + 1)
+_RESOLVED = expert_column("resolved")
 
 
 class ShadowForecast(NamedTuple):
@@ -145,7 +145,7 @@ class Shadows:
             for shadow in settings.shadows
         )
 
-    def read(self, feed: IntArray, columns: FloatArray, n_experts: int, live: Mixing) -> ShadowReading | None:
+    def read(self, feed: IntArray, columns: FloatArray, live: Mixing) -> ShadowReading | None:
         """What the shadows say of a round; None if there are no shadows.
 
         Parameters
@@ -154,20 +154,15 @@ class Shadows:
             Sums of the feed.
         columns : (rows, n) float64
             Columns of those present, as far as weights are read from them.
-        n_experts : int
-            Experts seen.
         live : Mixing
             What the live mixers go by.
         """
         if not self.settings:
             return None
-        present = columns.shape[1]
-        weights = np.zeros((0, present))
-        if self._mixers.by_outcomes:
-            totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
-            resolved, scored = totals[_RESOLVED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
-            answered, known = (resolved + scored) / present, resolved / present
-            weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known, n_experts).round(DECIMALS)
+        weights = np.zeros((0, columns.shape[1]))
+        if len(self._mixers.coefficients):
+            counts = counted_questions(columns), columns[_RESOLVED]
+            weights = mixers_side_by_side(self._mixers, columns[_SUMS], *counts).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:

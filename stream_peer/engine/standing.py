@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.engine.drift import Drift
+from stream_peer.engine.groups import Group
 from stream_peer.engine.sums import VoteRule
 from stream_peer.engine.trust import UNTRIED
 from stream_peer.events.outputs import TrustState
@@ -43,8 +44,8 @@ class Standing(msgspec.Struct, array_like=True):
     or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
     ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
     how many questions were taken in; ``imported``: where the feed came from, if it was not all scored here.
-    ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``: places
-    of experts that say the same, group by group. ``shrink``: share of uniform weights in the published selection
+    ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``:
+    experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     """
 
@@ -60,7 +61,7 @@ class Standing(msgspec.Struct, array_like=True):
     ordinals: int = 0
     imported: Imported | None = None
     checked: int = 0
-    groups: list[list[int]] = []
+    groups: list[Group] = []
     shrink: float = 0.0
     drift: Drift = Drift()
 

@@ -38,7 +38,8 @@ EXPERT_COMMON = (
     "mix_slope",  # 2(b - p)
     "mix_answer",  # 2(b - p) times the reference answer, which is taken to err at a nominal rate under every vote rule
     "mix_regret",  # regret of the plain mean by the outcome, less its known curvature
-    "mix_absolute",
+    "fast_regret",  # regret of the quick truth mixer by the outcome, along the slope of the loss at its own forecast
+    "fast_absolute",
     "resolved",  # questions with an outcome
     "scored",  # questions without one
     "outcome_loss",  # loss against the outcome, where it is known

@@ -21,6 +21,7 @@ from stream_peer.events.outputs import (
     Drifting,
     ErrorRates,
     ErrorRateSummary,
+    ExpertGroup,
     MixerShares,
     PeerLosses,
     Published,
@@ -39,11 +40,17 @@ _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
 
 
 class FeedView(NamedTuple):
-    """The newest outputs of a feed, and how many of its experts have metrics of their own."""
+    """The newest outputs of a feed, how many of its experts have metrics of their own, and what else is gauged.
+
+    ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. None while not known.
+    """
 
     weights: Weights
     error_rates: ErrorRates
     top_experts: int = 20
+    dependence_z: float | None = None
+    rank_correlation: float | None = None
+    mean_voters: float | None = None
 
 
 class WeightsReading(NamedTuple):
@@ -95,12 +102,15 @@ def read_feed(feed: Feed) -> WeightsReading:
     if not len(experts):
         return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
     weights = feed.weights(experts, columns, read_extent(feed.sums.feed, len(experts)))
-    return WeightsReading(experts, columns, *published_weights(weights, feed.mixing, feed.standing.net_share))
+    standing, groups = feed.standing, feed.roster.group_numbers(experts)
+    return WeightsReading(
+        experts, columns, *published_weights(weights, feed.mixing, standing.net_share, standing.shrink, groups)
+    )
 
 
 def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
     """The outputs keyed by feed."""
-    trust = feed.trust()
+    trust, signs = feed.trust(), feed.signs()
     return FeedView(
         Weights(
             **heading(feed),
@@ -111,18 +121,34 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             error_rate=summary(feed.rates),
             mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, feed.mixing.shares, strict=True))),
             stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
+            select_shrink=feed.standing.shrink,
             certificate=_certificate(feed, reading),
             experts=_weighted_experts(feed, reading),
+            shadows=feed.shadows.scores(feed.sums),
             drift=_drift(feed, reading),
+            groups=_groups(feed),
         ),
         _error_rates(feed),
         feed.settings.top_experts,
+        signs.dependence.z,
+        signs.ranks.correlation if signs.ranks else None,
+        feed.mean_voters,
     )
 
 
 def _lost(feed: Feed) -> list[str]:
     lost = feed.standing.lost
     return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
+
+
+def _groups(feed: Feed) -> list[ExpertGroup] | msgspec.UnsetType:
+    """Experts who say the same, without the excluded."""
+    excluded, found = feed.roster.excluded, []
+    for group in feed.standing.groups:
+        ids = sorted(expert for place in group.experts if (expert := feed.experts[place]) not in excluded)
+        said = msgspec.structs.asdict(group) | {"experts": ids}
+        found += [ExpertGroup(**said)] if ids else []
+    return found or msgspec.UNSET
 
 
 def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
@@ -205,6 +231,7 @@ def _error_rates(feed: Feed) -> ErrorRates:
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
         **heading(feed),
+        trust=feed.standing.trust,
         status=rates.status,
         status_reasons=_rate_reasons(rates, feed),
         zero=rates.estimate.zero,

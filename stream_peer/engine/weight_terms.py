@@ -25,7 +25,7 @@ from stream_peer.events.feed_log import (
     SettingsChanged,
 )
 from stream_peer.events.feed_settings import MixerSettings
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 
 Cause: TypeAlias = Literal[
     "listing",  # experts came or left: the weight is shared among more of them, or fewer
@@ -62,7 +62,9 @@ class Moment(NamedTuple):
     mixer : MixerSettings
     paths : Paths
     mixing : Mixing
-    net_share : float
+    groups : (n,) int64, optional
+        Numbers of the groups that share one weight, by place, -1 for none; None if nobody does.
+    shrink, net_share : float
     weights : (2, n) float64
         Read from all this, of all places: ``mix`` and ``select``, 0 for those that are not listed.
     """
@@ -75,6 +77,8 @@ class Moment(NamedTuple):
     mixer: MixerSettings
     paths: Paths
     mixing: Mixing
+    groups: IntArray | None
+    shrink: float
     net_share: float
     weights: FloatArray
 
@@ -105,6 +109,8 @@ def moment_of(feed: Feed) -> Moment:
         feed.settings.mixer,
         feed.frozen_paths(),
         feed.mixing,
+        feed.roster.group_numbers(places),
+        feed.standing.shrink,
         feed.standing.net_share,
         np.zeros((2, len(places))),
     )
@@ -118,7 +124,8 @@ def _read(moment: Moment) -> FloatArray:
     if len(listed):
         basis = Basis(listed, moment.columns[:, listed], moment.rates, moment.seen, moment.mixer, moment.feed.method)
         weights = expert_weights(basis, moment.paths)
-        found[:, listed] = published_weights(weights, moment.mixing, moment.net_share)
+        groups = None if moment.groups is None else moment.groups[listed]
+        found[:, listed] = published_weights(weights, moment.mixing, moment.net_share, moment.shrink, groups)
     return found
 
 
@@ -193,11 +200,15 @@ class _Exchange:
         others = _with(self._listed, columns=after.columns, paths=after.paths)
         priced = _with(others, rates=after.rates, seen=after.seen, mixer=after.mixer)
         mixed = _with(priced, mixing=after.mixing)
-        netted = _with(mixed, net_share=after.net_share)
+        guarded = _with(mixed, groups=after.groups)
+        shrunk = _with(guarded, shrink=after.shrink)
+        netted = _with(shrunk, net_share=after.net_share)
         self._shared: tuple[tuple[Cause, FloatArray], ...] = (
             ("others", others.weights),
             ("re-pricing", priced.weights),
             ("mixers", mixed.weights),
+            ("guard", guarded.weights),
+            ("shrinkage", shrunk.weights),
             ("safety-net", netted.weights),
         )
 
@@ -243,8 +254,8 @@ def _with(moment: Moment, **changes: Any) -> Moment:
 
 def _same(one: Any, other: Any, feed: Feed) -> bool:
     """Whether exchanging an input changes nothing, so that nothing need be read again."""
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return one is not None and np.array_equal(one, other)
     if isinstance(one, Paths):
         return not (feed.method.shares or feed.method.side_mixer)
     return bool(one == other)
@@ -256,7 +267,8 @@ def _widened(before: Moment, after: Moment) -> Moment:
     if not more:
         return before
     columns, weights = (np.pad(array, ((0, 0), (0, more))) for array in (before.columns, before.weights))
-    return before._replace(columns=columns, weights=weights)
+    groups = None if before.groups is None else np.pad(before.groups, (0, more), constant_values=-1)
+    return before._replace(columns=columns, weights=weights, groups=groups)
 
 
 def _blank(after: Moment) -> Moment:

@@ -17,6 +17,7 @@ import msgspec
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.events.method_settings import (
+    BUILT_IN,
     MethodSettings,
     changed_method,
     method_contradictions,
@@ -73,13 +74,13 @@ def _milliseconds(amount: float) -> Milliseconds:
 class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Priors, shares and rates of the mixers. The four priors sum to 1."""
 
-    prior_mean: Share = 0.30
-    prior_peer: Share = 0.50
-    prior_truth_slow: Share = 0.12
-    prior_truth_fast: Share = 0.08
-    uniform_share: Share = 0.5
-    peer_rate: PositiveRate = 0.42
-    truth_rate: PositiveRate = 0.25
+    prior_mean: Share = 0.40
+    prior_peer: Share = 0.35
+    prior_truth_slow: Share = 0.15
+    prior_truth_fast: Share = 0.10
+    uniform_share: Share = 0.0
+    peer_rate: PositiveRate = 24.0
+    truth_rate: PositiveRate = 24.0
     nominal_error_rate: Annotated[float, msgspec.Meta(ge=0.0, lt=0.5)] = 0.35
 
 
@@ -174,7 +175,6 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
 DURATIONS = frozenset((*_QUESTION_SPANS, "forecast_for", "publish_every", "ledger_for", "retract_for"))
 MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
-_NOT_YET: tuple[tuple[str, object, str], ...] = (("guard", "on", "this release has no clone guard"),)
 _NAMES = FeedSettings.__struct_fields__
 ROUNDS = frozenset(_NAMES[: _NAMES.index(MEANING[0])])
 """Settings of the question stage: which rounds there are."""
@@ -319,8 +319,9 @@ def _shadows(
 
 
 def _contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str, str]]:
-    faults = [(name, message) for name, value, message in _NOT_YET if getattr(settings, name) == value]
-    faults += [] if in_replay else only_in_replay(settings)
+    faults = [] if in_replay else only_in_replay(settings)
+    if settings.guard == "on" and (settings.preset == "paper" or settings.method != BUILT_IN):
+        faults.append(("guard", "guards reference answers as they are built in, no variants of them"))
     named = {name for name, _ in faults}
     faults += [fault for fault in method_contradictions(settings) if fault[0] not in named]
     if settings.vote_rule == "own-median" and settings.min_experts < _CLASSES_NEED:

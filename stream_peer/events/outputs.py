@@ -13,6 +13,7 @@ ErrorRateStatus = Literal["ok", "insufficient", "balanced", "uninformative", "co
 TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradicted", "uninformative"]
 StateOfQuestion = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
 Outcome = Literal[0, 1, "annulled"]
+GroupKind = Literal["copies", "follower"]
 
 SCHEMA = 1
 """Major version of all outputs."""
@@ -78,6 +79,26 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     team: str | None
 
 
+class ShadowScores(msgspec.Struct, frozen=True, kw_only=True):
+    """How a shadow did on resolved questions, each forecast made before its outcome, and the live mixers on the same.
+
+    ``questions``: resolved ones whose rounds the shadow saw, by weight. Means over them, null before the first:
+    ``brier`` (squared loss) and ``log_score`` (in nats, of forecasts cut at .001 and .999) of stretched forecasts,
+    ``mix_brier`` of mixed ones; smaller is better. ``regret`` is the summed squared loss of the shadow's stretched
+    forecasts above that of the live ones: below 0 the shadow did better.
+    """
+
+    name: str
+    questions: float
+    brier: float | None
+    live_brier: float | None
+    log_score: float | None
+    live_log_score: float | None
+    regret: float
+    mix_brier: float | None
+    live_mix_brier: float | None
+
+
 class DriftedRate(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the error rate. ``since_questions``: how many of the last ones are of now; ``z``: how sure it is.
 
@@ -116,8 +137,30 @@ class Drifting(msgspec.Struct, frozen=True, kw_only=True):
     experts: list[DriftedExpert]
 
 
+class ExpertGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts who say the same, as of the last look at the last 512 questions: there is one after every 25 new ones.
+
+    ``copies`` agree with one another, a ``follower`` (it may be alone) agrees with what the crowd had said before.
+    ``agreement`` is the mean product of votes of +1 and -1 in the mean over pairs of them, ``expected`` what it would
+    be if they knew of each other only through the outcome, ``questions`` what a pair has in common.
+    """
+
+    experts: list[str]
+    kind: GroupKind
+    agreement: float
+    expected: float
+    questions: int
+
+
 class Weights(Published, frozen=True, kw_only=True):
-    """Topic ``weights``, key feed, compacted: whom to listen to now."""
+    """Topic ``weights``, key feed, compacted: whom to listen to now. ``shadows`` only of feeds that have some.
+
+    ``drift`` only of feeds in which something drifts: it is an alarm, and moves no weight. ``groups`` only of feeds
+    with experts who say the same; with ``guard: on`` each of them votes once and shares one weight.
+
+    ``status`` is the feed's trust, which every other output has as ``trust``. ``select_shrink`` is the share of uniform
+    weights in every ``select``, above 0 in a feed that is not to be trusted, and for a while after.
+    """
 
     status: TrustState
     status_reasons: list[str]
@@ -126,9 +169,12 @@ class Weights(Published, frozen=True, kw_only=True):
     error_rate: ErrorRateSummary
     mixer: MixerShares
     stretch: float
+    select_shrink: float
     certificate: Certificate | None
     experts: list[WeightedExpert]
+    shadows: list[ShadowScores] | msgspec.UnsetType = msgspec.UNSET
     drift: Drifting | msgspec.UnsetType = msgspec.UNSET
+    groups: list[ExpertGroup] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +188,7 @@ class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorRates(Published, frozen=True, kw_only=True):
     """Topic ``error-rates``, key feed, compacted: those of the vote rule in force, which ``vote_rule`` names."""
 
+    trust: TrustState
     status: ErrorRateStatus
     status_reasons: list[str]
     zero: float
@@ -154,8 +201,12 @@ class ErrorRates(Published, frozen=True, kw_only=True):
 
 
 class QuestionOutput(Published, frozen=True, kw_only=True):
-    """What the outputs keyed by question have: the latest round of a question and what became of it."""
+    """What the outputs keyed by question have: the latest round of a question and what became of it.
 
+    ``trust`` is that of the feed when the record was published.
+    """
+
+    trust: TrustState
     question: str
     state: StateOfQuestion
     boundary: str | None
@@ -202,8 +253,18 @@ class SelectedExpert(msgspec.Struct, frozen=True, kw_only=True):
     probability: float
 
 
+class ShadowForecasts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shadow would have published of the round."""
+
+    mix: float
+    stretched: float
+
+
 class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
-    """Topic ``mixed-forecasts``, key question: the crowd's forecast, made with the weights before this round."""
+    """Topic ``mixed-forecasts``, key question: the crowd's forecast, made with the weights before this round.
+
+    ``shadows``, by name, only of feeds that have some: those that there were when the round was scored.
+    """
 
     mix: float | None
     stretched: float | None
@@ -212,6 +273,7 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     logit_mean: float | None
     selected: SelectedExpert | None
     outcome: Outcome | None
+    shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
 
 
 encode_output = msgspec.json.Encoder().encode

@@ -87,7 +87,10 @@ MALFORMED = [
     ),
     _control("settings with another hash", {**_settings({}), "hash": "00000000"}, Reason.SETTINGS_INVALID, "00000000"),
     _control(
-        "setting of a later release", _settings({"defaults": {"guard": "on"}}), Reason.SETTINGS_INVALID, "clone guard"
+        "settings at odds with each other",
+        _settings({"defaults": {"guard": "on", "preset": "paper"}}),
+        Reason.SETTINGS_INVALID,
+        "built in",
     ),
 ]
 

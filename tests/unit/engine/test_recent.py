@@ -1,6 +1,9 @@
 """The last questions of a feed, vote by vote: always what the ledger holds."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from stream_peer.engine.contributions import contribution
@@ -10,6 +13,7 @@ from stream_peer.engine.ledger import Entry
 from stream_peer.engine.recent import WINDOW, Recent, Window
 from stream_peer.engine.sums import FEED_RULE, VOTE_RULES, feed_columns
 from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.numerics.dependence.tallies import Float32Array
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
 from tests.unit.engine.sample_facts import circumstances, facts_of
 
@@ -39,6 +43,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
             votes[row, place], answers[row, place] = vote, 1 if answer else -1
     heads = [facts.head for _, facts in known]
     by_ordinal = {e.ordinal: e for e in found.entries.values()}
+    squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
     wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
     columns = [feed_columns(FEED_RULE[0], FEED_RULE[-1], VOTE_RULES[head.rule]) for head in heads]
     parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
@@ -51,11 +56,44 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         answers,
         np.array([head.rule for head in heads], np.int64),
         np.array(parts, np.int64).reshape(-1, len(FEED_RULE)),
+        np.array([scatter for scatter, _ in squares]),
+        *distances_of([square for _, square in squares], len(found.experts)),
     )
 
 
+def crowd_of(of_question: Entry) -> tuple[float, dict[int, tuple[float, float]]]:
+    """By its latest round: scatter, and squared distances from the others, and from them or what was said before."""
+    *before, latest = of_question.facts()
+    said = [x for former in before[-1:] for x in (former.head.mix, former.head.stretched)]
+    ours = dict(zip(latest.experts.tolist(), latest.forecasts.tolist(), strict=True))
+    if len(ours) < 4:
+        return 0.0, dict.fromkeys(ours, (0.0, 0.0))
+    found = {}
+    for place, p in ours.items():
+        others = float(np.mean([q for other, q in ours.items() if other != place]))
+        found[place] = (p - others) ** 2, min((p - x) ** 2 for x in (others, *said))
+    return float(np.var(latest.forecasts, ddof=1)) / (len(ours) - 1), found
+
+
+def distances_of(squares: list[dict[int, tuple[float, float]]], n_experts: int) -> Float32Array:
+    table = np.zeros((2, len(squares), n_experts), np.float32)
+    for row, of_question in enumerate(squares):
+        for place, both in of_question.items():
+            table[:, row, place] = both
+    return table
+
+
 def same(one: Window, two: Window) -> bool:
-    return all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(one, two, strict=True))
+    """To the last bit, but for distances: the twin computes them in another order."""
+    exact = all(
+        np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays(one)[:8], arrays(two)[:8], strict=True)
+    )
+    near = zip(arrays(one)[8:], arrays(two)[8:], strict=True)
+    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-12) for x, y in near)
+
+
+def arrays(window: Window) -> list[npt.NDArray[Any]]:
+    return [*window]
 
 
 def test_votes_are_stored_with_facts_whatever_the_rule() -> None:

@@ -47,17 +47,18 @@ def said(events: Sequence[Event], into: FeedStage | None = None) -> tuple[dict[s
     return newest(effects.outputs, topics.ERROR_RATES)["f"], newest(effects.outputs, topics.WEIGHTS)["f"]
 
 
-def test_errors_that_experts_share_are_told_by_outcomes_and_by_nothing_else() -> None:
+def test_how_often_experts_err_together_is_told_by_outcomes_and_by_nothing_else() -> None:
+    """Votes show that they do, being more alike on some questions than independent ones ever are."""
     world = World(shocks=0.25)
 
     blind = said(world.rounds)
     rates, weights = said([*world.rounds, *world.told(world.all_of_them)])
 
-    assert [record["status"] for record in blind] == ["ok", "ok"]
-    assert blind[1]["certificate"] is not None
+    assert [record["status"] for record in blind] == ["ok", "dependent"]
+    assert blind[0]["zero"] < 0.15
     assert [rates["status"], weights["status"]] == ["contradicted", "contradicted"]
     assert weights["error_rate"]["status"] == "contradicted"
-    assert rates["status_reasons"] == weights["status_reasons"]
+    assert rates["status_reasons"] == weights["status_reasons"][:1]
     assert "experts share errors" in rates["status_reasons"][0]
     assert weights["certificate"] is None
 
@@ -179,5 +180,5 @@ def test_copies_that_are_named_a_team_neither_spoil_the_rates_nor_the_answers_of
 
     assert unnamed["zero"] < 0.08
     assert named["zero"] == pytest.approx(0.5 * sum(list(borne_out["from_truth"].values())[:2]), abs=0.06)
-    assert (found_out["status"], trust["status"]) == ("contradicted", "contradicted")
+    assert (found_out["status"], trust["status"]) == ("contradicted", "dependent")  # the copies are named
     assert borne_out["status"] == "ok"

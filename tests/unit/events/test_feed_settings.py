@@ -78,11 +78,11 @@ def test_a_feed_overlays_the_defaults_which_overlay_the_built_in_ones() -> None:
 
 
 def test_nested_settings_overlay_field_by_field() -> None:
-    defaults = {"mixer": {"prior_mean": 0.4, "prior_peer": 0.4}}
+    defaults = {"mixer": {"prior_mean": 0.3, "prior_peer": 0.45}}
 
     book = load_document({"defaults": defaults, "feeds": {"econ": {"mixer": {"peer_rate": 1.0}}}})
 
-    assert book.of("econ").mixer.prior_mean == 0.4
+    assert book.of("econ").mixer.prior_mean == 0.3
     assert book.of("econ").mixer.peer_rate == 1.0
 
 
@@ -126,10 +126,11 @@ def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> N
     assert path in faults_of(document)
 
 
-def test_what_this_release_cannot_serve_is_refused_with_a_reason() -> None:
-    message = faults_of({"feeds": {"econ": {"guard": "on"}}})["feeds.econ.guard"]
-
-    assert "release" in message
+@pytest.mark.parametrize("variant", [{"preset": "paper"}, {"method": {"reference": "mean"}}])
+def test_the_guard_is_for_reference_answers_as_they_are_built_in(variant: dict[str, Any]) -> None:
+    assert load_document({"feeds": {"econ": {"guard": "on"}}}).of("econ").guard == "on"
+    with pytest.raises(SettingsError, match="guards reference answers as they are built in"):
+        load_document({"feeds": {"econ": {"guard": "on", **variant}}}, in_replay=True)
 
 
 @pytest.mark.parametrize("rule", ["half", "own-median", "auto"])
@@ -149,7 +150,7 @@ def test_own_medians_need_three_voters_a_round_and_auto_does_without() -> None:
 
 
 def test_priors_must_sum_to_one() -> None:
-    assert "sum to 1.2, not 1" in faults_of({"defaults": {"mixer": {"prior_mean": 0.5}}})["defaults.mixer"]
+    assert "sum to 1.1, not 1" in faults_of({"defaults": {"mixer": {"prior_mean": 0.5}}})["defaults.mixer"]
 
 
 def test_the_hash_names_the_content_not_the_order() -> None:

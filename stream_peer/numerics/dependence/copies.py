@@ -1,0 +1,212 @@
+"""Experts who say the same, though nothing in their error rates would make them: copies of one mind.
+
+Two experts who know of each other only through the outcome agree as far as the outcome goes. How far that is, is
+learnt from what each of them has in common with others, the witnesses; see `suspicion`. What two experts disagree on
+must be less than half of what it would be then, by six standard deviations, before they are called copies: experts of
+real crowds share what makes questions difficult, and that is none.
+
+Work is bounded: with more than 2,048 experts one pair of chunks of so many is looked through at a time, in turn.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.dependence.suspicion import LEAST_EFFECT, TIMES_LESS, Suspicion, suspicion
+from stream_peer.numerics.dependence.tallies import (
+    FEWEST_COMMON,
+    Float32Array,
+    disagreement,
+    independent,
+    tallies,
+)
+from stream_peer.numerics.dependence.witnesses import witnesses
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+
+JOINS = 6.0
+"""Standard deviations by which two experts must be suspect to be called copies."""
+
+STAYS = 2.0
+"""And by which, to go on being called so."""
+
+CHUNK = 2048
+"""Experts of a chunk."""
+
+_STRIP = 256
+_PARTNERS = 3
+_PAIRS_AT_ONCE = 512
+_ALL_PAIRS_UP_TO = 6
+
+
+class Copies(NamedTuple):
+    """Experts of one mind.
+
+    Attributes
+    ----------
+    experts : tuple of int
+        Their columns, ascending; two at least.
+    agreement : float
+        Mean of v_i·v_j over the pairs of them that were looked at, in [-1, 1].
+    expected : float
+        What it would be if they knew of each other only through the outcome.
+    questions : int
+        That two of them have in common, in the mean over those pairs.
+    """
+
+    experts: tuple[int, ...]
+    agreement: float
+    expected: float
+    questions: int
+
+
+def find_copies(
+    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
+) -> list[Copies]:
+    """Groups of experts who agree far more than independent experts of their error rates would.
+
+    Candidates are pairs of 40 common questions or more that disagree on less than half of what chance allows, given
+    how often each says yes; of each expert the three likeliest, of all the 512 likeliest. They are judged by
+    `suspicion`; those found are joined to groups. Members of groups that are known are judged again at every call.
+
+    Parameters
+    ----------
+    votes : (n_questions, n_experts) int8
+        +1, -1, or 0 for no vote.
+    known : sequence of sequences of int
+        Groups found before, by columns: they go on as long as two standard deviations are left of their suspicion.
+    teams : (n_experts,) int64, optional
+        Experts with equal numbers are a team and need not be found, negative: in no team.
+    turn : int
+        Which pair of chunks to look through, counted on from call to call.
+
+    Returns
+    -------
+    list of Copies
+        In the order of their first members.
+
+    Raises
+    ------
+    FormulaInputError
+        If votes have no two axes.
+
+    Notes
+    -----
+    Not in the paper, which takes independence for granted. Misses copies of whom fewer than 40 common questions are at
+    hand, copies of experts who are hardly ever wrong (there is nothing to tell), of whom there are no two usable
+    witnesses left, and those who copy less than two thirds of the time or so.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> votes = np.where(rng.random((200, 8)) < 0.3, -1, 1).astype(np.int8)
+    >>> votes *= np.where(rng.random(200) < 0.5, -1, 1).astype(np.int8)[:, None]
+    >>> votes[:, 7] = votes[:, 5]
+    >>> [(group.experts, group.agreement) for group in find_copies(votes)]
+    [((5, 7), 1.0)]
+    """
+    if votes.ndim != 2:
+        msg = f"votes have shape {votes.shape!r}, not (n_questions, n_experts)"
+        raise FormulaInputError(msg)
+    eligible = np.flatnonzero(np.count_nonzero(votes, axis=0) >= FEWEST_COMMON)
+    place = {expert: column for column, expert in enumerate(eligible.tolist())}
+    cast = votes[:, eligible].astype(np.float32)
+    former = [[place[expert] for expert in group if expert in place] for group in known]
+    label = np.full(len(eligible), -1, np.int64)
+    for number, group in enumerate(former):
+        label[group] = number
+    of_team = None if teams is None else teams[eligible]
+    pairs = np.array([*_candidates(cast, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return []
+    found = suspicion(cast, pairs, witnesses(cast))
+    together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
+    copies = (found.z >= np.where(together, STAYS, JOINS)) & (found.expected - found.disagreement >= LEAST_EFFECT)
+    return _groups(eligible, pairs, found, copies)
+
+
+def _candidates(cast: Float32Array, label: IntArray, teams: IntArray | None, turn: int) -> list[tuple[int, int]]:
+    """Pairs that could be copies, of the chunks whose turn it is."""
+    chunks = range(0, cast.shape[1], CHUNK)
+    both = list(combinations_with_replacement(chunks, 2))
+    if not both:
+        return []
+    first, second = both[turn % len(both)]
+    found: list[tuple[float, int, int]] = []
+    for start in range(first, min(first + CHUNK, cast.shape[1]), _STRIP):
+        rows = np.arange(start, min(start + _STRIP, first + CHUNK, cast.shape[1]))
+        columns = np.arange(second, min(second + CHUNK, cast.shape[1]))
+        found += _likeliest(cast, rows, columns, _apart(rows, columns, label, teams))
+    return [(one, two) for _, one, two in sorted(found)[:_PAIRS_AT_ONCE]]
+
+
+def _apart(rows: IntArray, columns: IntArray, label: IntArray, teams: IntArray | None) -> BoolArray:
+    """Whether two are a pair to be looked at: each pair once, and not those in a group or team already."""
+    apart: BoolArray = rows[:, None] < columns
+    for number in (label, teams):
+        if number is not None:
+            apart &= (number[rows][:, None] != number[columns]) | (number[columns] < 0)
+    return apart
+
+
+def _likeliest(
+    cast: Float32Array, rows: IntArray, columns: IntArray, apart: BoolArray
+) -> Iterator[tuple[float, int, int]]:
+    """For each of some experts its likeliest partners, with their disagreement in units of what chance allows."""
+    counted = tallies(cast[:, rows], cast[:, columns])
+    share, by_chance = disagreement(counted), independent(counted)
+    likely = apart & (counted.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
+    likely &= share < TIMES_LESS * by_chance
+    one, two = np.nonzero(likely)
+    relative = share[one, two] / by_chance[one, two]
+    order = np.lexsort((two, relative, one))
+    one, two, relative = one[order], two[order], relative[order]
+    rank = np.arange(len(one)) - np.searchsorted(one, one)
+    near = rank < _PARTNERS
+    yield from zip(relative[near].tolist(), rows[one[near]].tolist(), columns[two[near]].tolist(), strict=True)
+
+
+def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Pairs by which groups are judged again: all of a small one, of a large one each member with the three next."""
+    for group in groups:
+        if len(group) <= _ALL_PAIRS_UP_TO:
+            yield from combinations(sorted(group), 2)
+        else:
+            around = [*sorted(group), *sorted(group)[:_PARTNERS]]
+            for start in range(len(group)):
+                for step in range(1, _PARTNERS + 1):
+                    one, two = around[start], around[start + step]
+                    yield min(one, two), max(one, two)
+
+
+def _groups(eligible: IntArray, pairs: IntArray, found: Suspicion, copies: BoolArray) -> list[Copies]:
+    """Experts joined by pairs of copies."""
+    leader = list(range(len(eligible)))
+
+    def lead(expert: int) -> int:
+        while leader[expert] != expert:
+            leader[expert] = leader[leader[expert]]
+            expert = leader[expert]
+        return expert
+
+    for one, two in pairs[copies].tolist():
+        first, second = sorted((lead(one), lead(two)))
+        leader[second] = first
+    joined: dict[int, list[int]] = {}
+    for expert in sorted(set(pairs[copies].reshape(-1).tolist())):
+        joined.setdefault(lead(expert), []).append(expert)
+    of_pair = np.array([lead(one) for one in pairs[:, 0].tolist()])
+    groups = []
+    for first, members in joined.items():
+        own = copies & (of_pair == first)
+        shares = _mean(found.disagreement[own]), _mean(found.expected[own])
+        agreement, expected = (1.0 - 2.0 * share for share in shares)
+        experts = tuple(eligible[members].tolist())
+        groups.append(Copies(experts, agreement, expected, round(_mean(found.common[own]))))
+    return groups
+
+
+def _mean(values: FloatArray) -> float:
+    return float(np.add.reduce(values)) / len(values)

@@ -1,0 +1,141 @@
+"""Experts who say what the crowd says: their forecasts are nearer to it than those of anybody who thinks for himself.
+
+Votes cannot tell: who always says what the crowd says looks like an expert who is hardly ever wrong. Forecasts can.
+Given the question, whatever makes it easy or difficult, the mean of the others scatters by what each of them errs for
+himself. An expert who does not look at it cannot come nearer to it than that.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.dependence.tallies import FEWEST_COMMON, Float32Array
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+
+FOLLOWS = 0.25
+"""A follower's mean square distance is at most this share of the scatter: half the distance."""
+
+GOES_ON = 0.5
+"""And at most this one, if it was one before."""
+
+FEWEST_PRESENT = 4
+"""So many experts make a crowd."""
+
+_NEARER_THAN_USUAL = 0.25
+
+
+class CrowdDistances(NamedTuple):
+    """How far each expert of a round is from the crowd.
+
+    Attributes
+    ----------
+    far : (n,) float64
+        Square of the distance from the mean of the others.
+    near : (n,) float64
+        Square of the distance from that or from something that the crowd had said before, whichever is nearer.
+    scatter : float
+        Variance of the mean of the others, as far as their own errors go; 0: no crowd, or one that is of one mind.
+    """
+
+    far: FloatArray
+    near: FloatArray
+    scatter: float
+
+
+def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) -> CrowdDistances:
+    """Distances of a round's experts from the crowd.
+
+    ``far = (p_i - m_i)²`` with m_i the mean of the others, ``scatter = s²/(n - 1)`` with s² the sample variance of all.
+
+    Parameters
+    ----------
+    forecasts : (n,) float64
+        In [0, 1].
+    said_before : sequence of float
+        What was published of the crowd's opinion before this round, such as the mixed forecast of the one before it.
+
+    Examples
+    --------
+    >>> found = crowd_distances(np.array([0.2, 0.4, 0.6, 0.8, 0.5]), [0.61])
+    >>> found.far.round(4).tolist(), found.near.round(4).tolist(), round(found.scatter, 4)
+    ([0.1406, 0.0156, 0.0156, 0.1406, 0.0], [0.1406, 0.0156, 0.0001, 0.0361, 0.0], 0.0125)
+    """
+    n = len(forecasts)
+    if n < FEWEST_PRESENT:
+        return CrowdDistances(np.zeros(n), np.zeros(n), 0.0)
+    total = np.add.reduce(forecasts)
+    far = np.square(forecasts - (total - forecasts) / (n - 1))
+    near = far
+    for said in said_before:
+        near = np.minimum(near, np.square(forecasts - said))
+    apart = forecasts - total / n
+    return CrowdDistances(far, near, float(np.add.reduce(apart * apart)) / (n - 1) ** 2)
+
+
+def find_followers(
+    near: FloatArray | Float32Array,
+    far: FloatArray | Float32Array,
+    scatter: FloatArray,
+    present: BoolArray,
+    known: Sequence[int] = (),
+) -> IntArray:
+    """Experts who follow the crowd.
+
+    With n ≥ 40 questions, ``Σ near <= ¼·Σ scatter``: half the distance at which an expert would be who always knew the
+    crowd's opinion but for the others' own errors. And ``Σ far`` is at most a quarter of that of the median expert, a
+    question: an expert whom the mix follows is near to what was said before, but not to the others.
+
+    Parameters
+    ----------
+    near, far : (n_questions, n_experts) float
+        As of `crowd_distances`.
+    scatter : (n_questions,) float64
+    present : (n_questions, n_experts) bool
+        Who was there.
+    known : sequence of int
+        Columns of those who were found before: they are let go at twice the distance².
+
+    Returns
+    -------
+    (n_followers,) int64
+        Their columns, ascending.
+
+    Raises
+    ------
+    FormulaInputError
+        If the arrays do not fit.
+
+    Notes
+    -----
+    Not in the paper. An expert who makes no errors of its own and shares all of the others' is let be; one that copies
+    only the side of the crowd's opinion, or mixes it with half of its own, is missed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> crowd = rng.random((50, 6))
+    >>> rounds = [crowd_distances(np.append(row, row.mean())) for row in crowd]
+    >>> near, far = (np.array([getattr(found, name) for found in rounds]) for name in ("near", "far"))
+    >>> find_followers(near, far, np.array([found.scatter for found in rounds]), np.ones((50, 7), bool)).tolist()
+    [6]
+    """
+    if near.shape != present.shape or far.shape != present.shape or scatter.shape != present.shape[:1]:
+        msg = f"distances have shapes {near.shape}, {far.shape} and {scatter.shape}, presence {present.shape}"
+        raise FormulaInputError(msg)
+    counted = present & (scatter > 0.0)[:, None]
+    questions = np.count_nonzero(counted, axis=0)
+    usual = questions >= FEWEST_COMMON
+    if not usual.any():
+        return np.zeros(0, np.int64)
+    allowed, came, went = (
+        np.add.reduce(np.where(counted, square, 0.0), axis=0, dtype=np.float64)
+        for square in (scatter[:, None], near, far)
+    )
+    share = np.full(present.shape[1], FOLLOWS)
+    share[list(known)] = GOES_ON
+    apart = went / np.maximum(questions, 1)
+    ordered = np.sort(apart[usual])
+    median = ordered[len(ordered) // 2]
+    return np.flatnonzero(usual & (came <= share * allowed) & (apart <= _NEARER_THAN_USUAL * median))

@@ -1,0 +1,245 @@
+"""Experts who say the same: named, and with the guard on held down to one vote and one weight."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from stream_peer.engine.feed import FeedStage
+from stream_peer.engine.groups import Group, joined, numbers_of, united
+from stream_peer.engine.readings import shared_by_groups
+from stream_peer.engine.stage import Effects
+from stream_peer.events import topics
+from stream_peer.events.feed_log import FeedLogRecord, Round
+from tests.feed_histories import (
+    Changelog,
+    changed,
+    expert,
+    folded,
+    log_of,
+    newest,
+    outcome,
+    refold,
+    round_of,
+    settings,
+    stage,
+)
+
+COPIES = [f"copy{number}" for number in range(6)]
+GOOD = [f"good{number}" for number in range(4)]
+
+
+class Attack:
+    """Four good experts and six copies of a bad one, with probabilities of their own; and the outcomes."""
+
+    def __init__(self, questions: int, *, alike: float = 1.0, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.outcomes = (rng.random(questions) < 0.5).astype(int)
+        side = 2 * self.outcomes - 1
+        good = np.where(rng.random((questions, 4)) < 0.15, -1, 1) * side[:, None]
+        leader = (np.where(rng.random(questions) < 0.35, -1, 1) * side)[:, None]
+        own = np.where(rng.random((questions, 6)) < 0.35, -1, 1) * side[:, None]
+        votes = np.concatenate((good, np.where(rng.random((questions, 6)) < alike, leader, own)), axis=1)
+        sure = rng.uniform(0.55, 0.95, votes.shape)
+        self.forecasts = np.where(votes > 0, sure, 1.0 - sure).round(3)
+
+    def rounds(self, without: Sequence[str] = ()) -> list[Round]:
+        """Their rounds, of all experts but some."""
+        rows = (dict(zip((*GOOD, *COPIES), row, strict=True)) for row in self.forecasts.tolist())
+        said = ({name: p for name, p in row.items() if name not in without} for row in rows)
+        return [round_of(f"q{number}", forecasts) for number, forecasts in enumerate(said)]
+
+
+def lived(rounds: Sequence[FeedLogRecord], **defaults: object) -> tuple[FeedStage, list[dict[str, Any]]]:
+    """A stage that has folded rounds one by one, and the reference answer to each at once."""
+    feed_stage = stage(**defaults)
+    answers: list[dict[str, Any]] = []
+    for record in log_of(rounds):
+        effects = Effects()
+        feed_stage.step(record, effects)
+        answers += newest(effects.outputs, topics.REFERENCE_ANSWERS).values()
+    return feed_stage, answers
+
+
+def weights_of(feed_stage: FeedStage) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(feed_stage.views()["f"].weights)
+    return found
+
+
+def share_right(answers: Sequence[Mapping[str, Any]], attack: Attack, since: int = 0) -> float:
+    right = [answer["reference_answer"] == y for answer, y in zip(answers, attack.outcomes.tolist(), strict=True)]
+    return float(np.mean(right[since:]))
+
+
+@pytest.mark.case("C16")
+@pytest.mark.parametrize("alike", [1.0, 0.99])
+def test_six_copies_among_four_good_experts_are_named_and_with_the_guard_on_do_no_harm(alike: float) -> None:
+    attack = Attack(1000, alike=alike)
+    _, alone = lived(attack.rounds(without=COPIES[1:]))
+    unguarded, off = lived(attack.rounds())
+    guarded, on = lived(attack.rounds(), guard="on")
+
+    for feed_stage in (unguarded, guarded):
+        (group,) = weights_of(feed_stage)["groups"]
+        assert (group["experts"], group["kind"]) == (COPIES, "copies")
+        assert group["agreement"] > 0.95
+        assert group["expected"] < 0.5
+        assert weights_of(feed_stage)["status"] == "dependent"
+    assert share_right(off, attack) < 0.75
+    assert share_right(on, attack) >= 0.95 * share_right(alone, attack)
+    assert share_right(on, attack, since=200) >= share_right(alone, attack, since=200) - 0.005
+
+
+@pytest.mark.case("C16")
+def test_the_alarm_comes_within_two_hundred_questions_and_trust_is_never_ok() -> None:
+    attack, trusted, named = Attack(400), [], []
+    feed_stage = stage()
+    for record in log_of(attack.rounds()):
+        feed_stage.step(record, Effects())
+        standing = feed_stage.feeds.by_name["f"].standing
+        trusted.append(standing.trust)
+        named.append(len(standing.groups))
+
+    assert named.index(1) < 200
+    assert set(trusted) == {"warming-up", "dependent"}
+    assert trusted[199:] == ["dependent"] * 201
+
+
+@pytest.mark.case("C16")
+def test_a_group_votes_once_and_shares_one_weight() -> None:
+    attack = Attack(300)
+    guarded, answers = lived(attack.rounds(), guard="on")
+    off, before = lived(attack.rounds())
+
+    assert (before[-1]["votes"], answers[-1]["votes"], answers[-1]["experts"]) == (10, 5, 10)
+    weights = {row["id"]: row for row in weights_of(guarded)["experts"]}
+    free = {row["id"]: row for row in weights_of(off)["experts"]}
+    for name in ("mix", "select"):
+        assert sum(row[name] for row in weights.values()) == pytest.approx(1.0, abs=1e-9)
+        assert sum(weights[copy][name] for copy in COPIES) < 0.4 * sum(free[copy][name] for copy in COPIES)
+    facts = guarded.feeds.by_name["f"].entries["q299"].latest()
+    assert facts is not None
+    assert facts.head.voters == 5
+    of_copies = [place for place, name in enumerate(sorted((*GOOD, *COPIES))) if name in COPIES]
+    assert len(set(facts.answers[of_copies].tolist())) == 1  # they are left out together
+
+
+def test_the_mix_is_what_the_weights_before_the_round_make_of_it() -> None:
+    attack = Attack(200)
+    told = [outcome(f"q{number}", 1 if y else 0) for number, y in enumerate(attack.outcomes[:150].tolist())]
+    guarded, _ = folded(log_of([*attack.rounds()[:-1], *told]), stage(guard="on"))
+    weights = {row["id"]: row["mix"] for row in weights_of(guarded)["experts"]}
+    last = attack.rounds()[-1]
+    expected = sum(weights[name] * p for name, p in zip(last.experts, last.probabilities, strict=True))
+
+    guarded.step(log_of([last], first=349)[0], effects := Effects())
+
+    assert newest(effects.outputs, topics.MIXED_FORECASTS)["q199"]["mix"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.case("C17")
+@pytest.mark.parametrize("guard", ["off", "on"])
+def test_who_all_agree_have_the_answer_whatever_groups_there_are(guard: str) -> None:
+    attack = Attack(100)
+    together = [round_of("all", dict.fromkeys((*GOOD, *COPIES), p), boundary=2) for p in (0.1, 0.9)]
+    for round_, answer in zip(together, (0, 1), strict=True):
+        feed_stage, answers = lived([*attack.rounds(), round_], guard=guard)
+        assert feed_stage.feeds.by_name["f"].standing.groups
+        assert answers[-1]["reference_answer"] == answer
+
+
+LIFE: list[FeedLogRecord] = [
+    *Attack(130).rounds(),
+    outcome("q3", 1),
+    expert("copy5", excluded=True),
+    *(
+        msgspec.structs.replace(of_round, question_id=f"r{number}")
+        for number, of_round in enumerate(Attack(90).rounds())
+    ),
+    expert("copy5", excluded=False),
+]
+
+
+@pytest.mark.parametrize("cut", [60, 80, 131, 140, 215])
+def test_a_restart_at_any_record_changes_nothing(cut: int) -> None:
+    log = log_of(LIFE)
+    straight, _ = folded(log, stage(guard="on"))
+    changelog, first = Changelog(), stage(guard="on")
+    folded(log[:cut], first)
+    changelog.take(first)
+    restarted = changelog.restored(guard="on")
+    folded(log[cut:], restarted)
+
+    assert straight.snapshot().head == restarted.snapshot().head
+    assert weights_of(straight) == weights_of(restarted)
+    assert straight.agrees()
+    assert restarted.agrees()
+
+
+def test_who_is_excluded_leaves_its_group_at_the_next_look() -> None:
+    feed_stage, _ = folded(log_of(LIFE), stage(guard="on"))
+
+    assert [group["experts"] for group in weights_of(feed_stage)["groups"]] == [COPIES[:5]]
+
+
+def test_who_is_forgotten_leaves_its_group_and_a_refold_finds_the_others_again() -> None:
+    log = log_of([*Attack(130).rounds(), expert("copy0", forget=True)])
+    without, _ = folded(log, stage(guard="on"))
+    never, _ = folded(log_of(Attack(130).rounds(without=["copy0"])), stage(guard="on"))
+
+    assert [group["experts"] for group in weights_of(without)["groups"]] == [COPIES[1:]]
+    assert without.feeds.by_name["f"].standing.groups == never.feeds.by_name["f"].standing.groups
+
+
+def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time() -> None:
+    rounds = Attack(130).rounds()
+    on, off = settings({"defaults": {"guard": "on"}}), settings({"defaults": {"guard": "off"}})
+    feed_stage, answers = lived([*rounds[:110], on, *rounds[110:120], off, *rounds[120:]])
+    log = log_of([*rounds, changed(reset=True)])
+    fresh, _ = folded(log, stage(guard="on"))
+    refold(feed_stage, log)
+
+    assert [answer["votes"] for answer in answers] == [10] * 110 + [5] * 10 + [10] * 10
+    assert fresh.feeds.by_name["f"].standing.groups == []
+    assert fresh.feeds.by_name["f"].roster.group_numbers(np.array([0, 1])) is None
+
+
+def test_a_declared_team_stays_one_and_takes_in_the_group_of_its_members() -> None:
+    assert joined(np.array([0, 0, 1, -1, -1, -1]), np.array([-1, 0, 0, 0, 1, 1])).tolist() == [0, 0, 0, 0, 3, 3]
+    assert joined(np.array([-1, -1]), np.array([-1, -1])).tolist() == [-1, -1]
+    assert numbers_of([[2, 0]], 4).tolist() == [0, -1, 0, -1]
+
+    team = [expert(copy, team="one mind") for copy in COPIES]
+    feed_stage, answers = lived([*team, *Attack(130).rounds()], guard="on")
+    assert "groups" not in weights_of(feed_stage)
+    assert answers[-1]["votes"] == 10
+
+
+def test_a_tied_group_does_not_vote_and_a_member_alone_votes_for_all() -> None:
+    groups = np.array([0, 0, -1, -1])
+    tied = united(np.array([1, -1, 1, -1], np.int8), np.array([0.9, 0.2, 0.7, 0.45]), None, groups, None)
+    assert tied.side.tolist() == [0, 1, -1]
+    assert tied.majority(0) == (1, True, 1, 2)  # the mean of the others' forecasts decides, not the group's
+    assert tied.leave_one_out(0).answers.tolist() == [1, 1, 0, 1]
+
+    alone = united(np.array([0, -1, 1, -1], np.int8), np.array([0.5, 0.2, 0.7, 0.45]), None, groups, None)
+    assert alone.side.tolist() == [-1, 1, -1]
+    assert alone.leave_one_out(0).answers.tolist() == [1, 1, 0, 0]
+
+
+def test_weights_are_shared_among_those_who_are_there() -> None:
+    weights = np.array([0.4, 0.2, 0.1, 0.3])
+
+    assert shared_by_groups(weights, np.array([-1, -1, -1, -1])).tolist() == weights.tolist()
+    shared = shared_by_groups(weights, np.array([5, 5, -1, 2]))
+    assert shared == pytest.approx(np.array([0.2, 0.1, 0.1, 0.3]) / 0.7, abs=1e-12)
+
+
+def test_a_group_without_some_of_its_experts_is_one_while_two_are_left() -> None:
+    group = Group([1, 3, 4], "copies", 1.0, 0.1, 50)
+
+    assert group.without({1: 0, 4: 2}) == Group([0, 2], "copies", 1.0, 0.1, 50)
+    assert group.without({4: 2}) is None
+    assert Group([4], "follower", 1.0, 0.1, 50).without({4: 2}) is not None

@@ -1,0 +1,95 @@
+"""Who follows the crowd is nearer to it than who thinks for himself."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.dependence.followers import crowd_distances, find_followers
+from stream_peer.numerics.losses import BoolArray, FloatArray
+
+
+class Told(NamedTuple):
+    near: FloatArray
+    far: FloatArray
+    scatter: FloatArray
+    present: BoolArray
+
+
+def told(forecasts: FloatArray, before: Sequence[float] | None = None) -> Told:
+    rows = [crowd_distances(row, [] if before is None else [before[t]]) for t, row in enumerate(forecasts)]
+    near, far = np.array([row.near for row in rows]), np.array([row.far for row in rows])
+    return Told(near, far, np.array([row.scatter for row in rows]), np.ones(forecasts.shape, np.bool_))
+
+
+def crowd(rng: np.random.Generator, questions: int, experts: int, *, own: float = 0.2, hard: float = 0.2) -> FloatArray:
+    """Forecasts around what everybody knows of a question, with errors of their own."""
+    known = 0.5 + hard * rng.standard_normal(questions)
+    said: FloatArray = np.clip(known[:, None] + own * rng.standard_normal((questions, experts)), 0.01, 0.99)
+    return said
+
+
+@pytest.mark.case("C16")
+@pytest.mark.parametrize("n_followers", [1, 2, 5])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_copies_of_what_the_crowd_said_before_are_found_and_nobody_else(n_followers: int, noise: float) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        first = crowd(rng, 60, 10)
+        now = np.clip(first + 0.05 * rng.standard_normal(first.shape), 0.0, 1.0)
+        mix = first.mean(axis=1)
+        copied = mix[:, None] + noise * rng.standard_normal((60, n_followers))
+
+        found = find_followers(*told(np.concatenate((now, copied), axis=1), mix.tolist()))
+
+        assert found.tolist() == list(range(10, 10 + n_followers))
+
+
+@pytest.mark.parametrize("experts", [5, 10, 40])
+def test_who_knows_what_all_the_others_know_and_errs_for_himself_alone_is_let_be(experts: int) -> None:
+    """The nearest that an honest expert can come: the crowd's opinion without anybody's own errors."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        known = rng.uniform(0.2, 0.8, 100)
+        others = known[:, None] + 0.1 * rng.standard_normal((100, experts))
+
+        assert not len(find_followers(*told(np.concatenate((others, known[:, None]), axis=1))))
+
+
+def test_an_expert_whom_the_mix_follows_does_not_follow_it() -> None:
+    rng = np.random.default_rng(2)
+    forecasts = crowd(rng, 100, 8)
+
+    assert not len(find_followers(*told(forecasts, forecasts[:, 3].tolist())))
+
+
+def test_an_alarm_ends_at_twice_the_distance_at_which_it_began() -> None:
+    rng = np.random.default_rng(3)
+    forecasts = crowd(rng, 200, 10)
+    mean = forecasts.mean(axis=1)
+    rms = float(np.sqrt(told(forecasts).scatter.mean()))
+    counts = {}
+    for share in (0.3, 0.6, 0.9):
+        near = mean + share * rms * rng.standard_normal(200)
+        given = told(np.concatenate((forecasts, near[:, None]), axis=1))
+        counts[share] = [len(find_followers(*given)), len(find_followers(*given, [10]))]
+
+    assert counts == {0.3: [1, 1], 0.6: [0, 1], 0.9: [0, 0]}
+
+
+def test_few_questions_small_crowds_and_crowds_of_one_mind_tell_nothing() -> None:
+    rng = np.random.default_rng(4)
+    forecasts = crowd(rng, 60, 6)
+    with_mean = np.concatenate((forecasts, forecasts.mean(axis=1)[:, None]), axis=1)
+
+    assert find_followers(*told(with_mean)).tolist() == [6]
+    assert not len(find_followers(*told(with_mean[:39])))
+    assert not len(find_followers(*told(np.full((60, 6), 0.5))))
+    assert crowd_distances(np.array([0.1, 0.2, 0.15])).scatter == 0.0
+
+
+def test_distances_need_to_fit() -> None:
+    with pytest.raises(FormulaInputError, match="presence"):
+        find_followers(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(2), np.ones((3, 2), np.bool_))
