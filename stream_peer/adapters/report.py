@@ -6,16 +6,18 @@ from importlib import resources
 
 from stream_peer import __version__
 from stream_peer.adapters.history import DeadLetter, History
+from stream_peer.adapters.report_cards.alarms import drift_card, groups_card
 from stream_peer.adapters.report_cards.calibration import calibration_card
 from stream_peer.adapters.report_cards.curves import certificate_card, error_rate_card, loss_card, weights_card
 from stream_peer.adapters.report_cards.dependence import dependence_card
 from stream_peer.adapters.report_cards.experts import experts_card
 from stream_peer.adapters.report_cards.mixers import mixers_card
 from stream_peer.adapters.report_cards.overview import figures, heading, verdict
-from stream_peer.adapters.report_cards.parts import FeedPage
+from stream_peer.adapters.report_cards.parts import NOTHING_MORE, FeedExtras, FeedPage
 from stream_peer.adapters.report_cards.settings import settings_card
 from stream_peer.adapters.report_cards.shadows import shadows_card
 from stream_peer.adapters.report_cards.trust import trust_card
+from stream_peer.adapters.report_cards.why import why_card
 from stream_peer.events.feed_settings import FeedSettingsBook
 from stream_peer.pages.document import document
 
@@ -26,8 +28,8 @@ def render(
     history: History,
     *,
     title: str = "Whom to listen to",
-    variants: Mapping[str, str] | None = None,
     settings: FeedSettingsBook | None = None,
+    extras: Mapping[str, FeedExtras] | None = None,
 ) -> str:
     """The report as HTML.
 
@@ -37,10 +39,10 @@ def render(
         What the output topics said. Feeds without weights are left out.
     title : str
         Heading of the page.
-    variants : mapping of feeds to text, optional
-        What of a feed's settings was not as built in and changes its meaning.
     settings : FeedSettingsBook, optional
         The settings of all feeds, where they are known.
+    extras : mapping of feeds to FeedExtras, optional
+        What only a replay knows of a feed.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def render(
         If matplotlib is not installed.
     """
     pages = [
-        FeedPage(feed, feed.weights, number, (variants or {}).get(name, ""), settings.of(name) if settings else None)
+        FeedPage(feed, feed.weights, number, settings and settings.of(name), (extras or {}).get(name, NOTHING_MORE))
         for number, (name, feed) in enumerate(sorted(history.feeds.items()))
         if feed.weights is not None
     ]
@@ -73,6 +75,7 @@ def _feed(page: FeedPage) -> str:
         figures(page),
         verdict(page),
         trust_card(page),
+        drift_card(page),
         weights_card(page),
         '<section class="two">',
         loss_card(page),
@@ -83,6 +86,8 @@ def _feed(page: FeedPage) -> str:
         calibration_card(page),
         shadows_card(page),
         dependence_card(page),
+        groups_card(page),
+        why_card(page),
         experts_card(page),
         settings_card(page),
     ]

@@ -21,7 +21,7 @@ _TICKS = 5
 _FEW = 12
 """So many experts beside the leaders are drawn one by one; of more, where most of them are."""
 _MOST = (0.05, 0.95)
-_FORMATS = ((timedelta(days=5 * 365), "%Y"), (timedelta(days=90), "%b %Y"), (timedelta(days=3), "%d %b"))
+_FORMATS = ((timedelta(days=5 * 365), "%Y"), (timedelta(days=90), "%b %Y"), (timedelta(days=1), "%d %b"))
 _MOSTLY = 0.6
 
 
@@ -119,7 +119,7 @@ def certificate_plot(feed: FeedHistory) -> Plot:
     measured = Curve(*_measured(feed), TRUTH, 1.6, "--")
     alt = f"Regret a question. Certified at the end: {certified.y[-1]:.3f}" if known else "Regret a question"
     alt += f"; measured on outcomes: {measured.y[-1]:.3f}." if measured.y else "."
-    plot = Plot([certified, measured], NEWS, "regret, loss a question", from_zero=False, alt=alt)
+    plot = Plot([certified, measured], NEWS, "regret, loss a question", alt=alt)
     return _over_news(feed, plot)
 
 
@@ -222,7 +222,7 @@ def _dress(axes: "Axes", plot: Plot) -> None:
     if plot.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     if plot.from_zero:
-        axes.set_ylim(bottom=0.0)
+        axes.set_ylim(bottom=min(0.0, *(y for curve in plot.curves for y in curve.y if not math.isnan(y)), 0.0))
     if plot.top is not None:
         axes.set_ylim(top=plot.top)
 

@@ -13,9 +13,9 @@ from stream_peer.cli.options import (
     in_a_directory,
     settings_options,
     share_and_seed,
-    write_text,
 )
 from stream_peer.cli.progress import progress_bar
+from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.settings import read_secret
 
@@ -146,7 +146,7 @@ def replay_command(
     stream-peer replay forecasts.jsonl --reveal 0.1,3 --set round_every=null
     stream-peer replay forecasts.jsonl --explain fed-cut-june
     stream-peer replay history.jsonl.gz --export econ=econ.feed.gz
-    stream-peer replay forecasts.jsonl --shadow eager:mixer.peer_rate=0.8 --shadow log:loss=log
+    stream-peer replay forecasts.jsonl --shadow eager:mixer.peer_rate=48 --shadow log:loss=log
     stream-peer replay --from-log econ --bootstrap kafka:9092
     """  # noqa: D301
     choices = _Choices(**options)
@@ -198,16 +198,19 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
+        report = None if choices.report is None else stack.enter_context(ReplayReport(choices.report, options))
         progress = stack.enter_context(progress_bar("events"))
         result = replay(
             shadows.kept([read_lines(file) for file in files]),
             options,
-            write=write,
+            write=report.beside(write) if report else write,
             progress=progress,
             witness=shadows.following(asked.explainer if asked else None),
             finished=exports,
         )
         compared_with = shadows.run(progress)
+        if report:
+            report.write(result, compared_with)
     if asked:
         _explain(asked)
     click.echo(summary(result, choices.experts))
@@ -216,10 +219,6 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     for sentence in exports.said if exports else ():
         click.echo(f"\n{sentence}")
     if choices.report is not None:
-        from stream_peer.adapters.report import render
-
-        variants = {feed: result.variant(feed) for feed in result.history.feeds}
-        write_text(choices.report, render(result.history, variants=variants, settings=result.settings))
         click.echo(f"\nreport: {choices.report}")
 
 
@@ -286,10 +285,10 @@ def _explain(asked: _Asked) -> None:
 def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
     from stream_peer.adapters.feed_log_reader import replay_from_log
-    from stream_peer.adapters.replay_shadows import read_shadows, stages_of
+    from stream_peer.adapters.replay_shadows import read_shadows, books_of
     from stream_peer.adapters.shadow_table import shadow_table
 
-    shadows = stages_of(read_shadows(choices.shadows), feed)
+    shadows = books_of(read_shadows(choices.shadows), feed)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
         progress = stack.enter_context(progress_bar("events"))

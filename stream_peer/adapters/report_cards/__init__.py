@@ -6,7 +6,7 @@
 - ``curves``: weights, loss, error rate and certificate over time
 - ``mixers``, ``shadows``: what the mix is made of, and what would have come of other settings
 - ``calibration``: reliability diagrams and Murphy's terms
-- ``dependence``: who agrees with whom beyond skill
-- ``experts``: the table of experts
+- ``dependence``, ``alarms``: who agrees with whom beyond skill; groups that the guard names, and drift
+- ``experts``, ``why``: the table of experts, and why the leading ones have their weights
 - ``settings``: what was not as built in
 """

@@ -66,6 +66,8 @@ def certificate_card(page: FeedPage) -> str:
         "Above 1 it says nothing yet. Measured: by how much the experts drawn by those weights, one a question, lost "
         "more than the best expert, on the resolved questions that this one answered."
     )
+    if certificate is None:
+        text += " At the moment nothing is certified."
     keys = [("certified", "--series-1", ""), ("measured on outcomes", "--truth", "dashed")]
     plot = certificate_plot(page.feed)
     return _plot_card("Certificate", text, keys, plot, (HALF, f"{page.number}-certificate"))

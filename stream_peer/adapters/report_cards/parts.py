@@ -3,17 +3,34 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
+from typing import NamedTuple
 
 from stream_peer.adapters.history import FeedHistory, Scores
 from stream_peer.adapters.report_plots import Plot, paint
 from stream_peer.adapters.track_record import TrackRecord, track_record
+from stream_peer.adapters.weight_records import WeightStory
 from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.events.outputs import Weights
+from stream_peer.events.outputs import ShadowScores, Weights
 from stream_peer.pages.svg import Size, both_widths
 
 UNKNOWN = "–"
 TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent": "warn"}
 """Colour of a state of trust; of all others, bad."""
+
+
+class FeedExtras(NamedTuple):
+    """What a replay knows of a feed beyond its outputs.
+
+    ``variant`` is what of its settings changes its meaning and was not as built in, ``stories`` tell why the leading
+    experts' weights moved, ``shadows`` are those folded beside it.
+    """
+
+    variant: str = ""
+    stories: Sequence[WeightStory] = ()
+    shadows: Sequence[ShadowScores] = ()
+
+
+NOTHING_MORE = FeedExtras()
 
 
 class FeedPage:
@@ -25,20 +42,27 @@ class FeedPage:
     weights : Weights
         Its newest.
     number : int
-    variant : str
-        What of its settings was not as built in and changes its meaning.
     settings : FeedSettings or None
         All of them, where they are known.
+    extras : FeedExtras
+        What only a replay knows.
     """
 
     def __init__(
-        self, feed: FeedHistory, weights: Weights, number: int, variant: str = "", settings: FeedSettings | None = None
+        self,
+        feed: FeedHistory,
+        weights: Weights,
+        number: int,
+        settings: FeedSettings | None = None,
+        extras: FeedExtras = NOTHING_MORE,
     ) -> None:
         self.feed = feed
         self.weights = weights
         self.number = number
-        self.variant = variant
         self.settings = settings
+        self.variant = extras.variant
+        self.stories = extras.stories
+        self.shadows = extras.shadows
 
     @cached_property
     def scores(self) -> Scores | None:

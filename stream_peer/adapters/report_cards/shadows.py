@@ -12,8 +12,9 @@ _HEADS = ("shadow", "Brier score", "of the live mix", "log score", "of the live 
 
 def shadows_card(page: FeedPage) -> str:
     """Each shadow's scores beside those of the live mixers on the same questions."""
-    shadows = page.weights.shadows
-    if shadows is msgspec.UNSET or not shadows:
+    live = page.weights.shadows
+    shadows = [*([] if live is msgspec.UNSET else live), *page.shadows]
+    if not shadows:
         return ""
     text = (
         "What other settings would have forecast on the same questions, before their outcomes. Scores are of stretched "

@@ -6,6 +6,7 @@ import pytest
 
 from stream_peer.adapters.history import History
 from stream_peer.adapters.report import render
+from stream_peer.adapters.report_cards.parts import FeedExtras
 from stream_peer.adapters.report_plots import leaders, paint, weights_plot
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
@@ -200,10 +201,10 @@ def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() 
     history = sample_history(questions=5, n_experts=4)
     (feed,) = history.feeds
 
-    html = render(history, variants={feed: "method.learner=<hedge>"})
+    html = render(history, extras={feed: FeedExtras("method.learner=<hedge>")})
 
     assert "Not as built in: <code>method.learner=&lt;hedge&gt;</code>." in html
-    assert "Not as built in" not in render(history, variants={feed: ""})
+    assert "Not as built in" not in render(history, extras={feed: FeedExtras()})
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,10 @@ def test_a_mix_that_is_made_in_one_way_is_said_to_be(variant: str, shown: str) -
     history = sample_history()
     (feed,) = history.feeds
 
-    alone, four = render(history, variants={feed: variant}), render(history, variants={feed: "loss=log"})
+    alone, four = (
+        render(history, extras={feed: FeedExtras(variant)}),
+        render(history, extras={feed: FeedExtras("loss=log")}),
+    )
 
     assert f"One way to weigh the experts: {shown}" in alone
     assert "peer losses</span>" not in alone

@@ -1,0 +1,39 @@
+"""Why the leading experts have the weights that they have, as ``stream-peer explain`` tells it."""
+
+from html import escape
+
+from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
+from stream_peer.adapters.weight_records import CauseOfMove, WeightStory
+from stream_peer.adapters.weight_sentences import KINDS, story_decimals
+from stream_peer.adapters.weight_words import percent, points
+
+
+def why_card(page: FeedPage) -> str:
+    """The stories of the leaders, each with what every cause did."""
+    if not page.stories:
+        return ""
+    text = (
+        "What moved the weights of the leading experts, from where each was first listed to the end. "
+        "`stream-peer explain` tells it of any expert, between any two moments, question by question."
+    )
+    told = "".join(_told(story) for story in page.stories)
+    return card("Why they have their weights", text, f'<div class="stories">{told}</div>', wide=True)
+
+
+def _told(story: WeightStory) -> str:
+    decimals = story_decimals(story)
+    first, *rest = story.sentences
+    said = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in rest)
+    caption = f"What moved {story.expert}'s {KINDS[story.weight]}"
+    rows = [_row(cause, decimals) for cause in story.causes]
+    ends = " to ".join(percent(stand.weight, decimals) for stand in (story.since, story.until))
+    rows.append(("in all", f"from {ends}", points(story.difference, decimals)))
+    return (
+        f"<section><h4>{escape(short(story.expert))}</h4><p>{escape(first)}</p>{said}"
+        f"<details><summary>By cause</summary>{table(caption, ('cause', 'what it is', 'points'), rows, kind='words')}"
+        "</details></section>"
+    )
+
+
+def _row(cause: CauseOfMove, decimals: int) -> tuple[str, ...]:
+    return escape(cause.name), f'<span class="names">{escape(cause.meaning)}</span>', points(cause.change, decimals)

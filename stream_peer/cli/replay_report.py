@@ -1,0 +1,73 @@
+"""The report of a replay, and what has to be kept during it for that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from stream_peer.cli.options import write_text
+
+if TYPE_CHECKING:
+    from stream_peer.adapters.replay import ReplayOptions, ReplayResult
+    from stream_peer.engine.stage import Output
+    from stream_peer.events.outputs import ShadowScores
+
+TOLD = 3
+"""So many of a feed's leading experts have their weights explained."""
+
+
+class ReplayReport:
+    """Keeps the feed-log of a replay, and writes the report once it has ended. A context manager.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReplayOptions
+        Those of the replay.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed: at once, not after the replay.
+    """
+
+    def __init__(self, path: Path, options: "ReplayOptions") -> None:
+        from stream_peer.adapters.weight_fold import StoryLog
+        from stream_peer.pages.svg import require_matplotlib
+
+        require_matplotlib()
+        self._path = path
+        self._secret = options.secret
+        self._log = StoryLog(options.feed_log_partitions)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._log.__exit__(kind, error, trace)
+
+    def beside(self, write: "Callable[[Output], None] | None") -> "Callable[[Output], None]":
+        """A writer that keeps what the report needs, and writes what is to be written anyway."""
+        if write is None:
+            return self._log.write
+
+        def both(output: "Output") -> None:
+            self._log.write(output)
+            write(output)
+
+        return both
+
+    def write(self, result: "ReplayResult", shadows: "Mapping[str, Sequence[ShadowScores]]") -> None:
+        """Write the report; ``shadows`` are those folded beside the replay, by feed."""
+        from stream_peer.adapters.report import render
+        from stream_peer.adapters.report_cards.parts import FeedExtras
+        from stream_peer.adapters.report_plots import leaders
+
+        extras = {}
+        for name, feed in result.history.feeds.items():
+            leading = leaders(feed.weights)[:TOLD] if feed.weights else []
+            stories = self._log.stories(name, leading, result.settings, self._secret) if leading else ()
+            extras[name] = FeedExtras(result.variant(name), stories, shadows.get(name, ()))
+        write_text(self._path, render(result.history, settings=result.settings, extras=extras))
