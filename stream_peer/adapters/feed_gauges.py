@@ -70,6 +70,7 @@ class FeedCollector(Collector):
             _error_rates(families, feed, view)
             _evidence(families, feed, view)
         yield from families.values()
+            _shadows(families, feed, view)
         yield gauge(
             "feeds_not_shown",
             "Feeds without series because there are more than are shown. Above 0: read their topics instead.",
@@ -141,6 +142,14 @@ def _error_rates(families: dict[str, GaugeMetricFamily], feed: str, view: FeedVi
     families["reference_error_low_ratio"].add_metric([feed], rates.low)
     families["reference_error_high_ratio"].add_metric([feed], rates.high)
     families["reference_error_effective_questions"].add_metric([feed], rates.effective_questions)
+        "shadow_brier": (
+            "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
+            ["feed", "shadow", "forecast"],
+        ),
+        "shadow_regret": (
+            "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
+            ["feed", "shadow"],
+        ),
     measured = view.weights.error_rate.measured
     if measured is not None:
         families["reference_error_measured_ratio"].add_metric([feed], measured)
@@ -158,3 +167,12 @@ def _evidence(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView)
     families["error_rate_drift_z"].add_metric([feed], z)
     families["drifting_experts"].add_metric([feed], float(drift.n_experts) if drift else 0.0)
     families["feed_resolved_questions"].add_metric([feed], weights.resolved)
+
+
+def _shadows(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView) -> None:
+    """Of each shadow of the settings: there are few."""
+    for shadow in view.weights.shadows or ():
+        families["shadow_regret"].add_metric([feed, shadow.name], shadow.regret)
+        if shadow.brier is not None and shadow.live_brier is not None:
+            families["shadow_brier"].add_metric([feed, shadow.name, "shadow"], shadow.brier)
+            families["shadow_brier"].add_metric([feed, shadow.name, "live"], shadow.live_brier)

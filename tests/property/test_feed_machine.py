@@ -235,7 +235,8 @@ class LongLife(RuleBasedStateMachine):
     @rule(loss=st.sampled_from(["squared", "log"]), min_experts=st.integers(2, 4), stretch=st.booleans())
     def other_settings(self, loss: str, min_experts: int, stretch: bool) -> None:
         self.meaning = {"loss": loss, "min_experts": min_experts}
-        self.tell(settings({"defaults": {**LIMITS, **self.meaning, "stretch": stretch}}))
+        shadows = [{"name": "timid", "stretch": False}, {"name": "other", "mixer": {"peer_rate": rate}}]
+        self.tell(settings({"defaults": {**LIMITS, **self.meaning, "stretch": rate > 10.0, "shadows": shadows}}))
 
     @rule(seconds=st.sampled_from([5, 8, 10]))
     def time_that_passes(self, seconds: int) -> None:

@@ -34,6 +34,7 @@ membership = st.builds(
     st.sampled_from([None, "red", "blue"]),
     st.booleans(),
 )
+SHADOWS = [{"name": "plain", "stretch": False}, {"name": "eager", "mixer": {"peer_rate": 0.9}}]
 NAMES = Pseudonyms(b"a key of some length")
 
 
@@ -51,7 +52,7 @@ def every_revision(feed_stage: FeedStage, log: Sequence[LogRecord]) -> dict[tupl
     future=of_feeds.histories,
     method=of_feeds.methods,
     first=st.integers(0, 500),
-    limits=st.sampled_from([{}, {"memory": 5}, {"ledger_max": 2}]),
+    limits=st.sampled_from([{}, {"memory": 5}, {"ledger_max": 2, "shadows": SHADOWS}]),
 )
 def test_every_revision_after_the_move_has_the_bytes_that_it_would_have_had(
     past: list[tuple[FeedLogRecord, ...]],

@@ -14,7 +14,16 @@ from stream_peer.engine.control import ControlStage
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.stage import Effects, Output
 from stream_peer.engine.views import FeedView
-from stream_peer.events.outputs import Certificate, ErrorRates, TruthRates, Weights
+from stream_peer.events.outputs import (
+    Certificate,
+    DriftedExpert,
+    DriftedRate,
+    Drifting,
+    ErrorRates,
+    ShadowScores,
+    TruthRates,
+    Weights,
+)
 from tests.unit.adapters.sample_history import HOSTILE, rate, weights
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -119,6 +128,45 @@ def test_trust_has_one_series_a_state_and_one_of_them_is_one() -> None:
 
 def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
     metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))}, partition=3)
+def test_drift_is_zero_in_a_steady_feed_and_has_its_size_and_direction_in_another() -> None:
+    lapsed = DriftedExpert(id="a", before=0.9, now=0.6, since_questions=80, z=-5.5)
+    rate_of_now = DriftedRate(before=0.3, now=0.1, since_questions=120, z=-6.25, by="agreement")
+    drift = Drifting(error_rate=rate_of_now, n_experts=23, experts=[lapsed])
+    drifting = msgspec.structs.replace(weights(1, {"a": 1.0}), feed="drifting", drift=drift)
+    metrics = metrics_of({"drifting": view(drifting), "steady": view(weights(1, {"a": 1.0}))})
+
+    assert {labels["feed"]: value for labels, value in of(metrics, "error_rate_drift_z")} == {
+        "drifting": -6.25,
+        "steady": 0.0,
+    }
+    assert {labels["feed"]: value for labels, value in of(metrics, "drifting_experts")} == {
+        "drifting": 23.0,
+        "steady": 0.0,
+    }
+
+
+def test_a_shadow_has_its_score_beside_the_live_one_as_soon_as_an_outcome_is_known() -> None:
+    known = ShadowScores(
+        name="eager",
+        questions=40.0,
+        brier=0.15,
+        live_brier=0.16,
+        log_score=0.4,
+        live_log_score=0.5,
+        regret=-0.4,
+        mix_brier=0.2,
+        live_mix_brier=0.2,
+    )
+    fresh = msgspec.structs.replace(known, name="fresh", brier=None, live_brier=None, regret=0.0)
+    metrics = metrics_of({"f": view(msgspec.structs.replace(weights(1, {"a": 1.0}), shadows=[known, fresh]))})
+
+    scores = {(labels["shadow"], labels["forecast"]): value for labels, value in of(metrics, "shadow_brier")}
+    assert scores == {("eager", "shadow"): 0.15, ("eager", "live"): 0.16}
+    regrets = {labels["shadow"]: value for labels, value in of(metrics, "shadow_regret")}
+    assert regrets == {"eager": -0.4, "fresh": 0.0}
+    assert list(of(metrics_of({"f": view(weights(1, {"a": 1.0}))}), "shadow_regret")) == []
+
+
     metrics.lag("acme-feed-log", 3, 17)
     metrics.lag("acme-feed-log", 2, 5)
     metrics.lag("acme-forecast-events", 3, 4)
