@@ -45,7 +45,7 @@ EXPERTS = [f"e{number}" for number in range(6)]
 LEDGER_FOR, RETRACT_FOR = 24_000, 12_000
 LIMITS = {"ledger_for": "24s", "retract_for": "12s", "vote_rule": "half"}
 
-OF_THE_PATH = ("regret", "absolute", "variance", "outcome_regret", "outcome_absolute", "true_regret")
+OF_THE_PATH = ("regret", "absolute", "variance", "outcome_regret", "outcome_absolute", "true_regret", "judged_peer")
 EXPERT_COLUMNS = [
     name for name in (*EXPERT_COMMON, "loss", "loss_if_one", "loss_if_zero") if not name.startswith(OF_THE_PATH)
 ]
@@ -232,8 +232,8 @@ class LongLife(RuleBasedStateMachine):
     def an_end_or_a_new_beginning(self, delete: bool) -> None:
         self.tell(changed(delete=delete, reset=not delete))
 
-    @rule(loss=st.sampled_from(["squared", "log"]), min_experts=st.integers(2, 4), stretch=st.booleans())
-    def other_settings(self, loss: str, min_experts: int, stretch: bool) -> None:
+    @rule(loss=st.sampled_from(["squared", "log"]), min_experts=st.integers(2, 4), rate=st.sampled_from([5.0, 50.0]))
+    def other_settings(self, loss: str, min_experts: int, rate: float) -> None:
         self.meaning = {"loss": loss, "min_experts": min_experts}
         shadows = [{"name": "timid", "stretch": False}, {"name": "other", "mixer": {"peer_rate": rate}}]
         self.tell(settings({"defaults": {**LIMITS, **self.meaning, "stretch": rate > 10.0, "shadows": shadows}}))

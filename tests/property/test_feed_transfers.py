@@ -59,7 +59,7 @@ def test_every_revision_after_the_move_has_the_bytes_that_it_would_have_had(
     future: list[FeedLogRecord],
     method: dict[str, str],
     first: int,
-    limits: dict[str, int],
+    limits: dict[str, Any],
 ) -> None:
     log = log_of([event for part in past for event in part])
     there, _ = folded(log, stage(**method, **limits))
