@@ -10,11 +10,12 @@ from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.engine.weight_terms import Moment, Term, moment_of, terms_of
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
-from tests.feed_histories import changed, expert, log_of, refold, stage
+from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
-from tests.feed_variants import VARIANTS, Settings
+from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
 from tests.property.test_feed_stage import EXPERTS, histories
 from tests.property.test_feed_stage_twin import with_controls
+from tests.unit.engine.test_groups import Attack
 
 METHODS: dict[str, Settings] = {
     "robust": {},
@@ -28,7 +29,7 @@ methods = st.sampled_from(list(METHODS))
 Step = tuple[Moment | None, dict[str, list[Term]]]
 
 
-def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[str] = EXPERTS) -> Iterator[Step]:
+def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[str]) -> Iterator[Step]:
     """The moment after each record, and why weights moved there."""
     feed_stage, log = stage(**method), log_of(history)
     before: Moment | None = None
@@ -37,16 +38,16 @@ def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[
         refold(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
         after = None if feed is None else moment_of(feed)
-        check_reading(feed_stage, after)
+        check_reading(feed_stage, after, experts)
         yield after, dict(terms_of(before, after, decode_feed_log(record.value or b""), experts))
         before = after
 
 
-def check_reading(feed_stage: FeedStage, moment: Moment | None) -> None:
+def check_reading(feed_stage: FeedStage, moment: Moment | None, experts: Sequence[str]) -> None:
     """What terms add up to is what is published, to the last bit."""
     view = feed_stage.views().get("f")
     published = {} if view is None else {one.id: (one.mix, one.select) for one in view.weights.experts}
-    for name in EXPERTS:
+    for name in experts:
         assert weights_of(name, moment) == published.get(name, (0.0, 0.0))
 
 
@@ -54,11 +55,13 @@ def weights_of(name: str, moment: Moment | None) -> tuple[float, float]:
     return (0.0, 0.0) if moment is None else moment.of(name)
 
 
-def check(history: Sequence[FeedLogRecord], method: Settings, between: tuple[int, int]) -> None:
+def check(
+    history: Sequence[FeedLogRecord], method: Settings, between: tuple[int, int], experts: Sequence[str] = EXPERTS
+) -> None:
     """Between two records, terms add up to the difference of the published weights, of every expert."""
-    found = list(steps(history, method))
+    found = list(steps(history, method, experts))
     first, last = sorted(number % len(found) for number in between)
-    for name in EXPERTS:
+    for name in experts:
         start, end = (weights_of(name, found[number][0]) for number in (first, last))
         terms = [term for _, by_expert in found[first + 1 : last + 1] for term in by_expert.get(name, [])]
         assert sum(term.mix for term in terms) == pytest.approx(end[0] - start[0], abs=1e-9)
@@ -101,3 +104,22 @@ def test_terms_add_up_over_controls_and_settings(parts: list[list[FeedLogRecord]
 @given(histories, st.sampled_from(list(VARIANTS)), between)
 def test_terms_add_up_under_every_variant(history: list[FeedLogRecord], name: str, moments: tuple[int, int]) -> None:
     check(history, VARIANTS[name], moments)
+
+
+def misled(questions: int = 60) -> list[FeedLogRecord]:
+    """Most agree and are wrong, as outcomes show afterwards: safety net and caution come in."""
+    forecasts = {"e0": 0.9, "e1": 0.8, "e2": 0.2, "e3": 0.85}
+    rounds = [round_of(f"q{number}", forecasts) for number in range(questions)]
+    return [*rounds, *(outcome(f"q{number}", 0) for number in range(questions // 2, questions))]
+
+
+LONG: dict[str, tuple[list[FeedLogRecord], Settings]] = {
+    **{f"crowd, {name}": ([*crowd(24)], chosen) for name, chosen in {**METHODS, **OF_THE_PATH}.items()},
+    **{f"misled, {name}": (misled(), chosen) for name, chosen in METHODS.items()},
+    "copies, guarded": ([*Attack(120).rounds()], {"guard": "on"}),
+}
+
+
+@pytest.mark.parametrize("history", LONG.values(), ids=LONG)
+def test_terms_add_up_where_much_has_been_learnt(history: tuple[list[FeedLogRecord], Settings]) -> None:
+    check(*history, (2, len(history[0]) - 1), [*EXPERTS, "copy1", "good1"])

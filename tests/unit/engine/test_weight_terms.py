@@ -12,6 +12,7 @@ from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import crowd
+from tests.unit.engine.test_groups import Attack
 
 THREE = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
 
@@ -115,6 +116,30 @@ def test_the_safety_net_moves_weights_where_following_the_others_does_harm() -> 
 
     assert least[0].mix > 0 > most[0].mix
     assert all(term.select == 0 for term in (*least, *most))
+
+
+def test_caution_brings_the_chance_of_being_followed_nearer_to_an_equal_one() -> None:
+    rounds = [round_of(f"q{n}", {**THREE, "dan": 0.85}) for n in range(120)]
+    events = [*rounds, *(outcome(f"q{n}", 0) for n in range(30, 120))]
+
+    found = [term for terms in moved(events, "ann") for term in terms if term.cause == "shrinkage"]
+
+    assert found
+    assert all(term.mix == 0 for term in found)
+
+
+def test_with_the_guard_on_experts_who_say_the_same_lose_to_all_others() -> None:
+    rounds = Attack(200).rounds()
+
+    copy, good = (
+        [term for terms in moved(rounds, name, guard="on") for term in terms if term.cause == "guard"]
+        for name in ("copy1", "good1")
+    )
+
+    assert len(copy) == len(good) == 1
+    assert copy[0].mix < 0 < good[0].mix
+    assert copy[0].select <= 0 <= good[0].select
+    assert not any("guard" in causes(terms) for terms in moved(rounds, "copy1"))
 
 
 def test_who_is_unknown_has_no_terms() -> None:
