@@ -97,10 +97,10 @@ def with_shadows(count: int) -> FeedSettings:
     """So many shadows, none of which shares a setting with the live mixers or with another one."""
     mixers = [
         {
-            "prior_mean": 0.2 + 0.01 * number,
+            "prior_mean": 0.15 + 0.01 * number,
             "prior_peer": 0.6 - 0.01 * number,
-            "peer_rate": 0.5 + 0.1 * number,
-            "truth_rate": 0.3 + 0.1 * number,
+            "peer_rate": 20.0 + number,
+            "truth_rate": 25.0 + number,
             "uniform_share": 0.4 + 0.01 * number,
             "nominal_error_rate": 0.2 + 0.01 * number,
         }
@@ -146,9 +146,9 @@ class Beside:
         contribution_of(facts, 1, 1.0, self.feed.method)
         live = self.feed.mixing
         of_shares = time.perf_counter()
-        self.feed.shadows.read(self.feed.sums.feed, columns, SIZES[0], live)
+        self.feed.shadows.read(self.feed.sums.feed, columns, live)
         news = time.perf_counter()
-        self.feed.shadows.read(self.feed.sums.feed, columns, SIZES[0], live)
+        self.feed.shadows.read(self.feed.sums.feed, columns, live)
         return of_shares - start + (news - of_shares) - (time.perf_counter() - news)
 
 
