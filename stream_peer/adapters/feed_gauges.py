@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
+import msgspec
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -69,8 +70,8 @@ class FeedCollector(Collector):
             self._weights(families, feed, view)
             _error_rates(families, feed, view)
             _evidence(families, feed, view)
-        yield from families.values()
             _shadows(families, feed, view)
+        yield from families.values()
         yield gauge(
             "feeds_not_shown",
             "Feeds without series because there are more than are shown. Above 0: read their topics instead.",
@@ -120,8 +121,17 @@ def _feed_families() -> dict[str, GaugeMetricFamily]:
             "Upper bound on the summed loss of select above that of the best expert. No series: no bound holds.",
             ["feed"],
         ),
+        "dependence_z": (
+            "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent.",
+            ["feed"],
+        ),
+        "loss_rank_correlation": (
+            "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right.",
+            ["feed"],
+        ),
+        "select_shrink_ratio": ("Share of uniform weights in select. Above 0: the feed is not trusted.", ["feed"]),
+        "mean_voters": ("Independent voters a question. Below min_experts: nothing is learnt.", ["feed"]),
         "trust_state": ("1 for the state that the feed is in, 0 for the others. Not ok: read why.", ["feed", "state"]),
-        "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
         "error_rate_drift_z": (
             "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
             ["feed"],
@@ -130,7 +140,20 @@ def _feed_families() -> dict[str, GaugeMetricFamily]:
             "Experts that got better or worse lately beside the others. They are in weights.",
             ["feed"],
         ),
+        "grouped_experts": (
+            "Experts found to say the same as others, or as the crowd. Not 0: see groups of weights.",
+            ["feed"],
+        ),
+        "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
         "feed_resolved_questions": ("Questions whose outcome was revealed, by weight.", ["feed"]),
+        "shadow_brier": (
+            "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
+            ["feed", "shadow", "forecast"],
+        ),
+        "shadow_regret": (
+            "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
+            ["feed", "shadow"],
+        ),
     }
     return {name: gauge(name, help_text, labels) for name, (help_text, labels) in texts.items()}
 
@@ -142,14 +165,6 @@ def _error_rates(families: dict[str, GaugeMetricFamily], feed: str, view: FeedVi
     families["reference_error_low_ratio"].add_metric([feed], rates.low)
     families["reference_error_high_ratio"].add_metric([feed], rates.high)
     families["reference_error_effective_questions"].add_metric([feed], rates.effective_questions)
-        "shadow_brier": (
-            "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
-            ["feed", "shadow", "forecast"],
-        ),
-        "shadow_regret": (
-            "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
-            ["feed", "shadow"],
-        ),
     measured = view.weights.error_rate.measured
     if measured is not None:
         families["reference_error_measured_ratio"].add_metric([feed], measured)
@@ -159,13 +174,24 @@ def _evidence(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView)
     weights = view.weights
     for state in _TRUST_STATES:
         families["trust_state"].add_metric([feed, state], float(weights.status == state))
+    families["select_shrink_ratio"].add_metric([feed], weights.select_shrink)
+    gauged = {
+        "dependence_z": view.dependence_z,
+        "loss_rank_correlation": view.rank_correlation,
+        "mean_voters": view.mean_voters,
+    }
+    for name, value in gauged.items():
+        if value is not None:
+            families[name].add_metric([feed], value)
     if weights.certificate is not None:
         families["certificate_regret"].add_metric([feed], weights.certificate.regret_at_most)
-    families["feed_questions"].add_metric([feed], weights.questions)
     drift = None if weights.drift is msgspec.UNSET else weights.drift
     z = drift.error_rate.z if drift and drift.error_rate else 0.0
     families["error_rate_drift_z"].add_metric([feed], z)
     families["drifting_experts"].add_metric([feed], float(drift.n_experts) if drift else 0.0)
+    grouped = {expert for group in weights.groups or () for expert in group.experts}
+    families["grouped_experts"].add_metric([feed], float(len(grouped)))
+    families["feed_questions"].add_metric([feed], weights.questions)
     families["feed_resolved_questions"].add_metric([feed], weights.resolved)
 
 

@@ -12,9 +12,12 @@ LEAST_MOVE = 1e-4
 
 
 class Publication(NamedTuple):
-    """What was last published of a feed: for knowing whether there is news."""
+    """What was last published of a feed: for knowing whether there is news.
 
-    trust: str
+    ``alarms``: its trust, and who says the same as whom.
+    """
+
+    alarms: tuple[object, ...]
     reading: WeightsReading
 
 
@@ -42,12 +45,13 @@ class Board:
         return sorted(self._unpublished if among is None else self._unpublished.intersection(among))
 
     def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
-        """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and trust is the same."""
-        reading, trust = read_feed(feed), feed.standing.trust
+        """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
+        reading, standing = read_feed(feed), feed.standing
+        alarms = standing.trust, *((group.kind, tuple(group.experts)) for group in standing.groups)
         last = self._published.get(feed.name)
-        if only_news and last and last.trust == trust and not reading.moved(last.reading, LEAST_MOVE):
+        if only_news and last and last.alarms == alarms and not reading.moved(last.reading, LEAST_MOVE):
             return []
-        self._published[feed.name] = Publication(trust, reading)
+        self._published[feed.name] = Publication(alarms, reading)
         self._unpublished.discard(feed.name)
         return feed_outputs(feed, self.view(feed, reading))
 

@@ -5,12 +5,17 @@
 - ``pairs``: how far each pair's agreement is from what their skills explain; sees clusters, and who is in them. O(n²),
   for replays and reports.
 - ``neighbours``: an order in which those who agree stand together, to draw the pairs.
+- ``copies``: experts who say the same, far beyond what their error rates allow; with ``suspicion``, ``witnesses`` and
+  ``tallies``. Live, in bounded work for thousands of experts.
+- ``followers``: experts whose forecasts are those of the crowd. Live.
 - ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
 - ``condorcet``: is the majority worse than its members' error rates allow, and do outcomes agree with the estimate made
   without them? Nothing but the latter sees shocks that everybody shares: they take the place of the outcome.
 """
 
 from stream_peer.numerics.dependence.condorcet import condorcet_gap, majority_error_rate, truth_z
+from stream_peer.numerics.dependence.copies import Copies, find_copies
+from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers
 from stream_peer.numerics.dependence.fourth_moment import (
     ALARMING_Z,
     FEWEST_QUESTIONS,
@@ -28,12 +33,17 @@ __all__ = [
     "ALARMING_Z",
     "FEWEST_QUESTIONS",
     "N_BLOCKS",
+    "Copies",
+    "CrowdDistances",
     "Dependence",
     "DependenceSums",
     "PairResiduals",
     "RankAgreement",
     "VoteMoments",
     "condorcet_gap",
+    "crowd_distances",
+    "find_copies",
+    "find_followers",
     "majority_error_rate",
     "neighbourly_order",
     "pair_residuals",

@@ -56,6 +56,11 @@ def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) ->
     said_before : sequence of float
         What was published of the crowd's opinion before this round, such as the mixed forecast of the one before it.
 
+    Returns
+    -------
+    CrowdDistances
+        Zeros with fewer than four experts.
+
     Examples
     --------
     >>> found = crowd_distances(np.array([0.2, 0.4, 0.6, 0.8, 0.5]), [0.61])

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 
+import msgspec
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,6 +21,7 @@ from stream_peer.events.outputs import (
     DriftedRate,
     Drifting,
     ErrorRates,
+    ExpertGroup,
     ShadowScores,
     TruthRates,
     Weights,
@@ -46,6 +48,7 @@ def view(newest: Weights, *, top_experts: int = 20) -> FeedView:
         settings=newest.settings,
         revision=newest.revision,
         at=newest.at,
+        trust="ok",
         status="ok",
         status_reasons=[],
         zero=0.11,
@@ -126,8 +129,6 @@ def test_trust_has_one_series_a_state_and_one_of_them_is_one() -> None:
     assert [state for state, value in states.items() if value] == ["ok"]
 
 
-def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
-    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))}, partition=3)
 def test_drift_is_zero_in_a_steady_feed_and_has_its_size_and_direction_in_another() -> None:
     lapsed = DriftedExpert(id="a", before=0.9, now=0.6, since_questions=80, z=-5.5)
     rate_of_now = DriftedRate(before=0.3, now=0.1, since_questions=120, z=-6.25, by="agreement")
@@ -143,6 +144,15 @@ def test_drift_is_zero_in_a_steady_feed_and_has_its_size_and_direction_in_anothe
         "drifting": 23.0,
         "steady": 0.0,
     }
+
+
+def test_experts_in_groups_are_counted_each_once() -> None:
+    copies = ExpertGroup(experts=["a", "b", "c"], kind="copies", agreement=0.98, expected=0.1, questions=200)
+    follower = msgspec.structs.replace(copies, experts=["d"], kind="follower")
+    grouped = msgspec.structs.replace(weights(1, {"a": 1.0}), feed="grouped", groups=[copies, follower])
+    metrics = metrics_of({"grouped": view(grouped), "free": view(weights(1, {"a": 1.0}))})
+
+    assert {labels["feed"]: value for labels, value in of(metrics, "grouped_experts")} == {"grouped": 4.0, "free": 0.0}
 
 
 def test_a_shadow_has_its_score_beside_the_live_one_as_soon_as_an_outcome_is_known() -> None:
@@ -167,6 +177,8 @@ def test_a_shadow_has_its_score_beside_the_live_one_as_soon_as_an_outcome_is_kno
     assert list(of(metrics_of({"f": view(weights(1, {"a": 1.0}))}), "shadow_regret")) == []
 
 
+def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))}, partition=3)
     metrics.lag("acme-feed-log", 3, 17)
     metrics.lag("acme-feed-log", 2, 5)
     metrics.lag("acme-forecast-events", 3, 4)

@@ -26,6 +26,7 @@ from tests.feed_histories import (
     settings,
     stage,
 )
+from tests.feed_transfers import import_log, lines_of
 
 COPIES = [f"copy{number}" for number in range(6)]
 GOOD = [f"good{number}" for number in range(4)]
@@ -243,3 +244,67 @@ def test_a_group_without_some_of_its_experts_is_one_while_two_are_left() -> None
     assert group.without({1: 0, 4: 2}) == Group([0, 2], "copies", 1.0, 0.1, 50)
     assert group.without({4: 2}) is None
     assert Group([4], "follower", 1.0, 0.1, 50).without({4: 2}) is not None
+
+
+def herd(questions: int, n_followers: int, seed: int = 0) -> list[Round]:
+    """Two rounds a question: ten experts think; at the second, followers say what was published after the first."""
+    rng = np.random.default_rng(seed)
+    thinkers = [f"own{number}" for number in range(10)]
+    feed_stage, mix = stage(), 0.5
+    events: list[Round] = []
+    for number in range(questions):
+        known = rng.uniform(0.25, 0.75)
+        for boundary in (1, 2):
+            sure = np.clip(known + 0.2 * rng.standard_normal(10), 0.01, 0.99).round(3)
+            forecasts = dict(zip(thinkers, sure.tolist(), strict=True))
+            if boundary == 2:
+                forecasts |= dict.fromkeys((f"echo{echo}" for echo in range(n_followers)), mix)
+            events.append(round_of(f"q{number}", forecasts, boundary=boundary))
+            effects = Effects()
+            feed_stage.step(log_of([events[-1]], first=len(events))[0], effects)
+            mix = newest(effects.outputs, topics.MIXED_FORECASTS)[f"q{number}"]["mix"]
+    return events
+
+
+@pytest.mark.case("C16")
+@pytest.mark.parametrize("n_followers", [1, 3])
+def test_copies_of_the_mix_that_was_published_before_are_named_and_nobody_else(n_followers: int) -> None:
+    feed_stage, _ = folded(log_of(herd(100, n_followers)))
+    (group,) = weights_of(feed_stage)["groups"]
+
+    assert (group["kind"], group["experts"]) == ("follower", [f"echo{echo}" for echo in range(n_followers)])
+    assert group["agreement"] > group["expected"]
+    assert group["questions"] == 99  # the look was at the first round of the last question
+
+
+def test_followers_vote_once_and_share_one_weight() -> None:
+    feed_stage, answers = lived(herd(100, 3), guard="on")
+    weights = {row["id"]: row["mix"] for row in weights_of(feed_stage)["experts"]}
+
+    assert answers[-1]["votes"] == 11
+    assert sum(weights[f"echo{echo}"] for echo in range(3)) < 0.2
+
+
+def test_a_group_goes_along_with_an_exported_feed_without_those_who_are_forgotten() -> None:
+    log = log_of(Attack(130).rounds())
+    feed_stage, _ = folded(log, stage(guard="on"))
+    moved = import_log(lines_of(feed_stage, applied=129), first=1)
+    there, _ = folded(moved, stage(guard="on"))
+    without, _ = folded([*log_of([expert("copy2", forget=True)]), *moved], stage(guard="on"))
+
+    assert weights_of(there)["groups"] == weights_of(feed_stage)["groups"]
+    assert there.feeds.by_name["f"].roster.group_numbers(np.array([0, 9])) is not None
+    (group,) = weights_of(without)["groups"]
+    assert group["experts"] == [name for name in COPIES if name != "copy2"]
+
+
+def test_news_of_a_group_is_published_though_no_weight_moves() -> None:
+    feed_stage, _ = folded(log_of(Attack(40).rounds()))
+    feed = feed_stage.feeds.by_name["f"]
+    feed_stage.feeds.board.changed(feed)
+    assert feed_stage.feeds.board.publish(feed, only_news=True) == []
+
+    feed.standing.groups = [Group([0, 1], "copies", 1.0, 0.2, 40)]
+    feed_stage.feeds.board.changed(feed)
+
+    assert len(feed_stage.feeds.board.publish(feed, only_news=True)) == 2
