@@ -7,6 +7,7 @@ import pytest
 
 from stream_peer.adapters.feed_log_reader import replay_from_log
 from stream_peer.adapters.kafka_admin import KafkaAdmin
+from stream_peer.adapters.replay_shadows import books_of, read_shadows
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
@@ -114,6 +115,19 @@ def test_a_log_in_which_an_expert_is_forgotten_is_folded_again_as_the_service_di
     assert found.is_equal, found
     assert found.equal == len({(o.topic, o.key, o.value) for o in published if o.value is not None})
     assert b'"e4"' not in b"".join(o.value or b"" for o in published[-3:])
+
+
+def test_shadows_are_folded_from_the_same_log_and_compared(kafka: KafkaClient, settings: Settings) -> None:
+    serve(kafka, settings, with_controls(list(log_of(24))), every=5)
+    shadows = books_of(read_shadows(["same:stretch=true", "paper:preset=paper,seed=other"]), FEED)
+
+    found = replay_from_log(settings, FEED, secret=b"seed", shadows=shadows)
+
+    assert found.is_equal, found
+    same, paper = found.shadows[FEED]
+    assert (same.name, same.questions, same.regret) == ("same", 8.0, 0.0)
+    assert (paper.name, paper.questions, paper.live_brier) == ("paper", 8.0, same.live_brier)
+    assert paper.brier != same.brier
 
 
 def test_a_record_that_the_log_does_not_give_is_named(kafka: KafkaClient, settings: Settings) -> None:
