@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from stream_peer.adapters.history import FeedHistory, Scores, rounded
 from stream_peer.adapters.replay import ReplayResult
 from stream_peer.adapters.shadow_table import shadow_lines
+from stream_peer.adapters.track_record import Score, TrackRecord, track_record
 from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.events.times import to_iso
 
 SHOWN_EXPERTS = 10
 SHOWN_REFUSED = 5
 SHOWN_WARNINGS = 5
-_ID_WIDTH = 32
+_ID_WIDTH = 22
 
 
 def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
@@ -73,15 +74,13 @@ def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> It
     estimate = f"{(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] {rate.status}{measured}"
     yield _row("error rate", estimate)
     yield _row("certificate", "none" if certificate is None else _regret(certificate.regret_at_most, weights.questions))
+    record = track_record(feed)
     yield from _scores(feed.scores())
+    if record is not None:
+        yield from _calibration(record)
     if weights.shadows:
         yield from shadow_lines(weights.shadows)
-    if weights.experts:
-        yield _row("expert", f"{'':<{_ID_WIDTH}}   mix  select  questions  peer loss  outcome loss")
-    by_mix = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
-    yield from (_expert(expert) for expert in by_mix[:experts])
-    if len(by_mix) > experts:
-        yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
+    yield from _experts(weights, record, experts)
 
 
 def _scores(scores: Scores | None) -> Iterator[str]:
@@ -96,11 +95,33 @@ def _scores(scores: Scores | None) -> Iterator[str]:
         yield _row("best expert", f"{best.expert_id} {there}")
 
 
-def _expert(expert: WeightedExpert) -> str:
+def _calibration(record: TrackRecord) -> Iterator[str]:
+    """The parts of the mix's Brier score, which is the first less the second and the third."""
+    score = record.score("mix")
+    if score.murphy is None:
+        return
+    parts = ", ".join(f"{name} {getattr(score.murphy, name):.4f}" for name in score.murphy._fields[1:])
+    yield _row("calibration", f"mix {parts.replace('-0.0000', '0.0000')}; log score {score.log_score:.4f}")
+
+
+def _experts(weights: Weights, record: TrackRecord | None, experts: int) -> Iterator[str]:
+    """The experts with the most weight. Skill: 1 - Brier score/difficulty, the mean's score on the same questions."""
+    by_mix = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
+    if by_mix and experts:
+        heads = f"{'questions':>9}  {'coverage':>8}  {'peer loss':>9}  {'loss':>5}  {'difficulty':>10}  {'skill':>5}"
+        yield f"  {'expert':<{_ID_WIDTH + 2}}    mix  select  {heads}"
+    yield from (_expert(expert, record.expert_score(expert.id) if record else None) for expert in by_mix[:experts])
+    if len(by_mix) > experts:
+        yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
+
+
+def _expert(expert: WeightedExpert, score: Score | None) -> str:
     name = expert.id if len(expert.id) <= _ID_WIDTH else expert.id[: _ID_WIDTH - 1] + "…"
+    difficulty, skill = (score.skill.difficulty, score.skill.skill) if score else (None, None)
     return (
-        f"    {name:<{_ID_WIDTH}}            {expert.mix:.3f}   {expert.select:.3f}  {rounded(expert.questions):>9}"
-        f"  {_number(expert.peer_loss):>9}  {_number(expert.outcome_loss):>12}"
+        f"    {name:<{_ID_WIDTH}}  {expert.mix:.3f}   {expert.select:.3f}  {rounded(expert.questions):>9}"
+        f"  {expert.coverage:>8.2f}  {_number(expert.peer_loss):>9}  {_number(expert.outcome_loss):>5}"
+        f"  {_number(difficulty):>10}  {'-' if skill is None else f'{round(skill, 2) + 0.0:.2f}':>5}"
     )
 
 

@@ -14,7 +14,7 @@ def why_card(page: FeedPage) -> str:
         return ""
     text = (
         "What moved the weights of the leading experts, from where each was first listed to the end. "
-        "`stream-peer explain` tells it of any expert, between any two moments, question by question."
+        "The command stream-peer explain tells it of any expert, between any two moments, question by question."
     )
     told = "".join(_told(story) for story in page.stories)
     return card("Why they have their weights", text, f'<div class="stories">{told}</div>', wide=True)

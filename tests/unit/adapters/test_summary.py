@@ -1,6 +1,8 @@
 import re
 from collections import Counter
 
+import pytest
+
 from stream_peer.adapters.file_events import Revealed
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
@@ -66,3 +68,40 @@ def test_warnings_are_counted_by_code_and_the_first_shown_with_whose_they_are() 
     assert "warning" not in summary(quiet)
     assert "13 warnings: 12 contradictory-times, 1 input-lost\n" in text
     assert "  question q7: closes before it opens\n  feed econ: 3 records are gone\n" in text
+
+
+@pytest.mark.case("C19")
+def test_experts_have_coverage_difficulty_and_skill_beside_their_loss_within_a_hundred_columns() -> None:
+    text = summary(replay([lines(season())]), experts=5)
+
+    head = next(line for line in text.splitlines() if line.startswith("  expert "))
+    rows = text.splitlines()[text.splitlines().index(head) + 1 :][:5]
+    assert head.split() == [
+        "expert",
+        "mix",
+        "select",
+        "questions",
+        "coverage",
+        "peer",
+        "loss",
+        "loss",
+        "difficulty",
+        "skill",
+    ]
+    assert [len(row) for row in rows] == [len(head)] * 5
+    assert len(head) <= 100
+    assert [row.split()[4] for row in rows] == ["1.00"] * 5
+    difficulties = {row.split()[7] for row in rows}
+    assert len(difficulties) == 1
+    for row in rows:
+        loss, difficulty, skill = (float(cell) for cell in row.split()[-3:])
+        assert skill == pytest.approx(1 - loss / difficulty, abs=0.02)
+
+
+def test_the_mix_is_told_how_well_it_is_calibrated_once_there_are_outcomes() -> None:
+    known, unknown = (summary(replay([lines(season())], ReplayOptions(reveal=at))) for at in (None, Revealed(0.0)))
+
+    terms = r"miscalibration 0\.\d{4}, discrimination 0\.\d{4}, uncertainty 0\.\d{4}; log score 0\.\d{4}"
+    assert re.search(rf"  calibration  mix {terms}\n", known)
+    assert "calibration" not in unknown
+    assert re.search(r"  -      -$", unknown, re.MULTILINE)
