@@ -3,6 +3,9 @@
 A shadow's forecast of a round is frozen with the facts of the round, and is scored when the outcome comes. What
 outcomes have taught the outer layer, the stretch and the safety net, they taught by forecasts of the live mixers: a
 shadow reads those same sums, and stands back to the plain mean as far as the live mix does.
+
+Facts and sums know a shadow by a number for its name and settings. What they hold of one that has gone from the
+settings stays: a few numbers, a function of facts and outcomes like everything else, there again if it comes back.
 """
 
 import struct

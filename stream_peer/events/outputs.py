@@ -46,7 +46,7 @@ class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
-    """Share of each shadow mixer in the published mix; they sum to 1 (the outer layer)."""
+    """Share of each mixer in the published mix; they sum to 1 (the outer layer)."""
 
     mean: float
     peer: float
