@@ -67,7 +67,7 @@ async def _read(
                     progress(records[-1].offset + 1 - start, end - start)
     fold.finish()
     feeds = frozenset(key.decode(errors="replace") for key in keys - {SETTINGS_KEY})
-    return LogRead(feed.encode() in keys, fold.follower.experts, feeds)
+    return LogRead(feed.encode() in keys, fold.follower.experts, feeds, start)
 
 
 async def _folded(fold: WeightFold, records: Sequence[Any], settings: Settings, place: Any) -> bool:

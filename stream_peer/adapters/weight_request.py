@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from stream_peer.adapters.explain_question import near
 from stream_peer.adapters.weight_records import WeightKind, WeightStory
 from stream_peer.adapters.weight_story import story_of
@@ -39,11 +41,15 @@ class WeightRequest(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """What a log holds: whether the feed is in it, its experts, and which feeds there are."""
+    """What a log holds: whether the feed is in it, its experts, and which feeds there are.
+
+    ``start`` is the offset of the first record that it still has.
+    """
 
     exists: bool
     experts: Sequence[str]
     feeds: Iterable[str]
+    start: int = 0
 
 
 class NotThere(NamedTuple):
@@ -82,7 +88,7 @@ def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStor
         return NotThere("feed", f"there is no feed {request.feed!r}{_meant(request.feed, log.feeds)}")
     found = story_of(account, request.feed, request.weight, request.questions)
     if found is not None:
-        return found
+        return found if not log.start else _of_part(found, log.start)
     if request.expert not in log.experts:
         meant = _meant(request.expert, log.experts)
         return NotThere("expert", f"there is no expert {request.expert!r} in feed {request.feed}{meant}")
@@ -91,6 +97,15 @@ def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStor
         f"{request.expert} had no weight in feed {request.feed} by then: none of its questions counted, or it is "
         "excluded",
     )
+
+
+def _of_part(story: WeightStory, start: int) -> WeightStory:
+    """A story that says that the log was read from somewhere in the middle."""
+    note = (
+        f"The feed's log begins at offset {start}: what came before is gone, so these weights need not be those that "
+        "were published."
+    )
+    return msgspec.structs.replace(story, sentences=[*story.sentences, note])
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

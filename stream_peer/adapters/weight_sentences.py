@@ -84,8 +84,8 @@ def _reasons(story: WeightStory) -> Iterator[_Reason]:
         number = own.raised if rose else own.questions - own.raised
         how = "better" if rose else "worse"
         of = f"{number:,} of " if number < own.questions else ""
-        on = f"on {of}{many(own.questions, 'question')}"
-        yield _Reason(own.change, f"its own forecasts did {how} than the average {on}")
+        on = f"{', if only ' if 2 * number < own.questions else ' '}on {of}{many(own.questions, 'question')}"
+        yield _Reason(own.change, f"its own forecasts did {how} than the average{on}")
     for one in story.causes:
         if one.cause in OWN:
             continue
