@@ -152,10 +152,13 @@ class Demonstration:
 
     def _report(self, kafka: DemoKafka) -> None:
         from stream_peer.adapters.report import render
+        from stream_peer.events.feed_settings import load_document
 
         path = self._wishes.report
         try:
-            path.write_text(render(kafka.history), encoding="utf-8")
+            path.write_text(
+                render(kafka.history, settings=load_document(SETTINGS, origin="the demo")), encoding="utf-8"
+            )
         except MissingExtraError as error:
             self._say(f"No report: {error}")
         except OSError as error:

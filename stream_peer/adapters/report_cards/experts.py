@@ -8,6 +8,8 @@ from stream_peer.adapters.report_cards.parts import UNKNOWN, FeedPage, figure, s
 from stream_peer.adapters.track_record import FEWEST_CALIBRATED, Score
 from stream_peer.events.outputs import WeightedExpert
 
+SHOWN = 2_000
+"""Rows of the page, those with the most weight: ten thousand would be a slow page of many megabytes."""
 PRINTED = 60
 """Rows that are printed, as the style sheet has it; a screen shows all."""
 
@@ -80,7 +82,7 @@ def experts_card(page: FeedPage) -> str:
         sort = ' aria-sort="descending"' if column.heading == "mix" else ""
         name = f'<button type="button" title="{escape(column.title)}">{column.heading}</button>'
         heads.append(f'<th scope="col"{sort}>{name}</th>')
-    ranked = sorted(page.weights.experts, key=lambda expert: (-expert.mix, expert.id))
+    ranked = sorted(page.weights.experts, key=lambda expert: (-expert.mix, expert.id))[:SHOWN]
     widest = max((max(e.mix, e.select) for e in ranked), default=1.0) or 1.0
     record = page.record
     known = [_Known(expert, record.expert_score(expert.id) if record else None) for expert in ranked]
@@ -91,7 +93,9 @@ def experts_card(page: FeedPage) -> str:
     )
     printed = f'<p class="note printed">The first {PRINTED} of {len(known)}.</p>' if len(known) > PRINTED else ""
     listed = f"{scrolling('Experts', inside)}{printed}"
-    return f'<section class="card"><h3>Experts</h3><p class="note">{_TEXT}</p>{listed}</section>'
+    left_out = len(page.weights.experts) - len(ranked)
+    more = f" {left_out:,} more with less weight are not listed." if left_out else ""
+    return f'<section class="card"><h3>Experts</h3><p class="note">{_TEXT}{more}</p>{listed}</section>'
 
 
 def _row(known: _Known, widest: float) -> str:

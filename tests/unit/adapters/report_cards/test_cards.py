@@ -1,22 +1,29 @@
 """What single cards say, of feeds made for the purpose."""
 
 import re
+from html import escape
+from typing import Literal
 
 import msgspec
 import pytest
 
 from stream_peer.adapters.history import History
+from stream_peer.adapters.replay import ReplayOptions, replay
+from stream_peer.adapters.report_cards.alarms import SHOWN_MEMBERS, drift_card, groups_card
 from stream_peer.adapters.report_cards.calibration import calibration_card
-from stream_peer.adapters.report_cards.experts import PRINTED, experts_card
-from stream_peer.adapters.report_cards.parts import FeedPage, figure
+from stream_peer.adapters.report_cards.experts import PRINTED, SHOWN, experts_card
+from stream_peer.adapters.report_cards.parts import FeedExtras, FeedPage, figure
 from stream_peer.adapters.report_cards.settings import changed, settings_card
 from stream_peer.adapters.report_cards.shadows import shadows_card
 from stream_peer.adapters.report_cards.trust import SHOWN_CHANGES, trust_card
+from stream_peer.adapters.report_cards.why import why_card
 from stream_peer.adapters.report_plots import certificate_plot, error_rate_plot, weights_plot
+from stream_peer.adapters.weight_fold import StoryLog
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.events.outputs import Certificate, ShadowScores
+from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
 from stream_peer.pages.document import style_sheet
+from tests.unit.adapters.file_lines import lines, season
 from tests.unit.adapters.sample_history import FEED, add, losses, mixed, sample_history, weights
 
 
@@ -153,6 +160,17 @@ def test_paper_gets_the_first_rows_of_a_long_table_and_says_so() -> None:
     assert f"tr:nth-child(n + {PRINTED + 1}) {{ display: none; }}" in style_sheet()
 
 
+def test_of_very_many_experts_those_with_the_most_weight_are_listed() -> None:
+    history = History()
+    add(history, topics.WEIGHTS, weights(1, {f"e{number:04d}": 1.0 / (number + 2) for number in range(SHOWN + 3)}))
+
+    card = experts_card(page_of(history))
+
+    assert card.count('<th scope="row"') == SHOWN
+    assert "3 more with less weight are not listed." in card
+    assert "e2002" not in card
+
+
 def test_settings_are_told_with_what_is_built_in_and_their_hash() -> None:
     history = sample_history(questions=5, n_experts=4)
 
@@ -194,3 +212,65 @@ def test_shadows_stand_beside_the_live_mix_where_there_are_some() -> None:
 )
 def test_numbers_read_as_people_write_them(value: float | None, digits: int, shown: str) -> None:
     assert figure(value, digits) == shown
+
+
+def group(kind: Literal["copies", "follower"], n_experts: int) -> ExpertGroup:
+    names = [f"<e{number:02d}>" for number in range(n_experts)]
+    return ExpertGroup(experts=names, kind=kind, agreement=0.99, expected=0.42, questions=312)
+
+
+@pytest.mark.parametrize(("guard", "said"), [("on", "Each group votes once"), ("off", "With guard: on")])
+def test_groups_are_named_with_what_the_guard_does_about_them(guard: Literal["on", "off"], said: str) -> None:
+    history = History()
+    groups = [group("copies", SHOWN_MEMBERS + 2), group("follower", 1)]
+    add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), groups=groups))
+
+    card = groups_card(page_of(history, FeedSettings(guard=guard)))
+
+    assert said in card
+    assert "&lt;e11&gt; and 2 more" in card
+    assert "say what the crowd said before" in card
+    assert groups_card(page_of(sample_history(questions=2, n_experts=3))) == ""
+
+
+def test_drift_of_the_error_rate_and_of_experts_is_told_with_before_and_now() -> None:
+    rate = DriftedRate(before=0.1, now=0.3, since_questions=40, z=5.5, by="outcomes")
+    expert = DriftedExpert(id="<ann>", before=0.9, now=0.5, since_questions=30, z=-6.0)
+    drift = Drifting(error_rate=rate, n_experts=25, experts=[expert])
+    history = History()
+    add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), drift=drift))
+
+    card = drift_card(page_of(history))
+
+    assert "<td>10.0%</td><td>30.0%</td><td>40</td><td>+5.5</td>" in card
+    assert "&lt;ann&gt;</th><td>90.0%</td><td>50.0%</td><td>30</td><td>-6.0</td>" in card
+    assert "25 experts changed; these are the 1 that changed most." in card
+    assert drift_card(page_of(sample_history(questions=2, n_experts=3))) == ""
+
+
+def test_the_leaders_have_their_stories_by_cause() -> None:
+    with StoryLog() as log:
+        result = replay([lines(season())], ReplayOptions(), write=log.write)
+        stories = log.stories("econ", ["e0", "e4"], result.settings)
+    feed = result.history.feeds["econ"]
+    assert feed.weights is not None
+
+    card = why_card(FeedPage(feed, feed.weights, 0, extras=FeedExtras(stories=stories)))
+
+    assert card.count("<details>") == 2
+    for story in stories:
+        assert escape(story.sentences[0]) in card
+        assert all(escape(cause.name) in card for cause in story.causes)
+    assert why_card(FeedPage(feed, feed.weights, 0)) == ""
+
+
+def test_shadows_of_a_replay_stand_beside_the_live_ones() -> None:
+    blank = dict.fromkeys(("brier", "live_brier", "log_score", "live_log_score", "mix_brier", "live_mix_brier"))
+    one, other = (ShadowScores(name=name, questions=0.0, regret=0.0, **blank) for name in ("live", "replayed"))
+    history = History()
+    add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), shadows=[one]))
+    page = page_of(history)
+
+    card = shadows_card(FeedPage(page.feed, page.weights, 0, extras=FeedExtras(shadows=[other])))
+
+    assert re.findall(r'<th scope="row">(\w+)<', card) == ["live", "replayed"]
