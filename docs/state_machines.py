@@ -120,15 +120,18 @@ PUBLISHED = Machine(
     ),
 )
 
+_ALARMS = ("low-evidence", "uninformative", "dependent", "contradicted")
+
 TRUST = Machine(
     "Trust in a feed: its status",
-    (1040, 690),
+    (1040, 740),
     {
         "warming-up": State(310, 345, "little is known yet"),
         "ok": State(730, 345, "nothing speaks against the numbers"),
         "low-evidence": State(520, 80, "too few votes to learn from"),
-        "uninformative": State(165, 610, "reference answers say next to nothing"),
-        "contradicted": State(875, 610, "the votes, or the outcomes, deny the error rates"),
+        "uninformative": State(140, 660, "reference answers say next to nothing"),
+        "dependent": State(520, 660, "experts say the same, or err together"),
+        "contradicted": State(900, 660, "the votes, or the outcomes, deny the error rates"),
     },
     {"with a certificate": ("warming-up", "ok")},
     (
@@ -136,14 +139,16 @@ TRUST = Machine(
         Arrow("ok", "warming-up", "fewer than nine tenths of that", bend=-20),
         Arrow("with a certificate", "low-evidence", "fewer than min_experts voters a question", bend=-90),
         Arrow("low-evidence", "with a certificate", "a quarter voter more than that", bend=-90),
-        Arrow("with a certificate", "uninformative", "rates sum to more than 0.8, or votes are like coins", bend=-40),
+        Arrow("with a certificate", "uninformative", "rates sum to more than 0.8, or votes are like coins", -40, 0.66),
         Arrow("uninformative", "with a certificate", "less than 0.75, and votes tell", bend=-40),
-        Arrow("with a certificate", "contradicted", "votes unlike independent ones, or outcomes at odds", -40),
-        Arrow("contradicted", "with a certificate", "they agree again", bend=-40),
+        Arrow("with a certificate", "dependent", "a group is found, or votes are not independent", -70, 0.6),
+        Arrow("dependent", "with a certificate", "neither", -70, 0.72),
+        Arrow("with a certificate", "contradicted", "outcomes at odds with rates or ranks, or votes with rates", -40),
+        Arrow("contradicted", "with a certificate", "they agree again", -40, 0.3),
         *(
-            Arrow(one, other, "the first of low-evidence, uninformative and contradicted that holds", hidden=True)
-            for one in ("low-evidence", "uninformative", "contradicted")
-            for other in ("low-evidence", "uninformative", "contradicted")
+            Arrow(one, other, "another alarm that comes before it, or holds in its place", hidden=True)
+            for one in _ALARMS
+            for other in _ALARMS
             if one != other
         ),
     ),

@@ -14,7 +14,7 @@ from typing import Literal
 
 from stream_peer.numerics.error_rates import ClassMomentSums
 
-PRIORS = (0.30, 0.50, 0.12, 0.08)  # plain mean, peer, slow and fast truth
+PRIORS = (0.40, 0.35, 0.15, 0.10)  # plain mean, peer, slow and fast truth
 FEWEST_VOTERS = 3
 Evidence = Literal["open", 0, 1, "annulled"]
 Rule = Literal["half", "own-median"]
@@ -104,6 +104,7 @@ class Said:
     score: Loss
     votes: Mapping[str, int]
     rates: tuple[float, float]
+    learnt: Mapping[str, float]
     select: Mapping[str, float]
     b: float
     shadows: Sequence[float]
@@ -145,8 +146,10 @@ class Said:
         """Against ``y`` (the expert's own reference answer), ``1`` or ``0``."""
         return self.score(self.p[expert], self.answer[expert] if against == "y" else int(against))
 
-    def regret(self, expert: str, against: str) -> float:
-        return math.fsum(w * self.loss(e, against) for e, w in self.select.items()) - self.loss(expert, against)
+    def regret(self, expert: str, against: str, *, published: bool = False) -> float:
+        """Of the learner's own selection weights, or of the published ones."""
+        weights = self.select if published else self.learnt
+        return math.fsum(w * self.loss(e, against) for e, w in weights.items()) - self.loss(expert, against)
 
     def spread(self, expert: str) -> float:
         gaps = {e: abs(self.score(p, 1) - self.score(p, 0)) for e, p in self.p.items()}
@@ -214,6 +217,8 @@ class Known:
             for k in "y10":
                 found[f"loss {k} {rule}"] = self.mean(lambda r, k=k: r.loss(e, k), e, counting=True, rule=rule)  # type: ignore[misc]
                 found[f"regret {k} {rule}"] = self.mean(lambda r, k=k: r.regret(e, k), e, counting=True, rule=rule)  # type: ignore[misc]
+                said = self.mean(lambda r, k=k: r.regret(e, k, published=True), e, counting=True, rule=rule)  # type: ignore[misc]
+                found[f"published {k} {rule}"] = said
             spread = self.mean(lambda r: r.spread(e), e, counting=True, rule=rule)
             found[f"A {rule}"] = abs(self.mean(priced, e, counting=True, rule=rule))
             found[f"V {rule}"] = self.weight * spread**2 / 4.0
@@ -224,7 +229,10 @@ class Known:
         regret = self.mean(lambda r: r.regret(e, str(y)), e)
         linear = self.mean(lambda r: 2.0 * (r.b - y) * (r.b - r.p[e]) - (r.b - r.p[e]) ** 2 / 2.0, e)
         loss, present = self.mean(lambda r: r.score(r.p[e], y), e), self.mean(lambda _: 1.0, e)
-        return {"H": loss, "m": present, "rH": regret, "AH true": abs(regret), "RH": linear, "AH": abs(linear)}
+        fast = self.mean(lambda r: 2.0 * (r.shadows[3] - y) * (r.shadows[3] - r.p[e]), e)
+        said = self.mean(lambda r: r.regret(e, str(y), published=True), e)
+        found = {"H": loss, "m": present, "rH": regret, "AH true": abs(regret), "pH": said}
+        return found | {"RH": linear, "RF": fast, "AF": abs(fast)}
 
     def _counts(self) -> dict[str, float]:
         share = self.mean(lambda r: float(r.counts))
@@ -293,6 +301,7 @@ class SlowFeed:
         self.teams: dict[str, str] = {}
         self.excluded: set[str] = set()
         self.net_share = 0.0
+        self.shrink = 0.0
         self.steps = 1
         self._parts: dict[str, dict[Key, float]] = {}
         self._terms: dict[Key, list[float]] = {}
@@ -335,6 +344,11 @@ class SlowFeed:
         z = self.sum("worse") / math.sqrt(self.sum("worse2") + 0.001)
         self.net_share += min(max(min(max((z - 1.0) / 2.0, 0.0), 1.0) - self.net_share, -0.05), 0.05)
         self._follow_votes()
+
+    def follow_trust(self, status: str) -> None:
+        """A record changed a question, and left the feed in this state of trust."""
+        aim = {"dependent": 0.5, "contradicted": 0.5, "uninformative": 1.0}.get(status, 0.0)
+        self.shrink += min(max(aim - self.shrink, -0.05), 0.05)
 
     def _follow_votes(self) -> None:
         """Change the vote rule if next to all votes are alike, or no longer."""
@@ -379,7 +393,8 @@ class SlowFeed:
             score=self.score,
             votes=votes,
             rates=self.priced(),
-            select=dict(zip(ids, self.select(ids), strict=True)),
+            learnt=dict(zip(ids, self.select(ids), strict=True)),
+            select=dict(zip(ids, self.published(ids), strict=True)),
             b=b,
             shadows=shadows,
             unguarded=unguarded,
@@ -466,6 +481,10 @@ class SlowFeed:
         against, if_one, if_zero = (self.sum(f"{kind} {k} {rule}", e) for k in "y10")
         return (against - zero * if_one - one * if_zero) / (1.0 - zero - one)
 
+    def published(self, experts: Sequence[str]) -> list[float]:
+        """Selection weights with the share of uniform ones that trust asks for."""
+        return [(1.0 - self.shrink) * w + self.shrink / len(experts) for w in self.select(experts)]
+
     def select(self, experts: Sequence[str]) -> list[float]:
         distance, loss_range = 1.0 - sum(self.priced()), 1.0 + abs(self.priced()[0] - self.priced()[1])
         used = {rule: distance / (1.0 - sum(self.priced(rule))) for rule in self.used()}
@@ -480,25 +499,20 @@ class SlowFeed:
         return hedge([r / loss_range for r in regrets], [a / loss_range for a in absolute])
 
     def mixers(
-        self, experts: Sequence[str], peer: float = 0.42, truth: float = 0.25, err: float = 0.35, even: float = 0.5
+        self, experts: Sequence[str], peer: float = 24.0, truth: float = 24.0, err: float = 0.35, even: float = 0.0
     ) -> list[list[float]]:
         """Weights of plain mean, peer, slow and fast truth, at their rates; the peer's nominal error rate and share."""
-        n, seen = len(experts), len({*self.listed(), *experts})
-        resolved = math.fsum(self.sum("m", e) for e in experts)
-        answered = math.fsum(self.sum("n", e) for e in experts) + resolved
-        quick = peer * math.sqrt(8.0 * math.log(seen) / (answered / n + 1.0))
-        slow = truth * math.sqrt(8.0 * math.log(seen) / (resolved / n + 1.0))
-        own = softmax(
-            [
-                quick * ((1.0 - 2.0 * err) * self.sum("SU", e) + err * self.sum("SV", e) - self.sum("SVY", e))
-                for e in experts
-            ]
-        )
+        n = len(experts)
+        regrets = [
+            (1.0 - 2.0 * err) * self.sum("SU", e) + err * self.sum("SV", e) - self.sum("SVY", e) for e in experts
+        ]
+        answered = [self.sum("n", e) + self.sum("m", e) for e in experts]
+        own = softmax([peer * r / (count + 40.0) for r, count in zip(regrets, answered, strict=True)])
         return [
             [1.0 / n] * n,
             [even / n + (1.0 - even) * w for w in own],
-            softmax([slow * self.sum("RH", e) for e in experts]),
-            hedge([self.sum("RH", e) for e in experts], [self.sum("AH", e) for e in experts]),
+            softmax([truth * self.sum("RH", e) / (self.sum("m", e) + 10.0) for e in experts]),
+            hedge([self.sum("RF", e) for e in experts], [self.sum("AF", e) for e in experts]),
         ]
 
     def shares(self, priors: Sequence[float] = PRIORS) -> list[float]:
@@ -521,9 +535,9 @@ class SlowFeed:
         return self.unit * self.sum("H", e) / self.sum("m", e) if self.sum("m", e) else None
 
     def certificate(self) -> float | None:
-        """The published weights are the learner's own, so that their regrets are."""
+        """Of the published weights."""
         shares = self.steps * (self.steps + 1) * len(self.used())
-        bounds = {e: self.sum("rH", e) for e in self.listed()}
+        bounds = {e: self.sum("pH", e) for e in self.listed()}
         for rule in self.used():
             a, b, low, high = self.rates(1.0 - 0.01 / shares, rule)
             half = (a - b) / 2.0
@@ -534,6 +548,6 @@ class SlowFeed:
             for e in bounds:
                 v = self.sum(f"V {rule}", e) + 25.0
                 noise = math.sqrt(v * (2.0 * math.log(len(self.seen) * shares / 0.04) + math.log(v / 25.0)))
-                y, c1, c0 = (self.sum(f"regret {k} {rule}", e) for k in "y10")
+                y, c1, c0 = (self.sum(f"published {k} {rule}", e) for k in "y10")
                 bounds[e] += max((y - zero * c1 - one * c0 + noise) / (1.0 - zero - one) for zero, one in ends)
         return self.unit * max(bounds.values())

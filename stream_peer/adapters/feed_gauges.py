@@ -23,6 +23,60 @@ _TRUST_STATES: tuple[TrustState, ...] = (
     "uninformative",
 )
 
+_FAMILIES: Mapping[str, tuple[str, list[str]]] = {
+    "expert_weight": (
+        "Share of an expert; each kind sums to 1 over a feed. mix: combine forecasts. select: follow one expert.",
+        ["feed", "expert", "kind"],
+    ),
+    "effective_experts": ("How many experts the mix listens to: 1 is one expert, N is the plain mean.", ["feed"]),
+    "reference_error_ratio": (
+        "Estimated share of wrong reference answers, by true outcome. At 0.5: weights are noise.",
+        ["feed", "class"],
+    ),
+    "reference_error_low_ratio": ("Lower end of the interval of the mean error rate.", ["feed"]),
+    "reference_error_high_ratio": ("Upper end of the interval of the mean error rate. At 0.5: unknown.", ["feed"]),
+    "reference_error_measured_ratio": ("Share of wrong reference answers on resolved questions.", ["feed"]),
+    "reference_error_effective_questions": ("Questions that the estimate rests on. Below 50: a guess.", ["feed"]),
+    "certificate_regret": (
+        "Upper bound on the summed loss of select above that of the best expert. No series: no bound holds.",
+        ["feed"],
+    ),
+    "dependence_z": (
+        "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent.",
+        ["feed"],
+    ),
+    "loss_rank_correlation": (
+        "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right.",
+        ["feed"],
+    ),
+    "select_shrink_ratio": ("Share of uniform weights in select. Above 0: the feed is not trusted.", ["feed"]),
+    "mean_voters": ("Independent voters a question. Below min_experts: nothing is learnt.", ["feed"]),
+    "trust_state": ("1 for the state that the feed is in, 0 for the others. Not ok: read why.", ["feed", "state"]),
+    "error_rate_drift_z": (
+        "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
+        ["feed"],
+    ),
+    "drifting_experts": (
+        "Experts that got better or worse lately beside the others. They are in weights.",
+        ["feed"],
+    ),
+    "grouped_experts": (
+        "Experts found to say the same as others, or as the crowd. Not 0: see groups of weights.",
+        ["feed"],
+    ),
+    "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
+    "feed_resolved_questions": ("Questions whose outcome was revealed, by weight.", ["feed"]),
+    "shadow_brier": (
+        "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
+        ["feed", "shadow", "forecast"],
+    ),
+    "shadow_regret": (
+        "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
+        ["feed", "shadow"],
+    ),
+}
+"""Gauges of feeds by name: what they say, and their labels."""
+
 
 @runtime_checkable
 class HasViews(Protocol):
@@ -103,59 +157,7 @@ def gauge(name: str, help_text: str, labels: Iterable[str] = (), value: float | 
 
 
 def _feed_families() -> dict[str, GaugeMetricFamily]:
-    texts = {
-        "expert_weight": (
-            "Share of an expert; each kind sums to 1 over a feed. mix: combine forecasts. select: follow one expert.",
-            ["feed", "expert", "kind"],
-        ),
-        "effective_experts": ("How many experts the mix listens to: 1 is one expert, N is the plain mean.", ["feed"]),
-        "reference_error_ratio": (
-            "Estimated share of wrong reference answers, by true outcome. At 0.5: weights are noise.",
-            ["feed", "class"],
-        ),
-        "reference_error_low_ratio": ("Lower end of the interval of the mean error rate.", ["feed"]),
-        "reference_error_high_ratio": ("Upper end of the interval of the mean error rate. At 0.5: unknown.", ["feed"]),
-        "reference_error_measured_ratio": ("Share of wrong reference answers on resolved questions.", ["feed"]),
-        "reference_error_effective_questions": ("Questions that the estimate rests on. Below 50: a guess.", ["feed"]),
-        "certificate_regret": (
-            "Upper bound on the summed loss of select above that of the best expert. No series: no bound holds.",
-            ["feed"],
-        ),
-        "dependence_z": (
-            "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent.",
-            ["feed"],
-        ),
-        "loss_rank_correlation": (
-            "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right.",
-            ["feed"],
-        ),
-        "select_shrink_ratio": ("Share of uniform weights in select. Above 0: the feed is not trusted.", ["feed"]),
-        "mean_voters": ("Independent voters a question. Below min_experts: nothing is learnt.", ["feed"]),
-        "trust_state": ("1 for the state that the feed is in, 0 for the others. Not ok: read why.", ["feed", "state"]),
-        "error_rate_drift_z": (
-            "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
-            ["feed"],
-        ),
-        "drifting_experts": (
-            "Experts that got better or worse lately beside the others. They are in weights.",
-            ["feed"],
-        ),
-        "grouped_experts": (
-            "Experts found to say the same as others, or as the crowd. Not 0: see groups of weights.",
-            ["feed"],
-        ),
-        "feed_questions": ("Questions scored so far, by weight.", ["feed"]),
-        "feed_resolved_questions": ("Questions whose outcome was revealed, by weight.", ["feed"]),
-        "shadow_brier": (
-            "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
-            ["feed", "shadow", "forecast"],
-        ),
-        "shadow_regret": (
-            "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
-            ["feed", "shadow"],
-        ),
-    }
-    return {name: gauge(name, help_text, labels) for name, (help_text, labels) in texts.items()}
+    return {name: gauge(name, help_text, labels) for name, (help_text, labels) in _FAMILIES.items()}
 
 
 def _error_rates(families: dict[str, GaugeMetricFamily], feed: str, view: FeedView) -> None:

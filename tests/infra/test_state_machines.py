@@ -16,6 +16,7 @@ from stream_peer.adapters.explain_events import state_of
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.rates import Rates
+from stream_peer.engine.signs import NamedGroup, Signs
 from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.engine.trust import next_trust
 from stream_peer.events import topics
@@ -30,6 +31,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ErrorRateStatus, StateOfQuestion, TrustState
+from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.error_rates import ErrorRate
 from tests.unit.engine.question_log import (
     T0,
@@ -171,6 +173,13 @@ def test_what_is_published_takes_every_arrow_of_its_picture_and_no_other(machine
 STATUSES: list[ErrorRateStatus] = ["ok", "ok", "uninformative", "contradicted"]
 
 
+def some_signs(rng: random.Random, questions: float) -> Signs:
+    z = rng.choice([0.0, 0.0, 0.0, 2.5, 4.0])
+    ranks = RankAgreement(rng.choice([0.9, 0.9, 0.9, -0.1]), 60)
+    groups = rng.choice([[], [], [], [NamedGroup(["ann", "bea"])]])
+    return Signs(Dependence(0.01 * z, 0.01, z, z > 3.0, questions, "ok"), ranks, groups)
+
+
 def trust_walk(seed: int) -> list[str]:
     rng = random.Random(seed)
     states: list[TrustState] = ["warming-up"]
@@ -179,15 +188,16 @@ def trust_walk(seed: int) -> list[str]:
         status = rng.choice(STATUSES)
         estimate = ErrorRate(rate, rate, rate, rate, questions, "ok", 0.01)
         rates = Rates(0, estimate, rate, rate, status, 0.0, 0.0, 0.0, 0.0)
-        states.append(next_trust(states[-1], rates, rng.choice([2.0, 3.1, 5.0, 5.0]), FeedSettings()).state)
+        voters = rng.choice([2.0, 3.1, 5.0, 5.0])
+        states.append(next_trust(states[-1], rates, voters, FeedSettings(), some_signs(rng, questions)).state)
     return list(states)
 
 
 def test_trust_takes_every_arrow_of_its_picture_and_no_other(machines: dict[str, Any]) -> None:
-    found = taken(trust_walk(seed) for seed in range(20))
+    found = taken(trust_walk(seed) for seed in range(40))
 
     assert found == set(machines["trust"].transitions())
-    assert set(machines["trust"].states) == set(get_args(TrustState)) - {"dependent"}
+    assert set(machines["trust"].states) == set(get_args(TrustState))
 
 
 # --- an expert ---

@@ -49,7 +49,7 @@ def order_free(outputs: Sequence[Output]) -> dict[str, Any]:
     names = ["id", "questions", "coverage", "peer_loss", "outcome_loss", "resolved"]
     if not weights["resolved"]:
         names.append("mix")
-    moving = ("revision", "at", "error_rate", "settings")
+    moving = ("revision", "at", "error_rate", "settings", "trust")
     return {
         "answers": {key: {n: v for n, v in answer.items() if n not in moving} for key, answer in answers.items()},
         "experts": {
@@ -57,7 +57,7 @@ def order_free(outputs: Sequence[Output]) -> dict[str, Any]:
             for key, record in losses.items()
         },
         "weights": [{name: expert[name] for name in names} for expert in weights["experts"]],
-        "rates": {name: value for name, value in rates.items() if name not in ("revision", "at")},
+        "rates": {name: value for name, value in rates.items() if name not in ("revision", "at", "trust")},
     }
 
 

@@ -17,6 +17,7 @@ def weights(revision: int, *experts: str, feed: str = "econ") -> Weights:
         error_rate=ErrorRateSummary(zero=0.1, one=0.2, low=0.1, high=0.2, status="ok", measured=None),
         mixer=MixerShares(mean=1, peer=0, truth_slow=0, truth_fast=0),
         stretch=0,
+        select_shrink=0.0,
         certificate=None,
         experts=[expert(name) for name in experts],
     )

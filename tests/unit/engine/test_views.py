@@ -21,6 +21,7 @@ def losses_of(n_experts: int, id_length: int) -> PeerLosses:
         at="2026-01-01T00:00:00Z",
         settings="0",
         question="q",
+        trust="ok",
         state="scored",
         boundary=None,
         rounds=1,
