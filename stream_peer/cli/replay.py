@@ -179,20 +179,12 @@ def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
 
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:
     from stream_peer.adapters.jsonl import read_lines
-    from stream_peer.adapters.replay import ReplayOptions, replay, with_settings
+    from stream_peer.adapters.replay import replay
     from stream_peer.adapters.replay_shadows import Beside, read_shadows
     from stream_peer.adapters.shadow_table import shadow_table
     from stream_peer.adapters.summary import summary
 
-    options = ReplayOptions(
-        document=with_settings(invocation.settings.document, choices.assignments),
-        feed_as=choices.feed_as,
-        reveal=choices.reveal,
-        shuffle=choices.shuffle,
-        partitions=choices.partitions,
-        feed_log_partitions=choices.feed_log_partitions,
-        secret=read_secret(invocation.settings),
-    )
+    options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
     shadows = Beside(read_shadows(choices.shadows), options)
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
@@ -220,6 +212,20 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         click.echo(f"\n{sentence}")
     if choices.report is not None:
         click.echo(f"\nreport: {choices.report}")
+
+
+def _options(invocation: Invocation, choices: _Choices) -> "ReplayOptions":
+    from stream_peer.adapters.replay import ReplayOptions, with_settings
+
+    return ReplayOptions(
+        document=with_settings(invocation.settings.document, choices.assignments),
+        feed_as=choices.feed_as,
+        reveal=choices.reveal,
+        shuffle=choices.shuffle,
+        partitions=choices.partitions,
+        feed_log_partitions=choices.feed_log_partitions,
+        secret=read_secret(invocation.settings),
+    )
 
 
 class _Asked(NamedTuple):
@@ -285,7 +291,7 @@ def _explain(asked: _Asked) -> None:
 def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
     from stream_peer.adapters.feed_log_reader import replay_from_log
-    from stream_peer.adapters.replay_shadows import read_shadows, books_of
+    from stream_peer.adapters.replay_shadows import books_of, read_shadows
     from stream_peer.adapters.shadow_table import shadow_table
 
     shadows = books_of(read_shadows(choices.shadows), feed)
