@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache
 
 import msgspec
 import pytest
@@ -26,9 +27,17 @@ def accounts_of(*accounts: Account, controls: bool = False) -> WeightWitness:
     return witness
 
 
+@cache
+def whole_lives() -> dict[str, Account]:
+    accounts = {name: Account(name) for name in EXPERTS}
+    accounts_of(*accounts.values())
+    return accounts
+
+
 def told(name: str = "e1", weight: WeightKind = "mix", questions: int = 10, **ends: Bound) -> WeightStory:
-    account = Account(name, **ends)
-    accounts_of(account)
+    account = Account(name, **ends) if ends else whole_lives()[name]
+    if ends:
+        accounts_of(account)
     story = story_of(account, "econ", weight, questions)
     assert story is not None
     return story
