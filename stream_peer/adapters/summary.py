@@ -117,7 +117,7 @@ def _experts(weights: Weights, record: TrackRecord | None, experts: int) -> Iter
 
 def _expert(expert: WeightedExpert, score: Score | None) -> str:
     name = expert.id if len(expert.id) <= _ID_WIDTH else expert.id[: _ID_WIDTH - 1] + "…"
-    difficulty, skill = (score.skill.difficulty, score.skill.skill) if score else (None, None)
+    difficulty, skill = (score.skill.difficulty, score.told_skill) if score else (None, None)
     return (
         f"    {name:<{_ID_WIDTH}}  {expert.mix:.3f}   {expert.select:.3f}  {rounded(expert.questions):>9}"
         f"  {expert.coverage:>8.2f}  {_number(expert.peer_loss):>9}  {_number(expert.outcome_loss):>5}"

@@ -12,6 +12,9 @@ from stream_peer.adapters.history import FeedHistory
 from stream_peer.numerics.losses import LOG, FloatArray, IntArray, squared_loss
 from stream_peer.numerics.skill import MurphyTerms, Skill, murphy_decomposition, skill_score
 
+FEWEST_SKILLED = 5
+"""Resolved questions below which an expert's skill is not told: the best of many would be the luckiest."""
+
 FEWEST_CALIBRATED = 20
 """Resolved questions below which an expert's calibration is not told: the fit would follow chance."""
 
@@ -34,6 +37,16 @@ class Score(NamedTuple):
     coverage: float
     log_score: float
     murphy: MurphyTerms | None
+
+    @property
+    def told_skill(self) -> float | None:
+        """The skill, if there are enough questions to tell it of an expert."""
+        return self.skill.skill if self.skill.questions >= FEWEST_SKILLED else None
+
+    @property
+    def told_deviation(self) -> float | None:
+        """Its standard deviation, as far as the skill is told."""
+        return self.skill.deviation if self.skill.questions >= FEWEST_SKILLED else None
 
 
 class TrackRecord(NamedTuple):

@@ -5,7 +5,7 @@ from html import escape
 from typing import NamedTuple
 
 from stream_peer.adapters.report_cards.parts import UNKNOWN, FeedPage, figure, scrolling
-from stream_peer.adapters.track_record import FEWEST_CALIBRATED, Score
+from stream_peer.adapters.track_record import FEWEST_CALIBRATED, FEWEST_SKILLED, Score
 from stream_peer.events.outputs import WeightedExpert
 
 SHOWN = 2_000
@@ -56,11 +56,12 @@ _COLUMNS = (
     ),
     _Column(
         "skill",
-        "1 - Brier/difficulty: above 0 it did better than the plain mean on the questions that it answered",
-        _scored(lambda s: s.skill.skill),
+        "1 - Brier/difficulty: above 0 it did better than the plain mean on the questions that it answered; "
+        f"from {FEWEST_SKILLED} resolved questions on",
+        _scored(lambda s: s.told_skill),
         2,
     ),
-    _Column("±", "Standard deviation of the skill", _scored(lambda s: s.skill.deviation), 2),
+    _Column("±", "Standard deviation of the skill", _scored(lambda s: s.told_deviation), 2),
     _Column("log score", "Mean logarithmic loss in nats; smaller is better", _scored(lambda s: s.log_score), 3),
     _Column(
         "miscali\u00adbration",

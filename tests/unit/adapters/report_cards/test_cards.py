@@ -136,19 +136,25 @@ def test_calibration_says_when_there_are_too_few_outcomes_for_a_diagram() -> Non
     assert "discrimination</th>" in few
 
 
+@pytest.mark.case("C19")
 def test_experts_have_coverage_difficulty_and_skill_beside_their_score() -> None:
+    """The picky one says the same as the busy one where the mean is nearly right, and nothing elsewhere."""
     history = History()
-    for number, (outcome, mean) in enumerate([(1, 0.9), (0, 0.6)], start=1):
+    for number in range(1, 11):
+        easy = number > 4
+        outcome, mean = (1, 0.9) if easy else (0, 0.6)
+        told = {"picky": 0.9, "busy": 0.9} if easy else {"busy": 0.3}
+        told |= {"new": 1.0} if number == 10 else {}
         add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number, mean, mean, outcome))
-        told = {"picky": 0.9, "busy": 0.9} if number == 1 else {"busy": 0.3}
         add(history, topics.PEER_LOSSES, losses(f"q{number}", number, told, outcome))
-    add(history, topics.WEIGHTS, weights(3, {"picky": 0.6, "busy": 0.4}))
+    add(history, topics.WEIGHTS, weights(11, {"picky": 0.5, "busy": 0.3, "new": 0.2}))
 
     card = experts_card(page_of(history))
 
-    picky, busy = (re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in card.split("<tr>")[2:])
-    assert picky[3:4] + picky[6:10] == ["0.75", "1", "0.010", "0.010", "0.00"]
-    assert busy[6:10] == ["2", "0.050", "0.185", "0.73"]
+    picky, busy, new = (re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in card.split("<tr>")[2:])
+    assert picky[3:4] + picky[6:10] == ["0.75", "6", "0.010", "0.010", "0.00"]
+    assert busy[6:10] == ["10", "0.042", "0.150", "0.72"]
+    assert new[6:11] == ["1", "0.000", "0.010", "–", "–"]
 
 
 def test_paper_gets_the_first_rows_of_a_long_table_and_says_so() -> None:
