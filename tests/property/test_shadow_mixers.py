@@ -111,6 +111,9 @@ def test_with_memory_shadows_are_forgotten_as_everything_else_is(history: list[E
 
     assert through.agrees()
     assert shadow_sums(changelog.restored(**chosen)) == shadow_sums(through)
+    for view in through.views().values():
+        for scores in view.weights.shadows or ():  # they were there all along
+            assert scores.questions == near(view.weights.resolved)
 
 
 @settings(max_examples=40, deadline=None)
