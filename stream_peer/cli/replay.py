@@ -146,7 +146,7 @@ def replay_command(
     stream-peer replay forecasts.jsonl --reveal 0.1,3 --set round_every=null
     stream-peer replay forecasts.jsonl --explain fed-cut-june
     stream-peer replay history.jsonl.gz --export econ=econ.feed.gz
-    stream-peer replay forecasts.jsonl --shadow eager:mixer.peer_rate=48 --shadow log:loss=log
+    stream-peer replay forecasts.jsonl --shadow eager:mixer.peer_rate=48 --shadow forgets:memory=2000
     stream-peer replay --from-log econ --bootstrap kafka:9092
     """  # noqa: D301
     choices = _Choices(**options)

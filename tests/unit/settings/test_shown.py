@@ -2,7 +2,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.events.feed_settings import FeedSettings, load_document, parse_duration
+from stream_peer.events.feed_settings import FeedSettings, ShadowSettings, load_document, parse_duration
 from stream_peer.settings import Secret, Security, Settings, leaves
 from stream_peer.settings.shown import shown_duration, shown_feed_settings, shown_settings
 
@@ -21,7 +21,9 @@ def test_every_setting_is_shown_and_secrets_are_not() -> None:
 
 
 def test_shown_feed_settings_are_a_document_that_gives_them_again() -> None:
-    settings = msgspec.structs.replace(FeedSettings(), grace=1500, quorum=4)
+    settings = msgspec.structs.replace(
+        FeedSettings(), grace=1500, quorum=4, shadows=(ShadowSettings(name="plain", stretch=False),)
+    )
     document: dict[str, dict[str, object]] = {"defaults": {}}
     for path, value in shown_feed_settings(settings):
         outer, _, inner = path.partition(".")
