@@ -38,8 +38,7 @@ def weights(
     error_rate: ErrorRateSummary | None = None,
     certificate: Certificate | None = None,
     feed: str = FEED,
-    status: TrustState = "ok",
-    status_reasons: tuple[str, ...] = (),
+    trust: tuple[TrustState, list[str]] = ("ok", []),
 ) -> Weights:
     experts = [
         WeightedExpert(
@@ -60,8 +59,8 @@ def weights(
         settings="9f3c2a11",
         revision=revision,
         at="2026-03-01T12:00:00Z",
-        status=status,
-        status_reasons=list(status_reasons),
+        status=trust[0],
+        status_reasons=trust[1],
         questions=questions,
         resolved=questions / 2,
         error_rate=error_rate or rate(),

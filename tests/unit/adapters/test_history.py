@@ -104,8 +104,8 @@ def test_every_change_of_trust_is_kept_with_its_first_reasons_however_long_the_h
     history = History()
     for revision in range(1, 1000):
         status: TrustState = "dependent" if revision % 500 > 250 else "ok"
-        reasons = () if status == "ok" else (f"z = {revision}",)
-        record = weights(revision, {"a": 1.0}, questions=float(revision), status=status, status_reasons=reasons)
+        reasons = [] if status == "ok" else [f"z = {revision}"]
+        record = weights(revision, {"a": 1.0}, questions=float(revision), trust=(status, reasons))
         add(history, topics.WEIGHTS, record)
 
     changes = history.feeds[FEED].trust

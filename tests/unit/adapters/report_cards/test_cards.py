@@ -36,7 +36,7 @@ def page_of(history: History, settings: FeedSettings | None = None) -> FeedPage:
 def states(*told: tuple[str, tuple[str, ...]]) -> FeedPage:
     history = History()
     for revision, (status, reasons) in enumerate(told, start=1):
-        record = weights(revision, {"a": 1.0}, questions=10.0 * revision, status_reasons=reasons)
+        record = weights(revision, {"a": 1.0}, questions=10.0 * revision, trust=("ok", list(reasons)))
         add(history, topics.WEIGHTS, msgspec.structs.replace(record, status=status))
     return page_of(history)
 
