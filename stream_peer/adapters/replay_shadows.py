@@ -34,6 +34,10 @@ class ReplayShadow(NamedTuple):
         """Where its settings come from, for faults."""
         return f"--shadow {self.name}"
 
+    def names(self) -> list[str]:
+        """The settings that are other ones."""
+        return [assignment.partition("=")[0] for assignment in self.assignments]
+
 
 def read_shadows(texts: Iterable[str]) -> list[ReplayShadow]:
     """Shadows as the command line names them.
@@ -181,10 +185,8 @@ def books_of(shadows: Iterable[ReplayShadow], feed: str) -> dict[str, FeedSettin
     """
     faults, found = [], {}
     for shadow in shadows:
-        names = {assignment.partition("=")[0] for assignment in shadow.assignments}
-        for name in sorted(names & ROUNDS):
-            message = "changes which rounds there are, and the log has them already; replay files to compare it"
-            faults.append(SettingFault(name, shadow.origin, message))
+        wrong = [fault for name in shadow.names() if (fault := _unfit_for_logs(name))]
+        faults += [SettingFault(name, shadow.origin, message) for name, message in wrong]
         try:
             found[shadow.name] = _read(shadow, feed, {})
         except SettingsError as error:
@@ -192,6 +194,16 @@ def books_of(shadows: Iterable[ReplayShadow], feed: str) -> dict[str, FeedSettin
     if faults:
         raise SettingsError(faults)
     return found
+
+
+def _unfit_for_logs(name: str) -> tuple[str, str] | None:
+    """Why a setting cannot be another one where rounds are those of a log, of one feed."""
+    outer = name.partition(".")[0]
+    if outer in ("defaults", "feeds"):
+        return name, "name the setting alone: it is of the feed whose log is folded"
+    if outer in ROUNDS:
+        return name, "changes which rounds there are, and the log has them already; replay files to compare it"
+    return None
 
 
 def _read(shadow: ReplayShadow, feed: str, document: Mapping[str, Any]) -> FeedSettingsBook:

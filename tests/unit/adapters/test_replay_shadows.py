@@ -160,6 +160,12 @@ def test_rounds_of_a_log_are_as_they_are(setting: str) -> None:
         books_of(read_shadows([f"a:{setting}"]), "econ")
 
 
+@pytest.mark.parametrize("setting", ["defaults.loss=log", "feeds.econ.loss=log"])
+def test_a_log_is_of_one_feed_and_so_are_its_shadows(setting: str) -> None:
+    with pytest.raises(SettingsError, match="name the setting alone"):
+        books_of(read_shadows([f"a:{setting}"]), "econ")
+
+
 def test_a_fault_of_a_shadow_of_a_log_is_told_before_it_is_read() -> None:
     with pytest.raises(SettingsError) as caught:
         books_of(read_shadows(["a:nothing=1", "b:loss=cubic"]), "econ")
