@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects
+from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.engine.weight_account import Account, Bound
 from stream_peer.engine.weight_follower import WeightFollower
 from stream_peer.events.feed_log import FeedLogRecord
 from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
+from tests.feed_transfers import import_log, lines_of
 from tests.feed_variants import crowd
 
 CROWD = crowd(30)
@@ -18,8 +19,13 @@ FULL = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
 
 
 def kept(events: Sequence[FeedLogRecord], *accounts: Account) -> FeedStage:
+    """Fold events for accounts."""
+    return kept_of(log_of(events), *accounts)
+
+
+def kept_of(log: Sequence[LogRecord], *accounts: Account) -> FeedStage:
     """Fold a log for accounts."""
-    feed_stage, log, follower = stage(), log_of(events), WeightFollower("f", accounts)
+    feed_stage, follower = stage(), WeightFollower("f", accounts)
     for number, record in enumerate(log):
         follower.before(record, feed_stage)
         feed_stage.step(record, Effects())
@@ -108,3 +114,24 @@ def test_accounts_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() -> 
     assert account.end is not None
     assert account.end.listed
     assert {key.cause for key in account.terms} >= {"listing", "operator"}
+
+
+def test_an_imported_feed_goes_on_under_the_revisions_that_it_had() -> None:
+    moved = import_log(lines_of(kept(CROWD), len(CROWD) - 1))
+    log = [*moved, *log_of(crowd(40)[len(CROWD) :], len(moved))]
+    whole, from_nothing = Account("e3"), Account("e3", Bound(at=0))
+
+    feed_stage = kept_of(log, whole, from_nothing)
+
+    assert whole.start is not None
+    assert whole.end is not None
+    assert whole.start.revision == len(CROWD) - 1
+    assert whole.start.mix == published(CROWD, len(CROWD))
+    assert whole.end.revision == feed_stage.feeds.by_name["f"].standing.revision == len(crowd(40)) - 1
+    assert from_nothing.end == whole.end
+    operator, later = (
+        math.fsum(mix for key, (mix, _) in from_nothing.terms.items() if (key.cause == "operator") is arrived)
+        for arrived in (True, False)
+    )
+    assert operator == pytest.approx(whole.start.mix, abs=1e-12)
+    assert later == pytest.approx(whole.end.mix - whole.start.mix, abs=1e-9)
