@@ -1,6 +1,7 @@
 """What a change of the error rates' status may do to weights, in worlds where the rates cannot be told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 from stream_peer.engine.stage import Effects
+from stream_peer.engine.trust import SHRINK, SHRINK_STEP
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.events.outputs import Weights
-from tests.feed_histories import log_of, round_of, stage
+from tests.feed_histories import log_of, outcome, round_of, stage
 
 MIX_STEP, SELECT_STEP, PAPER_STEP = 0.02, 0.25, 0.1
 """As documented."""
@@ -86,3 +88,55 @@ def test_the_steps_are_those_of_the_documentation(repository: Path) -> None:
 
     assert f"no `mix` by more than {MIX_STEP:g} and no `select` by more than {SELECT_STEP:g}" in text
     assert f"under the preset `paper` neither by more than {PAPER_STEP:g}" in text
+
+
+# --- trust ---
+
+
+def of_unlike_questions(generator: np.random.Generator, questions: int) -> list[FeedLogRecord]:
+    """Half of them easy, half of them hard for all of ten experts."""
+    chances = np.linspace(0.7, 1.0, 10) * generator.choice([0.05, 0.95], (questions, 1))
+    right = generator.random((questions, 10)) < 0.5 + 0.5 * chances
+    sides = np.where(right ^ (generator.random((questions, 1)) < 0.5), 1.0, -1.0)
+    forecasts = (0.5 + sides * generator.uniform(0.05, 0.45, (questions, 10))).tolist()
+    return [round_of(f"q{k}", {f"e{e}": p for e, p in enumerate(f)}) for k, f in enumerate(forecasts)]
+
+
+def misjudged(generator: np.random.Generator, questions: int) -> list[FeedLogRecord]:
+    """Experts agree on what turns out wrong in a third of the questions; then all of it is taken back."""
+    sides = np.where(generator.random((questions, 10)) < np.linspace(0.6, 0.95, 10), 1.0, -1.0)
+    forecasts = (0.5 + sides * generator.uniform(0.05, 0.45, (questions, 10))).tolist()
+    rounds = [round_of(f"q{k}", {f"e{e}": p for e, p in enumerate(f)}) for k, f in enumerate(forecasts)]
+    told = [outcome(f"q{k}", 1 if generator.random() < 0.6 else 0) for k in range(questions)]
+    return [*rounds, *told, *(outcome(f"q{k}", "open") for k in range(questions))]
+
+
+@pytest.mark.case("C18")
+@pytest.mark.parametrize(("world_of", "alarm"), [(of_unlike_questions, "dependent"), (misjudged, "contradicted")])
+def test_trust_that_is_lost_or_comes_back_moves_no_weight_by_more_than_the_documented_steps(
+    world_of: Callable[[np.random.Generator, int], list[FeedLogRecord]], alarm: str
+) -> None:
+    feed_stage, newest = stage(vote_rule="half"), list[Weights]()
+    for record in log_of(world_of(np.random.default_rng(2), 230)):
+        feed_stage.step(record, Effects())
+        newest.append(feed_stage.views()["f"].weights)
+    pairs = [(before, after) for before, after in pairwise(newest) if before.experts]
+    changes = [(before, after) for before, after in pairs if before.status != after.status]
+
+    assert alarm in {after.status for _, after in changes}
+    assert max(after.select_shrink for after in newest) > 0.4
+    assert max(abs(after.select_shrink - before.select_shrink) for before, after in pairs) <= SHRINK_STEP + 1e-9
+    assert max(moved(*change)[0] for change in changes) <= SELECT_STEP
+    assert max(moved(*change)[1] for change in changes) <= MIX_STEP
+    if world_of is misjudged:
+        assert newest[-1].status == "ok"
+        assert newest[-1].select_shrink == 0.0
+
+
+def test_the_step_of_shrinking_is_that_of_the_documentation(repository: Path) -> None:
+    text = " ".join((repository / "docs" / "semantics.md").read_text(encoding="utf-8").split())
+
+    assert f"moves by at most {SHRINK_STEP:g} towards" in text
+    assert [f"{share:g}" for share in SHRINK.values()] == ["0.5", "0.5", "1"]
+    assert text.count("| half uniform |") == 3
+    assert text.count("| all uniform |") == 1

@@ -1,7 +1,7 @@
 """Cases from real users that the feed stage decides: evidence, votes that are never inverted, comparisons."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from stream_peer.engine.views import FeedView
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.events.feed_settings import load_document
+from stream_peer.events.outputs import TrustState
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
 
 Forecasts = Mapping[str, float]
@@ -114,6 +115,24 @@ def split(questions: int) -> list[FeedLogRecord]:
     return [round_of(f"q{k}", {f"e{e}": 0.7 if (k + e) % 6 < 3 else 0.3 for e in range(6)}) for k in range(questions)]
 
 
+def of_unlike_questions(questions: int) -> list[FeedLogRecord]:
+    """Every other one is so hard that all guess."""
+    generator = np.random.default_rng(5)
+    sides = generator.random((questions, 6)) < np.where(np.arange(questions) % 2, 0.5, 0.95)[:, None]
+    turned = generator.random((questions, 1)) < 0.5
+    forecasts = np.where(sides ^ turned, 0.8, 0.2).tolist()
+    return [round_of(f"q{k}", {f"e{e}": p for e, p in enumerate(f)}) for k, f in enumerate(forecasts)]
+
+
+def misjudged(questions: int) -> list[FeedLogRecord]:
+    """Five of six agree, and are wrong on one question in three."""
+    events: list[FeedLogRecord] = []
+    for k in range(questions):
+        events.append(round_of(f"q{k}", {f"e{e}": 0.8 if (e == k % 6) != (k % 2 == 0) else 0.2 for e in range(6)}))
+        events.append(outcome(f"q{k}", 1 if (k % 2 == 0) != (k % 3 == 0) else 0))
+    return events
+
+
 def histories() -> dict[str, list[FeedLogRecord]]:
     generator = np.random.default_rng(17)
     _, forecasts = signals(generator, [0.8] * 6, 230)
@@ -124,13 +143,36 @@ def histories() -> dict[str, list[FeedLogRecord]]:
         "skewed": [round_of(f"q{k}", {f"e{e}": float(p) for e, p in enumerate(f)}) for k, f in enumerate(rare)],
         "split": split(120),
         "always wrong": unlucky(120),
+        "unlike questions": of_unlike_questions(230),
+        "misjudged": misjudged(110),
         "lone": [round_of(f"q{k}", {"e0": 0.2}) for k in range(30)],
     }
 
 
+HISTORIES = {
+    "new": "warming-up",
+    "trusted": "ok",
+    "skewed": "uninformative",
+    "split": "uninformative",
+    "always wrong": "uninformative",
+    "unlike questions": "dependent",
+    "misjudged": "contradicted",
+    "lone": "low-evidence",
+}
+"""And the states of trust that they lead to."""
+
+
+@pytest.mark.case("C17")
+def test_histories_lead_to_every_state() -> None:
+    found = {name: view_of(events).weights.status for name, events in histories().items() if events}
+
+    assert found | {"new": "warming-up"} == HISTORIES
+    assert set(HISTORIES.values()) == set(get_args(TrustState))
+
+
 @pytest.mark.case("C17")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("history", ["new", "trusted", "skewed", "split", "always wrong", "lone"])
+@pytest.mark.parametrize("history", HISTORIES)
 def test_what_all_experts_agree_on_is_the_answer_in_every_mode_and_state(history: str, method: dict[str, Any]) -> None:
     events = histories()[history]
     feed_stage, _ = folded(log_of(events), stage(**method))

@@ -20,13 +20,13 @@ Answers = Callable[[np.random.Generator, int], list[float]]
 
 def alike(generator: np.random.Generator, y: int) -> list[float]:
     right = generator.random(9) < np.linspace(0.6, 0.9, 9)
-    return (0.5 + 0.3 * np.where(right == (y == 1), 1.0, -1.0)).tolist()
+    return [0.8 if one == (y == 1) else 0.2 for one in right.tolist()]
 
 
 def of_unlike_questions(generator: np.random.Generator, y: int) -> list[float]:
     """Every other question is hard for everybody."""
     right = generator.random(9) < generator.choice([0.5, 0.95])
-    return (0.5 + 0.3 * np.where(right == (y == 1), 1.0, -1.0)).tolist()
+    return [0.8 if one == (y == 1) else 0.2 for one in right.tolist()]
 
 
 def events(answers: Answers, *, questions: int = 260, told: float = 1.0, seed: int = 4) -> list[FeedLogRecord]:
