@@ -33,7 +33,8 @@ class Suspicion(NamedTuple):
 
     Attributes
     ----------
-    z : by how many standard deviations they disagree less than half as much as they should; -inf without witnesses
+    z : by how many standard deviations they disagree less than half as much as they should; -inf if they do not at
+        all, or there are no two witnesses
     disagreement : share of common questions on which they do not agree
     expected : what it would be if they knew of each other only through the outcome
     common : questions that both voted on
@@ -84,19 +85,27 @@ def suspicion(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> Suspi
     If experts share more than the outcome with everybody, such as what makes a question difficult, this is part of
     what witnesses say, and is no suspicion.
     """
-    parts = [_count(block, pairs, witnesses) for block in np.array_split(cast, _N_BLOCKS)]
-    total = _added(parts)
+    total = _count(cast, pairs, witnesses)
     heard = _heard(total, pairs, witnesses)
     expected, found = _expected(total, heard), disagreement(total.pairs)
-    common = np.maximum(total.pairs.common, 1.0)
-    excess = TIMES_LESS * expected - found
+    z = np.full(len(pairs), -np.inf)
+    likely = (TIMES_LESS * expected > found) & (np.count_nonzero(heard, axis=1) >= _FEWEST_WITNESSES)
+    if likely.any():
+        z[likely] = _deviations(cast, pairs[likely], witnesses, heard[likely])
+    return Suspicion(z, found, expected, total.pairs.common)
+
+
+def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray) -> FloatArray:
+    """By how many standard deviations pairs disagree less than half as much as they should."""
+    parts = [_count(block, pairs, witnesses) for block in np.array_split(cast, _N_BLOCKS)]
+    total = _added(parts)
+    found, common = disagreement(total.pairs), np.maximum(total.pairs.common, 1.0)
     without = np.array([_excess(_without(total, part), heard) for part in parts])
     spread = without - np.add.reduce(without, axis=0) / _N_BLOCKS
     variance = (_N_BLOCKS - 1) / _N_BLOCKS * np.add.reduce(spread * spread, axis=0)
     variance += np.maximum(found * (1.0 - found), 1.0 / common) / common
-    usable = np.count_nonzero(heard, axis=1) >= _FEWEST_WITNESSES
-    z = np.where(usable, excess / np.sqrt(variance), -np.inf)
-    return Suspicion(z, found, expected, total.pairs.common)
+    deviations: FloatArray = _excess(total, heard) / np.sqrt(variance)
+    return deviations
 
 
 def _count(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> _Counts:

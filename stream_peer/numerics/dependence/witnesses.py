@@ -9,12 +9,13 @@ from stream_peer.numerics.dependence.tallies import (
     independent,
     tallies,
 )
-from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses import BoolArray, IntArray
 
 MOST = 48
 """Witnesses that are heard."""
 
 _ALIKE = 0.1
+_AT_ONCE = 128
 
 
 def witnesses(cast: Float32Array) -> IntArray:
@@ -39,15 +40,23 @@ def witnesses(cast: Float32Array) -> IntArray:
     >>> witnesses(votes).tolist()
     [0, 2]
     """
-    counted = np.add.reduce(np.abs(cast), axis=0)
+    counted = np.count_nonzero(cast, axis=0)
+    order = np.argsort(-counted, kind="stable")[: np.count_nonzero(counted)]
     chosen: list[int] = []
-    while len(chosen) < MOST:
-        best = int(np.argmax(counted))
-        if not counted[best] > 0.0:
-            break
-        chosen.append(best)
-        of_best = tallies(cast[:, best : best + 1], cast)
-        alike = disagreement(of_best) <= _ALIKE * independent(of_best)
-        counted[(alike & (of_best.common >= FEWEST_WITNESSED))[0]] = 0.0
-        counted[best] = 0.0
+    for start in range(0, len(order), _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        free = ~np.logical_or.reduce(_alike(cast[:, chosen], cast[:, some]), axis=0)
+        among = _alike(cast[:, some], cast[:, some])
+        for place, expert in enumerate(some.tolist()):
+            if len(chosen) == MOST:
+                return np.array(chosen, np.int64)
+            if free[place]:
+                chosen.append(expert)
+                free &= ~among[place]
     return np.array(chosen, np.int64)
+
+
+def _alike(one: Float32Array, two: Float32Array) -> BoolArray:
+    counted = tallies(one, two)
+    alike: BoolArray = disagreement(counted) <= _ALIKE * independent(counted)
+    return alike & (counted.common >= FEWEST_WITNESSED)
