@@ -14,7 +14,7 @@ LEAST_MOVE = 1e-4
 class Publication(NamedTuple):
     """What was last published of a feed: for knowing whether there is news.
 
-    ``alarms``: its trust, and who says the same as whom.
+    ``alarms``: its trust, what drifts, and who says the same as whom.
     """
 
     alarms: tuple[object, ...]
@@ -47,7 +47,8 @@ class Board:
     def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
         """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
         reading, standing = read_feed(feed), feed.standing
-        alarms = standing.trust, *((group.kind, tuple(group.experts)) for group in standing.groups)
+        groups = ((group.kind, tuple(group.experts)) for group in standing.groups)
+        alarms = standing.trust, standing.drift.alarms, *groups
         last = self._published.get(feed.name)
         if only_news and last and last.alarms == alarms and not reading.moved(last.reading, LEAST_MOVE):
             return []

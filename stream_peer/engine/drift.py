@@ -66,6 +66,12 @@ class Drift(msgspec.Struct, frozen=True, array_like=True):
     n_experts: int = 0
     experts: list[ExpertDrift] = []
 
+    @property
+    def alarms(self) -> tuple[object, ...]:
+        """What drifts, and to which side: news if it is another than before."""
+        rate = () if self.error_rate is None else (self.error_rate.z > 0.0,)
+        return (rate, *sorted((one.place, one.z > 0.0) for one in self.experts))
+
     def without(self, places: dict[int, int]) -> "Drift":
         """The same of the experts that are given, under their new places."""
         stay = [msgspec.structs.replace(one, place=places[one.place]) for one in self.experts if one.place in places]

@@ -50,10 +50,10 @@ def slow_scan(
         second, second2 = math.fsum(w for w, _ in after), math.fsum(w * w for w, _ in after)
         if first <= 0.0 or second <= 0.0 or min(first**2 / first2, second**2 / second2) < 25.0 - 1e-9:
             continue
-        step = math.fsum(w * x for w, x in after) / second
-        step -= (past[2] + math.fsum(w * x for w, x in before)) / first
-        noise = variance * (first2 / first**2 + second2 / second**2) + span * abs(step) / (3.0 * min(first, second))
-        z = step / math.sqrt(noise)
+        rise = math.fsum(w * x for w, x in after) / second
+        rise -= (past[2] + math.fsum(w * x for w, x in before)) / first
+        noise = variance * (first2 / first**2 + second2 / second**2) + span * abs(rise) / (3.0 * min(first, second))
+        z = rise / math.sqrt(noise)
         if abs(z) > abs(best) + 1e-12:
             best, at = z, cut
     return best, at
