@@ -29,7 +29,7 @@ from stream_peer.engine.readings import (
 from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
 from stream_peer.engine.shadow_mixers import Shadows
-from stream_peer.engine.signs import NamedGroup, Signs, read_dependence, read_ranks
+from stream_peer.engine.signs import NamedGroup, Signs, dependence_key, read_dependence, read_ranks
 from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import (
     UNIT,
@@ -82,7 +82,7 @@ class Feed:
         self.stored = False
         self._secret = secret
         self._rates: tuple[Rates, ...] = ()
-        self._signs: tuple[tuple[Rates, ...], Dependence] | None = None
+        self._signs: tuple[bytes, Dependence] | None = None
         self._ranks: list[RankAgreement | None] = []
         self._mixing: tuple[bytes, Mixing] | None = None
         self._shared = SharedWeights()
@@ -260,8 +260,9 @@ class Feed:
 
     def signs(self) -> Signs:
         """What beside the error rates speaks against the feed's numbers."""
-        if self._signs is None or self._signs[0] is not self.all_rates:  # both follow from the same sums
-            self._signs = self.all_rates, read_dependence(self.sums.feed, self.rule)
+        key = dependence_key(self.sums.feed, self.rule)
+        if self._signs is None or self._signs[0] != key:
+            self._signs = key, read_dependence(self.sums.feed, self.rule)
         if not self._ranks:
             self._ranks.append(read_ranks(self.sums))
         groups = [NamedGroup([self.experts[k] for k in group.experts], group.kind) for group in self.standing.groups]

@@ -59,6 +59,11 @@ class Signs(NamedTuple):
     groups: Sequence[NamedGroup] = ()
 
 
+def dependence_key(feed: IntArray, rule: int) -> bytes:
+    """What ``read_dependence`` depends on; outcomes do not change it."""
+    return feed[_BLOCKS[rule]].tobytes()
+
+
 def read_dependence(feed: IntArray, rule: int) -> Dependence:
     """The fourth-moment gap of the votes by a rule."""
     blocks: FloatArray = np.multiply(feed[_BLOCKS[rule]], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
