@@ -506,12 +506,13 @@ class SlowFeed:
         regrets = [
             (1.0 - 2.0 * err) * self.sum("SU", e) + err * self.sum("SV", e) - self.sum("SVY", e) for e in experts
         ]
-        answered = [self.sum("n", e) + self.sum("m", e) for e in experts]
-        own = softmax([peer * r / (count + 40.0) for r, count in zip(regrets, answered, strict=True)])
+        resolved = math.fsum(self.sum("m", e) for e in experts)
+        answered = math.fsum(self.sum("n", e) for e in experts) + resolved
+        own = softmax([peer * regret / (answered / n + 40.0) for regret in regrets])
         return [
             [1.0 / n] * n,
             [even / n + (1.0 - even) * w for w in own],
-            softmax([truth * self.sum("RH", e) / (self.sum("m", e) + 10.0) for e in experts]),
+            softmax([truth * self.sum("RH", e) / (resolved / n + 10.0) for e in experts]),
             hedge([self.sum("RF", e) for e in experts], [self.sum("AF", e) for e in experts]),
         ]
 

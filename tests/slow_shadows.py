@@ -43,10 +43,10 @@ class SlowShadows(SlowFeed):
         mixer, ids = shadow.get("mixer", {}), sorted(p)
         weights = self.mixers(
             ids,
-            mixer.get("peer_rate", 0.42),
-            mixer.get("truth_rate", 0.25),
+            mixer.get("peer_rate", 24.0),
+            mixer.get("truth_rate", 24.0),
             mixer.get("nominal_error_rate", 0.35),
-            mixer.get("uniform_share", 0.5),
+            mixer.get("uniform_share", 0.0),
         )
         shares = self.shares([mixer.get(name, prior) for name, prior in zip(PRIOR_NAMES, PRIORS, strict=True)])
         mean = math.fsum(p.values()) / len(p)

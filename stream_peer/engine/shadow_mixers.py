@@ -20,7 +20,6 @@ from stream_peer.engine.readings import (
     DECIMALS,
     ExpertWeights,
     Mixing,
-    counted_questions,
     mixed,
     mixing_key,
     mixing_weights,
@@ -39,7 +38,8 @@ _AS_LIVE = -1
 _NO_LOSSES = (0.0, 0.0, 0.0)
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
 _SUMS = expert_columns("mix_level", "mix_regret")
-_RESOLVED = expert_column("resolved")
+_RESOLVED, _SCORED = expert_column("resolved"), expert_column("scored")
+_COUNTS = slice(min(_RESOLVED, _SCORED), max(_RESOLVED, _SCORED) + 1)
 
 
 class ShadowForecast(NamedTuple):
@@ -162,10 +162,13 @@ class Shadows:
         """
         if not self.settings:
             return None
-        weights = np.zeros((0, columns.shape[1]))
+        present = columns.shape[1]
+        weights = np.zeros((0, present))
         if len(self._mixers.coefficients):
-            counts = counted_questions(columns), columns[_RESOLVED]
-            weights = mixers_side_by_side(self._mixers, columns[_SUMS], *counts).round(DECIMALS)
+            totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
+            resolved, scored = totals[_RESOLVED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
+            answered, known = (resolved + scored) / present, resolved / present
+            weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:

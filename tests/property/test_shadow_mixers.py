@@ -28,9 +28,9 @@ from tests.slow_shadows import SlowShadows
 
 SHADOWS: list[dict[str, Any]] = [
     {"name": "as-live"},
-    {"name": "eager", "mixer": {"peer_rate": 1.5, "uniform_share": 0.1}},
+    {"name": "eager", "mixer": {"peer_rate": 60.0, "uniform_share": 0.1}},
     {"name": "plain", "stretch": False},
-    {"name": "truthful", "mixer": {"truth_rate": 1.0, "prior_mean": 0.1, "prior_peer": 0.2, "prior_truth_slow": 0.62}},
+    {"name": "truthful", "mixer": {"truth_rate": 50.0, "prior_mean": 0.1, "prior_peer": 0.2, "prior_truth_slow": 0.6}},
     {"name": "bold", "mixer": {"nominal_error_rate": 0.1}, "stretch": True},
 ]
 lists_of_shadows = st.lists(st.sampled_from(SHADOWS), max_size=3, unique_by=lambda shadow: str(shadow["name"]))

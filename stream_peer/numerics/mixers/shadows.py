@@ -1,15 +1,20 @@
-"""Shadows: mixers that run side by side with the plain mean, on sums that no order of the questions changes.
+"""Shadows: mixers that run side by side with the plain mean.
 
-They compete with the best convex combination, on the loss linearised at the plain mean b of those present. Sums per
-expert, over the questions it answered:
+They compete with the best convex combination: the first two on the loss linearised at the plain mean b of those
+present, on sums that no order of the questions changes; the last at its own forecast f, as it was made. Sums per expert,
+over the questions it answered:
 
 - SU = Σ 2b(b-p), SV = Σ 2(b-p), SVY = Σ 2(b-p)·ŷ_i: from reference answers alone;
-- RH = Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²] and AH = Σ |the same|: from outcomes.
+- RH = Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²]: from outcomes;
+- RF = Σ 2(f-y)(f-p) and AF = Σ |the same|: from outcomes.
 
 ½(b-p)² is half of the curvature that linearising throws away; it needs no outcome. The paper has no such part.
-"""
 
-import math
+The first two weigh experts by their regret a question. Textbook rates, which divide a sum by the root of the number of
+questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a combination
+does not grow with the number of questions, only how well it is known. The number is the same for all present, so that
+who skips a question is weighed as who says what the mean says.
+"""
 
 import numpy as np
 
@@ -17,13 +22,17 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import FloatArray
 
+PEER_PRIOR = 40.0
+"""So many questions at which all did as the mean does go before the regrets by reference answers."""
+TRUTH_PRIOR = 10.0
+"""The same before the regrets by outcomes, which are less noisy."""
+
 
 def peer_mixer(
     su: FloatArray,
     sv: FloatArray,
     svy: FloatArray,
     counts: FloatArray,
-    n_experts: int,
     *,
     nominal: float,
     rate: float,
@@ -31,22 +40,20 @@ def peer_mixer(
 ) -> FloatArray:
     """Mixing weights from reference answers, over the experts present.
 
-    ``σ·uniform + (1-σ)·softmax(rate·√(8 ln N/(n̄+1))·((1-2η)·SU + η·SV - SVY))``: exponential weights on the
-    linearised peer regrets 2b(b-p) - 2(b-p)·ỹ, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean count of those
-    present. The error rate η is nominal on purpose: estimated ones mix worse.
+    ``σ·uniform + (1-σ)·softmax(rate·((1-2η)·SU + η·SV - SVY)/(n̄+40))``: exponential weights on the linearised peer
+    regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean count of those present;
+    40 questions without regret are put before. The error rate η is nominal on purpose: estimated ones mix worse.
 
     Parameters
     ----------
     su, sv, svy : (n,) float64
         Sums of the experts present.
     counts : (n,) float64
-        Questions each of them answered.
-    n_experts : int
-        N ≥ 1, all experts seen.
+        Questions each of them answered; n̄ is their mean, ≥ 0.
     nominal : float
         η, in [0, ½).
     rate : float
-        Multiplies the textbook learning rate.
+        How steeply weights follow the regret a question.
     uniform_share : float
         σ, in [0, 1].
 
@@ -55,16 +62,21 @@ def peer_mixer(
     (n,) float64
         Summing to 1.
 
+    Raises
+    ------
+    FormulaInputError
+        If the mean count is negative or NaN.
+
     Examples
     --------
     >>> import numpy as np
     >>> sums = np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.array([0.0, -1.0]), np.array([20.0, 20.0])
-    >>> peer_mixer(*sums, n_experts=2, nominal=0.35, rate=0.42, uniform_share=0.5).round(4)
-    array([0.4482, 0.5518])
+    >>> peer_mixer(*sums, nominal=0.35, rate=24.0, uniform_share=0.0).round(4)
+    array([0.3143, 0.6857])
     """
     if su.size == 0:
         return np.zeros(0)
-    logs = peer_mixer_logs(su, sv, svy, counts, n_experts, nominal=nominal, rate=rate)
+    logs = peer_mixer_logs(su, sv, svy, counts, nominal=nominal, rate=rate)
     return with_uniform_share(softmax(logs), uniform_share)
 
 
@@ -73,14 +85,13 @@ def peer_mixer_logs(
     sv: FloatArray,
     svy: FloatArray,
     counts: FloatArray,
-    n_experts: int,
     *,
     nominal: float,
     rate: float,
 ) -> FloatArray:
     """Logarithms of the unscaled weights of `peer_mixer`, before the uniform share: for one softmax of all shadows."""
     regrets = (1.0 - 2.0 * nominal) * su + nominal * sv - svy
-    return rate * _textbook_rate(counts, n_experts) * regrets
+    return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
 
 
 def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
@@ -88,53 +99,60 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-def truth_slow(rh: FloatArray, resolved: FloatArray, n_experts: int, *, rate: float) -> FloatArray:
-    """Mixing weights from outcomes, over the experts present, slow to move.
+def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+    """Mixing weights from outcomes, over the experts present, by how each did against the plain mean on average.
 
-    ``softmax(rate·√(8 ln N/(m̄+1))·RH)``, m̄ the mean number of resolved questions of those present.
+    ``softmax(rate·RH/(m̄+10))``, m̄ the mean number of resolved questions of those present; ten without regret are put
+    before.
 
     Parameters
     ----------
     rh, resolved : (n,) float64
-        RH, and how many resolved questions each answered.
-    n_experts : int
-        N ≥ 1, all experts seen.
+        RH, and how many resolved questions each answered; m̄ is their mean, ≥ 0.
     rate : float
-        Multiplies the textbook learning rate.
+        How steeply weights follow the regret a question.
 
     Returns
     -------
     (n,) float64
         Summing to 1.
 
+    Raises
+    ------
+    FormulaInputError
+        If the mean count is negative or NaN.
+
     Examples
     --------
     >>> import numpy as np
-    >>> truth_slow(np.array([0.0, 1.0]), np.array([9.0, 9.0]), 2, rate=0.25).round(4)
-    array([0.4536, 0.5464])
+    >>> truth_slow(np.array([0.0, 1.0]), np.array([9.0, 9.0]), rate=24.0).round(4)
+    array([0.2204, 0.7796])
     """
     if rh.size == 0:
         return np.zeros(0)
-    return softmax(truth_slow_logs(rh, resolved, n_experts, rate=rate))
+    return softmax(truth_slow_logs(rh, resolved, rate=rate))
 
 
-def truth_slow_logs(rh: FloatArray, resolved: FloatArray, n_experts: int, *, rate: float) -> FloatArray:
+def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
     """Logarithms of the unscaled weights of `truth_slow`: for one softmax of all shadows."""
-    return rate * _textbook_rate(resolved, n_experts) * rh
+    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
 
 
-def truth_fast(rh: FloatArray, ah: FloatArray) -> FloatArray:
-    """Mixing weights from outcomes, over the experts present, quick to move: AdaNormalHedge on RH and AH.
+def truth_fast(rf: FloatArray, af: FloatArray) -> FloatArray:
+    """Mixing weights from outcomes, over the experts present, quick to move: AdaNormalHedge on RF and AF.
+
+    It competes with the best combination at its own forecast, and so goes on learning where the combination that it has
+    reached errs, which the plain mean says nothing of.
 
     Parameters
     ----------
-    rh, ah : (n,) float64
-        RH and AH.
+    rf, af : (n,) float64
+        RF and AF.
 
     Returns
     -------
     (n,) float64
-        Summing to 1; uniform if no RH is above -1.
+        Summing to 1; uniform if no RF is above -1.
 
     Examples
     --------
@@ -142,13 +160,12 @@ def truth_fast(rh: FloatArray, ah: FloatArray) -> FloatArray:
     >>> truth_fast(np.array([-2.0, -1.0]), np.array([2.0, 1.0]))
     array([0.5, 0.5])
     """
-    return ada_normal_hedge(rh, ah)
+    return ada_normal_hedge(rf, af)
 
 
-def _textbook_rate(counts: FloatArray, n_experts: int) -> float:
-    """√(8 ln N/(mean count + 1)), the rate of exponential weights."""
-    mean = float(np.add.reduce(counts)) / max(counts.size, 1)
-    if n_experts < 1 or not mean >= 0.0:
-        msg = f"n_experts {n_experts!r}, questions of an expert {mean!r} on average: must be >= 1, >= 0"
+def _mean_count(counts: FloatArray) -> float:
+    mean = float(np.add.reduce(counts)) / counts.size
+    if not mean >= 0.0:
+        msg = f"questions of an expert: {mean!r} on average, must be >= 0"
         raise FormulaInputError(msg)
-    return math.sqrt(8.0 * math.log(n_experts) / (mean + 1.0))
+    return mean

@@ -87,7 +87,7 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
         }
         found = {name: column(part, name)[i] for name in expected}
         assert found == pytest.approx(expected, abs=1e-11)
-        for name in ("outcome_loss", "resolved", "outcome_regret", "mix_regret", "mix_absolute", "true_regret"):
+        for name in ("outcome_loss", "resolved", "outcome_regret", "mix_regret", "fast_regret", "fast_absolute", "true_regret"):
             assert column(part, name)[i] == 0.0
     assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
     assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
@@ -122,7 +122,8 @@ def test_expert_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
             "mix_slope": slope,
             "mix_answer": slope * (i > 0),
             "mix_regret": regret,
-            "mix_absolute": abs(regret),
+            "fast_regret": 2 * (0.5 - 1) * (0.5 - FORECASTS[i]),
+            "fast_absolute": abs(0.5 - FORECASTS[i]),
         }
         assert {name: column(part, name)[i] for name in expected} == pytest.approx(expected, abs=1e-11)
         for name in ("loss", "loss_if_one", "scored", "regret", "published_regret", "variance"):

@@ -72,6 +72,12 @@ def mixed(y: int) -> FloatArray:
     return found
 
 
+def at_the_fast_mixer(y: int) -> FloatArray:
+    """Its forecast is the mean in these facts."""
+    found: FloatArray = 2.0 * (MEAN - y) * (MEAN - P)
+    return found
+
+
 PRICED = np.abs(regret(ANSWERS) - RATES[0] * regret(1.0) - RATES[1] * regret(0.0))
 REACH = np.abs(loss(1.0) - loss(0.0))
 SPREAD = np.sum(W * REACH) + (1.0 - 2.0 * W) * REACH
@@ -107,7 +113,8 @@ EXPERT_ROWS: dict[str, tuple[str, Row]] = {
     "mixers, SV": ("mix_slope", always(slope())),
     "mixers, SVY": ("mix_answer", always(slope() * ANSWERS)),
     "mixers, RH": ("mix_regret", with_outcome(mixed)),
-    "mixers, AH": ("mix_absolute", with_outcome(lambda y: np.abs(mixed(y)))),
+    "mixers, RF": ("fast_regret", with_outcome(at_the_fast_mixer)),
+    "mixers, AF": ("fast_absolute", with_outcome(lambda y: np.abs(at_the_fast_mixer(y)))),
     "certificate, D": ("published_regret", only_open(regret(ANSWERS))),
     "certificate, D1": ("published_regret_if_one", only_open(regret(1.0))),
     "certificate, D0": ("published_regret_if_zero", only_open(regret(0.0))),

@@ -55,14 +55,15 @@ def test_exponential_weights_have_the_textbook_rate_of_the_answers_of_those_pres
 
 
 def test_at_the_plain_mean_the_shadows_learn_from_the_same_regrets() -> None:
-    """Equal weights make f = b: (1-2η)·SU + η·SV - SVY, with the rate and share of the peer mixer."""
+    """Equal weights make f = b: (1-2η)·SU + η·SV - SVY, at the rate of the textbook and with its share."""
     forecasts, answers = np.array([0.9, 0.2, 0.6]), np.array([1, 0, 0])
     uniform, mean = np.full(3, 1 / 3), forecasts.mean()
     v = 2 * (mean - forecasts)
     sums = peer_gradients(uniform, forecasts, answers, (0.35, 0.35))
 
     of_gradients = gradient_hedge(sums, (0.35, 0.35), n_experts=3)
-    of_the_shadow = peer_mixer(mean * v, v, v * answers, np.ones(3), 3, nominal=0.35, rate=1.0, uniform_share=0.5)
+    textbook = math.sqrt(8 * math.log(3) / 2) * (1 + 40)
+    of_the_shadow = peer_mixer(mean * v, v, v * answers, np.ones(3), nominal=0.35, rate=textbook, uniform_share=0.5)
 
     np.testing.assert_allclose(of_gradients, of_the_shadow, rtol=1e-12)
 

@@ -7,58 +7,70 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.mixers import peer_mixer, truth_fast, truth_slow
 
-SETTINGS = {"nominal": 0.35, "rate": 0.42, "uniform_share": 0.5}
+SETTINGS = {"nominal": 0.35, "rate": 24.0, "uniform_share": 0.0}
 
 
-def test_the_peer_mixer_is_half_uniform_half_exponential_weights() -> None:
+def test_the_peer_mixer_follows_the_regret_a_question_of_forty_more() -> None:
     su, sv, svy = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.1, -4.0]), np.array([0.2, 0.6, -1.0])
-    counts, n_experts = np.array([10.0, 30.0, 5.0]), 7
-    rate = 0.42 * math.sqrt(8 * math.log(n_experts) / (15.0 + 1))
-    plain = np.exp(rate * (0.3 * su + 0.35 * sv - svy))
+    counts = np.array([10.0, 30.0, 5.0])
+    plain = np.exp(24.0 * (0.3 * su + 0.35 * sv - svy) / (15.0 + 40.0))
 
-    weights = peer_mixer(su, sv, svy, counts, n_experts, **SETTINGS)
+    weights = peer_mixer(su, sv, svy, counts, **SETTINGS)
+    shared = peer_mixer(su, sv, svy, counts, **{**SETTINGS, "uniform_share": 0.5})
 
-    np.testing.assert_allclose(weights, 0.5 / 3 + 0.5 * plain / plain.sum(), rtol=1e-12)
+    np.testing.assert_allclose(weights, plain / plain.sum(), rtol=1e-12)
+    np.testing.assert_allclose(shared, 0.5 / 3 + 0.5 * weights, rtol=1e-12)
 
 
 def test_the_linearised_peer_regret_favours_the_better_expert() -> None:
     """The mean is .5; whoever says .9 where others say yes gains on whoever says .1."""
     u, v = np.array([2 * 0.5 * (0.5 - 0.9), 2 * 0.5 * (0.5 - 0.1)]), np.array([2 * (0.5 - 0.9), 2 * (0.5 - 0.1)])
 
-    weights = peer_mixer(u, v, v * 1, np.ones(2), 2, **SETTINGS)
+    weights = peer_mixer(u, v, v * 1, np.ones(2), **SETTINGS)
 
-    assert weights[0] > 0.5 > weights[1] >= 0.25
+    assert weights[0] > 0.5 > weights[1]
 
 
-def test_truth_slow_is_exponential_weights_at_its_rate() -> None:
+def test_more_questions_of_the_same_kind_make_an_expert_known_and_not_almighty() -> None:
+    """Twice as many questions at the same mean regret bring weights nearer to a limit that they never pass."""
+    regret = np.array([0.1, -0.1])
+    limit = 1 / (1 + math.exp(-24.0 * 0.2))
+
+    slow = [truth_slow(n * regret, np.full(2, float(n)), rate=24.0)[0] for n in (1, 10, 100, 10**6)]
+
+    assert slow == sorted(slow)
+    assert slow[-1] == pytest.approx(limit, abs=1e-4)
+
+
+def test_truth_slow_follows_the_regret_a_question_of_ten_more() -> None:
     rh, resolved = np.array([3.0, -1.0]), np.array([8.0, 4.0])
-    plain = np.exp(0.25 * math.sqrt(8 * math.log(5) / 7) * rh)
+    plain = np.exp(24.0 * rh / (6.0 + 10.0))
 
-    np.testing.assert_allclose(truth_slow(rh, resolved, 5, rate=0.25), plain / plain.sum(), rtol=1e-12)
+    np.testing.assert_allclose(truth_slow(rh, resolved, rate=24.0), plain / plain.sum(), rtol=1e-12)
 
 
 def test_truth_fast_is_ada_normal_hedge() -> None:
-    rh, ah = np.array([3.0, -1.5, 0.2]), np.array([5.0, 4.0, 1.0])
+    rf, af = np.array([3.0, -1.5, 0.2]), np.array([5.0, 4.0, 1.0])
 
-    assert truth_fast(rh, ah).tolist() == ada_normal_hedge(rh, ah).tolist()
+    assert truth_fast(rf, af).tolist() == ada_normal_hedge(rf, af).tolist()
 
 
 def test_a_single_expert_gets_everything() -> None:
     one = np.ones(1)
 
-    assert peer_mixer(one, one, one, one, 1, **SETTINGS).tolist() == [1.0]
-    assert truth_slow(one, one, 1, rate=0.25).tolist() == [1.0]
+    assert peer_mixer(one, one, one, one, **SETTINGS).tolist() == [1.0]
+    assert truth_slow(one, one, rate=24.0).tolist() == [1.0]
 
 
 def test_nobody_present_gets_no_weights() -> None:
     none = np.zeros(0)
 
-    assert peer_mixer(none, none, none, none, 3, **SETTINGS).size == 0
-    assert truth_slow(none, none, 3, rate=0.25).size == 0
+    assert peer_mixer(none, none, none, none, **SETTINGS).size == 0
+    assert truth_slow(none, none, rate=24.0).size == 0
     assert truth_fast(none, none).size == 0
 
 
-@pytest.mark.parametrize(("n_experts", "questions"), [(0, 1.0), (2, -1.0), (2, math.nan)])
-def test_a_rate_needs_experts_and_a_number_of_questions(n_experts: int, questions: float) -> None:
-    with pytest.raises(FormulaInputError, match="n_experts"):
-        truth_slow(np.array([1.0]), np.array([questions]), n_experts, rate=0.25)
+@pytest.mark.parametrize("questions", [-1.0, math.nan])
+def test_a_mean_needs_a_number_of_questions(questions: float) -> None:
+    with pytest.raises(FormulaInputError, match="questions"):
+        truth_slow(np.array([1.0]), np.array([questions]), rate=24.0)
