@@ -79,7 +79,8 @@ def find_copies(
     votes : (n_questions, n_experts) int8
         +1, -1, or 0 for no vote.
     known : sequence of sequences of int
-        Groups found before, by columns: they go on as long as two standard deviations are left of their suspicion.
+        Groups found before, by columns: they go on as long as two standard deviations are left of their suspicion, and
+        half of the least effect.
     teams : (n_experts,) int64, optional
         Experts with equal numbers are a team and need not be found, negative: in no team.
     turn : int
@@ -126,7 +127,8 @@ def find_copies(
         return []
     found = suspicion(cast, pairs, witnesses(cast))
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
-    copies = (found.z >= np.where(together, STAYS, JOINS)) & (found.expected - found.disagreement >= LEAST_EFFECT)
+    effect = found.expected - found.disagreement
+    copies = (found.z >= np.where(together, STAYS, JOINS)) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
     return _groups(eligible, pairs, found, copies)
 
 
