@@ -116,5 +116,5 @@ def _footer(history: History) -> str:
     states = "; ".join(
         f"{escape(w.feed)}: settings <code>{escape(w.settings)}</code>, revision {w.revision:,}" for w in newest
     )
-    counts = ", ".join(f"{name} {count:,}" for name, count in sorted(history.records.items()))
+    counts = ", ".join(f"{name} {count:,}" for name, count in sorted(history.records.items())) or "none"
     return f"<footer><p>{states}</p><p>Records read: {escape(counts)}. stream_peer {escape(__version__)}</p></footer>"

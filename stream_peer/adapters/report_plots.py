@@ -205,7 +205,7 @@ def _draw_curves(axes: "Axes", plot: Plot) -> None:
     for curve in plot.curves:
         axes.plot(curve.x, curve.y, curve.dashes, color=curve.colour, linewidth=curve.width, solid_capstyle="round")
     for begin, end in plot.rug:
-        axes.axvspan(begin, end, 0.0, 0.025, color=MUTED, linewidth=0)
+        axes.axvspan(begin, end, -0.03, -0.005, color=MUTED, linewidth=0, clip_on=False)
 
 
 def _dress(axes: "Axes", plot: Plot) -> None:
@@ -229,7 +229,7 @@ def _dress(axes: "Axes", plot: Plot) -> None:
 
 def label_axes(axes: "Axes", x_label: str, y_label: str) -> None:
     """Name both axes, the upright one above it, where it can be read without turning one's head."""
-    axes.tick_params(axis="x", pad=9.0)
+    axes.tick_params(axis="x", pad=10.0)
     axes.set_xlabel(x_label, color=INK)
     axes.set_title(y_label, loc="left", color=INK, fontsize=11.0, pad=8.0)
 

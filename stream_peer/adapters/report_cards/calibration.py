@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stream_peer.adapters.report_cards.parts import UNKNOWN, FeedPage, card, figure, legend, short, table
-from stream_peer.adapters.report_plots import label_axes
-from stream_peer.adapters.track_record import PUBLISHED, Score, TrackRecord
+from stream_peer.adapters.report_plots import label_axes, leaders
+from stream_peer.adapters.track_record import FEWEST_CALIBRATED, PUBLISHED, Score, TrackRecord
+from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.skill import ReliabilityBin, isotonic_fit, reliability_bins
 from stream_peer.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, Size, both_widths, quiet
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEVEL = 0.95
-FEWEST_DRAWN = 20
+FEWEST_DRAWN = FEWEST_CALIBRATED
 """Resolved questions below which no diagram is drawn: its bands would be as high as the page."""
+EXPERTS = 4
 
 _WIDE, _NARROW = Size(500, 400), Size(350, 320)
 _LARGEST_DOT, _SMALLEST_DOT = 90.0, 14.0
@@ -35,7 +37,7 @@ _HEADS = (
 
 
 def calibration_card(page: FeedPage) -> str:
-    """Diagrams of mix and mean, and the parts of all Brier scores."""
+    """Diagrams of mix and mean, the parts of all Brier scores, and diagrams of the leading experts."""
     record = page.record
     if record is None:
         return ""
@@ -43,27 +45,50 @@ def calibration_card(page: FeedPage) -> str:
         "Brier score = miscalibration - discrimination + uncertainty. Miscalibration is what the best recalibration "
         "would have saved; discrimination is what the forecasts know beyond the base rate; uncertainty is nobody's."
     )
-    diagrams = ""
-    if len(record.outcomes) >= FEWEST_DRAWN:
-        keys = [
-            ("what happened, by tenths of the forecast", "--series-1", ""),
-            (f"where {LEVEL:.0%} of calibrated ones would be", "--band", "area"),
-            ("isotonic fit", "--series-2", ""),
-        ]
-        both = "".join(_diagram(record, name, page.number) for name in ("mix", "mean"))
-        diagrams = f'{legend(keys)}<div class="two">{both}</div>'
-    else:
+    rows = _rows(record, _named(page, record))
+    listed = table("Parts of the Brier scores", _HEADS, rows)
+    if len(record.outcomes) < FEWEST_DRAWN:
         text += f" Diagrams are drawn from {FEWEST_DRAWN} resolved questions on."
-    rows = list(_rows(record, page.best))
-    return card("Calibration", text, diagrams + table("Parts of the Brier scores", _HEADS, rows), wide=True)
+        return card("Calibration", text, listed, wide=True)
+    keys = [
+        ("what happened, by tenths of the forecast", "--series-1", ""),
+        (f"where {LEVEL:.0%} of calibrated ones would be", "--band", "area"),
+        ("isotonic fit", "--series-2", ""),
+    ]
+    published = "".join(
+        _diagram(record.published[name], record.outcomes, f"the {name}", f"{page.number}-reliability-{name}")
+        for name in ("mix", "mean")
+    )
+    body = f'{legend(keys)}<div class="two">{published}</div>{listed}{_of_experts(page, record)}'
+    return card("Calibration", text, body, wide=True)
 
 
-def _rows(record: TrackRecord, best: str | None) -> Iterator[tuple[str, ...]]:
+def _named(page: FeedPage, record: TrackRecord) -> list[str]:
+    """The experts whose calibration is told in full: the best one and the leaders, with enough questions."""
+    names = dict.fromkeys([*([page.best] if page.best else []), *leaders(page.weights)])
+    return [name for name in names if name in record.said and len(record.said[name][0]) >= FEWEST_CALIBRATED][:EXPERTS]
+
+
+def _of_experts(page: FeedPage, record: TrackRecord) -> str:
+    """Diagrams of single experts, folded away."""
+    names = _named(page, record)
+    if not names:
+        return ""
+    diagrams = ""
+    for number, name in enumerate(names):
+        places, forecasts = record.said[name]
+        salt = f"{page.number}-reliability-expert-{number}"
+        diagrams += _diagram(forecasts, record.outcomes[places], short(name, 24), salt)
+    return f'<details><summary>Diagrams of the leading experts</summary><div class="two">{diagrams}</div></details>'
+
+
+def _rows(record: TrackRecord, experts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for name in PUBLISHED:
         yield _row(escape(_NAMES.get(name, name)), record.score(name))
-    score = record.expert_score(best) if best is not None else None
-    if score is not None:
-        yield _row(f"{escape(short(score.name))}, best expert", score)
+    for name in experts:
+        score = record.expert_score(name)
+        if score is not None:
+            yield _row(f"expert {escape(short(name, 24))}", score)
 
 
 def _row(name: str, score: Score) -> tuple[str, ...]:
@@ -76,25 +101,24 @@ def _row(name: str, score: Score) -> tuple[str, ...]:
     return name, *(figure(value, 4) for value in shown), gained, f"{score.skill.questions:,}"
 
 
-def _diagram(record: TrackRecord, name: str, number: int) -> str:
-    forecasts = record.published[name]
-    bins = reliability_bins(forecasts, record.outcomes, level=LEVEL)
-    fit = _steps(forecasts.tolist(), isotonic_fit(forecasts, record.outcomes).tolist())
+def _diagram(forecasts: FloatArray, outcomes: IntArray, whose: str, salt: str) -> str:
+    bins = reliability_bins(forecasts, outcomes, level=LEVEL)
+    fit = _steps(forecasts.tolist(), isotonic_fit(forecasts, outcomes).tolist())
     svg = both_widths(
-        lambda axes: _paint(axes, bins, fit, name),
+        lambda axes: _paint(axes, bins, fit, whose),
         _WIDE,
-        salt=f"{number}-reliability-{name}",
-        label=_in_words(name, bins),
+        salt=salt,
+        label=_in_words(whose, bins),
         narrow_size=_NARROW,
     )
     return f"<div>{svg}</div>"
 
 
-def _in_words(name: str, bins: Sequence[ReliabilityBin]) -> str:
+def _in_words(whose: str, bins: Sequence[ReliabilityBin]) -> str:
     outside = sum(not each.low <= each.happened <= each.high for each in bins)
     said = "; ".join(f"{each.forecast:.0%}: {each.happened:.0%} of {each.questions}" for each in bins)
     told = f"{outside} of {len(bins)} points outside of their bands. Forecast: happened. {said}."
-    return f"Reliability of the {name}: {told}"
+    return f"Reliability of {whose}: {told}"
 
 
 def _steps(forecasts: Sequence[float], fitted: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -109,12 +133,12 @@ def _steps(forecasts: Sequence[float], fitted: Sequence[float]) -> tuple[list[fl
 
 
 def _paint(
-    axes: "Axes", bins: Sequence[ReliabilityBin], fit: tuple[Sequence[float], Sequence[float]], name: str
+    axes: "Axes", bins: Sequence[ReliabilityBin], fit: tuple[Sequence[float], Sequence[float]], whose: str
 ) -> None:
     from matplotlib.ticker import PercentFormatter
 
     quiet(axes)
-    label_axes(axes, f"forecast of the {name}", "share that happened")
+    label_axes(axes, f"forecast of {whose}", "share that happened")
     for each in bins:
         axes.fill_between([each.forecast - 0.02, each.forecast + 0.02], each.low, each.high, color=BAND, linewidth=0)
     axes.plot([0.0, 1.0], [0.0, 1.0], color=MUTED, linewidth=1.2)

@@ -133,6 +133,9 @@ def test_calibration_says_when_there_are_too_few_outcomes_for_a_diagram() -> Non
     assert "<svg" not in few
     assert "Diagrams are drawn from 20 resolved questions on." in few
     assert many.count("Reliability of the mix") == 2
+    assert len(re.findall(r"Reliability of (?!the )", many)) == 2 * 4
+    assert many.count("<details>") == 1
+    assert few.count("expert") == 0
     assert "discrimination</th>" in few
 
 
