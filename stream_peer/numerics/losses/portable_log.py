@@ -61,6 +61,10 @@ def portable_log_of(value: float) -> float:
     value : float
         Positive and finite. Not checked.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> portable_log_of(0.5) == portable_log(np.array([0.5]))[0]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from stream_peer.numerics.losses import portable_log
+from stream_peer.numerics.losses import portable_log, portable_log_of
 
 
 def test_powers_of_two_have_exact_multiples_of_the_logarithm_of_two() -> None:
@@ -33,3 +33,9 @@ def test_its_bits_are_the_same_for_ever() -> None:
         "-0x1.6d3c324e13f4fp-2",
         "-0x1.064670d979b73p-10",
     ]
+
+
+def test_one_number_has_the_bits_that_it_has_among_many() -> None:
+    values = np.random.default_rng(1).random(2000) ** 4
+
+    assert [portable_log_of(value) for value in values.tolist()] == portable_log(values).tolist()

@@ -13,7 +13,10 @@ def test_each_row_is_what_its_mixer_says_alone() -> None:
     found = mixers_side_by_side(SideBySide.of(peers, slow), sums, float(answered.mean()), float(resolved.mean()))
 
     expected = [
-        *(peer_mixer(*sums[:3], answered, nominal=nominal, rate=rate, uniform_share=0.0) for nominal, rate in peers),
+        *(
+            peer_mixer(sums[0], sums[1], sums[2], answered, nominal=nominal, rate=rate, uniform_share=0.0)
+            for nominal, rate in peers
+        ),
         *(truth_slow(sums[3], resolved, rate=rate) for rate in slow),
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
