@@ -6,13 +6,40 @@ from typing import Any
 
 import numpy as np
 
+from stream_peer.numerics.losses import BoolArray
 from tests.integration.support.chronicle import CHAPTERS, KILLED_IN, Asked, Chronicle, cut, told
 from tests.integration.support.events import Event, at
 from tests.integration.support.lives import DAY
-from tests.integration.support.worlds import World, named, split, unanimous, unlucky
+from tests.integration.support.worlds import World, named, opinions, split, unanimous, unlucky
 
 EVENLY = 20
 """Questions a chapter, where nothing else is said."""
+
+# --- C16: many accounts, one mind ---
+
+GUARDS: dict[str, dict[str, Any]] = {"off": {}, "on": {"guard": "on"}}
+LIKENESS = {"exact": 0.0, "alike": 0.01}
+"""And how often an account says the opposite of the others of its kind."""
+INDEPENDENT = [f"e{number}" for number in range(4)]
+ACCOUNTS = [f"mind-{number}" for number in range(6)]
+ALONE = "c16alone"
+ALARM_BY = 200
+"""Questions; among them are those in the middle of which the worker is killed."""
+
+TRUTH: BoolArray = np.random.default_rng(16).random(2 * EVENLY * CHAPTERS) < 0.5
+
+
+def tell_accounts(chronicle: Chronicle) -> None:
+    """Four who err at 15 % of the questions, without and with six accounts of one who errs at 35 %."""
+    sizes = [2 * EVENLY] * CHAPTERS
+    four, mind = opinions(TRUTH, [0.15] * 4, seed=1), opinions(TRUTH, [0.35], seed=2)
+    chronicle.add(ALONE, cut(ALONE, [Asked(dict(zip(INDEPENDENT, row, strict=True))) for row in four.tolist()], sizes))
+    for (likeness, own), (guard, settings) in product(LIKENESS.items(), GUARDS.items()):
+        feed, denies = f"c16{likeness}-{guard}", np.random.default_rng(3).random((len(TRUTH), len(ACCOUNTS))) < own
+        rows = np.hstack([four, np.where(denies, 1 - mind, mind)]).tolist()
+        asked = [Asked(dict(zip([*INDEPENDENT, *ACCOUNTS], row, strict=True))) for row in rows]
+        chronicle.add(feed, cut(feed, asked, sizes), **settings)
+
 
 # --- C17: unanimous vote, opposite answer ---
 
@@ -20,8 +47,16 @@ METHODS: dict[str, dict[str, Any]] = {
     "half": {"vote_rule": "half"},
     "medians": {"vote_rule": "own-median"},
     "auto": {"vote_rule": "auto", "loss": "log"},
+    "guarded": {"vote_rule": "half", "guard": "on"},
     "paper": {"vote_rule": "half", "preset": "paper"},
 }
+
+
+def copied(asked: list[Asked]) -> list[Asked]:
+    """The fifth and the sixth say what the fourth says."""
+    return [Asked({**said, "e4": said["e3"], "e5": said["e3"]}, outcome) for said, outcome in asked]
+
+
 PASTS: dict[str, list[Asked]] = {
     "new": [],
     "trusted": World(17, [0.8] * 6, 12 * EVENLY).asked(),
@@ -29,9 +64,10 @@ PASTS: dict[str, list[Asked]] = {
     "split": split(3 * EVENLY),
     "unlucky": unlucky(3 * EVENLY),
     "misled": World(19, [1.2] * 6, 12 * EVENLY, misled=0.25).asked(resolved=True),
+    "copied": copied(World(20, [0.8] * 9, 12 * EVENLY).asked()),
     "lone": [Asked({"e0": 0.2})] * EVENLY,
 }
-"""What a feed knows before all agree. Half of six against the others, outcomes that all deny, errors that all share."""
+"""What a feed knows before all agree. Half of six against the others, outcomes that deny all, errors that all share."""
 
 UNANIMOUS_IN = (3, 11)
 """Chapters at the ends of which all agree: before the worker is killed, and after."""

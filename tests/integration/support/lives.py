@@ -53,9 +53,15 @@ class Published:
         names = {service.topic(logical): logical for logical in COMPARED}
         read = service.kafka.read_together(list(names))
         self.records = {logical: read[name] for name, logical in names.items()}
+        self._of: dict[str, dict[str, list[tuple[str, dict[str, Any]]]]] = {}
 
     def of(self, feed: str) -> dict[str, list[tuple[str, dict[str, Any]]]]:
         """Every record of a feed, in order, by topic."""
+        if feed not in self._of:
+            self._of[feed] = self._read(feed)
+        return self._of[feed]
+
+    def _read(self, feed: str) -> dict[str, list[tuple[str, dict[str, Any]]]]:
         named = f'"feed":"{feed}"'.encode()
         return {
             topic: [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
 from tests.integration.support.chronicle import Asked
 
 
@@ -39,6 +39,14 @@ class World:
 def named(row: list[float]) -> dict[str, float]:
     """Forecasts by the experts' names: e0, e1, …"""
     return {f"e{place}": probability for place, probability in enumerate(row)}
+
+
+def opinions(truth: BoolArray, errors: list[float], seed: int) -> FloatArray:
+    """Forecasts (questions, experts) of experts who err at such shares of the questions, each more or less firmly."""
+    generator, shape = np.random.default_rng(seed), (len(truth), len(errors))
+    says_yes = truth[:, None] != (generator.random(shape) < errors)
+    firmness = generator.uniform(0.05, 0.45, shape)
+    return np.where(says_yes, 0.5 + firmness, 0.5 - firmness)
 
 
 def split(questions: int) -> list[Asked]:
