@@ -95,7 +95,7 @@ def find_followers(
     Parameters
     ----------
     near, far : (n_questions, n_experts) float
-        As of `crowd_distances`.
+        As of `crowd_distances`; 0 where nobody was.
     scatter : (n_questions,) float64
     present : (n_questions, n_experts) bool
         Who was there.
@@ -129,18 +129,15 @@ def find_followers(
     if near.shape != present.shape or far.shape != present.shape or scatter.shape != present.shape[:1]:
         msg = f"distances have shapes {near.shape}, {far.shape} and {scatter.shape}, presence {present.shape}"
         raise FormulaInputError(msg)
-    counted = present & (scatter > 0.0)[:, None]
-    questions = np.count_nonzero(counted, axis=0)
+    crowds = (scatter > 0.0).astype(np.float64)
+    questions, allowed = (np.einsum("t,te->e", weights, present) for weights in (crowds, scatter))
     usual = questions >= FEWEST_COMMON
     if not usual.any():
         return np.zeros(0, np.int64)
-    allowed, came, went = (
-        np.add.reduce(np.where(counted, square, 0.0), axis=0, dtype=np.float64)
-        for square in (scatter[:, None], near, far)
-    )
+    came, went = (np.add.reduce(square, axis=0, dtype=np.float64) for square in (near, far))
     share = np.full(present.shape[1], FOLLOWS)
     share[list(known)] = GOES_ON
-    apart = went / np.maximum(questions, 1)
+    apart = went / np.maximum(questions, 1.0)
     ordered = np.sort(apart[usual])
     median = ordered[len(ordered) // 2]
     return np.flatnonzero(usual & (came <= share * allowed) & (apart <= _NEARER_THAN_USUAL * median))
