@@ -74,6 +74,25 @@ def is_named(service: Service, feed: str) -> bool:
     return any(SHUNNED in str(labels) for _, *labels in gauges(service, feed))
 
 
+def explained(service: Service, feed: str, expert: str, since: int) -> dict[str, Any] | None:
+    """Why a weight moved from a revision on; None: there is nothing to explain."""
+    done = service.command("explain", feed, expert, "--from", str(since), "--json")
+    assert done.returncode == 0 or "it is excluded" in done.stderr, done.stderr
+    return None if done.returncode else dict(json.loads(done.stdout))
+
+
+def check_explanations(service: Service, feed: str, excluded_at: int) -> None:
+    """Who is excluded is explained up to there, and named in nobody's explanation from there on."""
+    told = explained(service, feed, SHUNNED, excluded_at - 1)
+    assert told is not None
+    assert (told["since"]["listed"], told["until"]["listed"], told["until"]["weight"]) == (True, False, 0.0)
+    assert explained(service, feed, SHUNNED, excluded_at) is None
+    other = explained(service, feed, "e0", excluded_at)
+    assert other is not None
+    assert other["until"]["experts"] == 7
+    assert SHUNNED not in json.dumps(other)
+
+
 def check_shares(weights: Mapping[str, Any]) -> set[str]:
     """Shares of a feed sum to 1; who has one."""
     for kind in ("mix", "select"):
@@ -118,6 +137,7 @@ def test_an_excluded_expert_is_gone_everywhere_at_once_and_is_restored_as_it_was
     story.control(SHUNNED, start + 2 * DAY, excluded=True)
     assert SHUNNED not in check_shares(lived.weights(feed))
     assert not is_named(lived, feed)
+    excluded_at = lived.weights(feed)["revision"]
     kill(lived)
     lived.workers["w1"].wait_ready()
     assert not is_named(lived, feed)
@@ -128,6 +148,7 @@ def test_an_excluded_expert_is_gone_everywhere_at_once_and_is_restored_as_it_was
     absent = replayed(as_if_absent(story.events, start + 3 * DAY), feed, preset=preset)
     check_absence(published, feed, absent)
     assert published.order_free(feed) == replayed(story.events, feed, preset=preset)
+    check_explanations(lived, feed, excluded_at)
 
     excluded = story.events
     stop(lived)
@@ -139,6 +160,9 @@ def test_an_excluded_expert_is_gone_everywhere_at_once_and_is_restored_as_it_was
     assert published.order_free(feed) == replayed([*excluded, *story.events], feed, preset=preset)
     assert SHUNNED in check_shares(published.weights(feed))
     assert is_named(lived, feed)
+    again = explained(lived, feed, SHUNNED, excluded_at)
+    assert again is not None
+    assert again["until"]["listed"]
     assert not published.contradictions(feed)
 
 
