@@ -9,7 +9,7 @@ from stream_peer.numerics.changes.scan import Earlier, scan_for_changes
 from stream_peer.numerics.error_rates.moments import MomentSums
 from stream_peer.numerics.losses import FloatArray
 
-RATE_LIMIT = 4.4
+RATE_LIMIT = 4.5
 """A change of more standard deviations is no chance, however often one looks: see `agreement_change`."""
 
 

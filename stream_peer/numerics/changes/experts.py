@@ -18,7 +18,7 @@ FEWEST_VOTERS = 3
 QUESTIONS_A_STEP = 8
 """A change is dated to so many questions: with a cut at each of them a look would cost four times as much."""
 
-_LIMIT_OF_NONE = 14.8
+_LIMIT_OF_NONE = 15.6
 _A_DOUBLING = 1.3863
 _SPAN = 2.0
 _PSEUDO_AGREED = 10.0
@@ -48,7 +48,7 @@ class ExpertChanges(NamedTuple):
 def expert_limit(n_experts: int) -> float:
     """How many standard deviations are no chance if so many experts are looked at, however often.
 
-    ``√(14.8 + 2·ln 2·b)``, b the binary digits of N: with twice as many experts there are twice as many chances, and
+    ``√(15.6 + 2·ln 2·b)``, b the binary digits of N: with twice as many experts there are twice as many chances, and
     tails ``exp(-z²/2)`` half as heavy make up for it, as Bonferroni asks.
 
     Parameters
@@ -59,7 +59,7 @@ def expert_limit(n_experts: int) -> float:
     Returns
     -------
     float
-        At least 3.8.
+        At least 3.9.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def expert_limit(n_experts: int) -> float:
     Examples
     --------
     >>> [round(expert_limit(n), 2) for n in (6, 12, 60, 10_000)]
-    [4.35, 4.51, 4.81, 5.85]
+    [4.45, 4.6, 4.89, 5.92]
     """
     if n_experts < 0:
         msg = f"{n_experts!r} experts: must be >= 0"

@@ -49,6 +49,21 @@ def test_with_all_the_past_a_smaller_step_is_found() -> None:
     assert abs(alone.z) < RATE_LIMIT < beside_the_past.z
 
 
+def test_a_slow_drift_shows_beside_the_past_and_not_within_the_window() -> None:
+    """From .10 to .34 in two thousand questions: in a window it moves by .06."""
+    errors = np.tile(np.linspace(0.30, 0.44, 2000)[:, None], (1, 12))
+    pair, rest = moments(*votes_and_answers(np.random.default_rng(0), errors))
+    window = slice(2000 - 512, 2000)
+    past = sums(pair[: 2000 - 512], rest[: 2000 - 512])
+
+    alone = agreement_change(pair[window], rest[window], np.ones(512))
+    beside_the_past = agreement_change(pair[window], rest[window], np.ones(512), past)
+
+    assert alone is not None
+    assert beside_the_past is not None
+    assert abs(alone.z) < RATE_LIMIT < beside_the_past.z
+
+
 def test_a_feed_that_gets_better_has_a_negative_z() -> None:
     found = agreement_change(*world(3, THIRTY_FIVE, TEN, 250, 500), np.ones(500))
 

@@ -92,7 +92,7 @@ def test_limits_grow_with_the_number_of_experts() -> None:
     limits = [expert_limit(n) for n in (0, 1, 6, 12, 60, 10_000)]
 
     assert limits == sorted(limits)
-    assert limits[0] == pytest.approx(14.8**0.5, abs=1e-12)
+    assert limits[0] == pytest.approx(15.6**0.5, abs=1e-12)
     assert limits[-1] < 6.0
     with pytest.raises(FormulaInputError, match="experts"):
         expert_limit(-1)
