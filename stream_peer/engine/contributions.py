@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.facts import Head, Stack, losses_of, mixes_of, stacked
+from stream_peer.engine.facts import Head, Stack, head_of, losses_of, mixes_of, stacked
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
@@ -113,7 +113,7 @@ def rule_part(entry: Entry) -> IntArray:
 
     It must have rounds, and not be annulled.
     """
-    heads = stacked(entry.rounds).heads
+    heads = [head_of(packed) for packed in entry.rounds]
     outcome = None if entry.evidence == "open" else int(entry.evidence == 1)
     return fixed(np.array(_rule_columns(heads, heads[-1].rule, outcome, entry.weight)), entry.weight)
 
