@@ -347,7 +347,7 @@ class SlowFeed:
 
     def follow_trust(self, status: str) -> None:
         """A record changed a question, and left the feed in this state of trust."""
-        aim = {"dependent": 0.5, "contradicted": 0.5, "uninformative": 1.0}.get(status, 0.0)
+        aim = {"dependent": 0.1, "contradicted": 0.25, "uninformative": 1.0}.get(status, 0.0)
         self.shrink += min(max(aim - self.shrink, -0.05), 0.05)
 
     def _follow_votes(self) -> None:

@@ -31,11 +31,12 @@ _MOST_GROUPS, _MOST_NAMES = 10, 10
 SHRINK_STEP = 0.05
 """By how much the share of uniform weights moves at most with a record that changes a question."""
 
-SHRINK: Mapping[TrustState, float] = {"dependent": 0.5, "contradicted": 0.5, "uninformative": 1.0}
+SHRINK: Mapping[TrustState, float] = {"dependent": 0.1, "contradicted": 0.25, "uninformative": 1.0}
 """Where it moves to. In the other states to 0.
 
-Where experts share errors peer losses rank them less well than they seem to, but mostly still rank them: half of what
-they say is kept. Where reference answers are like coins they say nothing, and nothing is kept.
+Experts who share errors are still ranked by peer losses, mostly: on six real sets with one of the first two alarms,
+weights that were not shrunk had .53 to 1.01 times the loss of uniform ones. So these keep most of what is learnt, and a
+part is insured; where outcomes speak against it more is. Where reference answers are like coins nothing is learnt.
 """
 
 

@@ -284,12 +284,12 @@ def test_limits_are_settings() -> None:
 
 @pytest.mark.case("C18")
 def test_shrinking_moves_by_a_step_a_record_towards_the_share_of_the_state_and_back() -> None:
-    share, states = 0.0, [*["dependent"] * 15, *["uninformative"] * 15, *["ok"] * 25]
+    share, states = 0.0, [*["dependent"] * 15, *["uninformative"] * 20, *["ok"] * 25]
     path = [share := next_shrink(share, state, Method()) for state in states]  # type: ignore[arg-type] # of a list
 
     assert max(abs(after - before) for before, after in zip([0.0, *path], path, strict=False)) <= SHRINK_STEP + 1e-12
-    assert (path[14], path[29], path[-1]) == (SHRINK["dependent"], SHRINK["uninformative"], 0.0)
-    assert path[4] == 0.25
+    assert (path[14], path[34], path[-1]) == (SHRINK["dependent"], SHRINK["uninformative"], 0.0)
+    assert path[17] == 0.25
 
 
 def test_only_alarms_shrink_and_never_under_the_preset_paper() -> None:
