@@ -21,7 +21,7 @@ FEWEST_DRAWN = FEWEST_CALIBRATED
 """Resolved questions below which no diagram is drawn: its bands would be as high as the page."""
 EXPERTS = 4
 
-_WIDE, _NARROW = Size(500, 400), Size(350, 320)
+_WIDE, _NARROW = Size(500, 360), Size(350, 320)
 _LARGEST_DOT, _SMALLEST_DOT = 90.0, 14.0
 _NAMES = {"stretched": "mix, stretched", "logit_mean": "logit mean"}
 _HEADS = (

@@ -27,13 +27,13 @@ def _told(story: WeightStory) -> str:
     caption = f"What moved {story.expert}'s {KINDS[story.weight]}"
     rows = [_row(cause, decimals) for cause in story.causes]
     ends = " to ".join(percent(stand.weight, decimals) for stand in (story.since, story.until))
-    rows.append(("in all", f"from {ends}", points(story.difference, decimals)))
+    rows.append(("in all", points(story.difference, decimals), f"from {ends}"))
     return (
         f"<section><h4>{escape(short(story.expert))}</h4><p>{escape(first)}</p>{said}"
-        f"<details><summary>By cause</summary>{table(caption, ('cause', 'what it is', 'points'), rows, kind='words')}"
+        f"<details><summary>By cause</summary>{table(caption, ('cause', 'points', 'what it is'), rows, kind='words')}"
         "</details></section>"
     )
 
 
 def _row(cause: CauseOfMove, decimals: int) -> tuple[str, ...]:
-    return escape(cause.name), f'<span class="names">{escape(cause.meaning)}</span>', points(cause.change, decimals)
+    return escape(cause.name), points(cause.change, decimals), escape(cause.meaning)
