@@ -6,10 +6,10 @@
 
 What of the past still counts in an error rate is another question: sums that forget are in ``error_rates.drift``.
 
-The limits were chosen by simulation: a window of 512 questions that is looked at after every 25 new ones, 2,500 questions
-in which nothing changes, independent experts who err .05 to .45 of the time. Of 500 such feeds of six experts 2 raised
-an alarm for the rate and 3 for an expert. Questions whose votes depend on those of others (fifty states in one week)
-raise more.
+The limits were chosen by simulation: a window of 512 questions that is looked at after every 25 new ones, 2,500
+questions in which nothing changes, independent experts who err .05 to .45 of the time. Of 500 such feeds of six experts
+2 raised an alarm for the rate and 3 for an expert, of 500 of twelve none and 3. Questions whose votes depend on those
+of others (fifty states in one week) raise more.
 """
 
 from stream_peer.numerics.changes.error_rate import RATE_LIMIT, RateChange, agreement_change, measured_change
