@@ -175,3 +175,27 @@ def test_every_setting_in_milliseconds_is_read_as_a_duration() -> None:
     spans = {name for name in FeedSettings.__struct_fields__ if isinstance(getattr(FeedSettings(), name), int)}
 
     assert spans - {"history", "min_experts", "stretch", "top_experts", "ledger_max"} == DURATIONS - {"forecast_for"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("warm_up_questions", -1),
+        ("dependence_z", 0),
+        ("dependence_z", "nan"),
+        ("measured_error_rate", 0),
+        ("measured_error_rate", 1.5),
+        ("rank_correlation", 1),
+        ("rank_correlation", -1),
+        ("mood", 1),
+    ],
+)
+def test_limits_of_trust_that_mean_nothing_are_faults(name: str, value: object) -> None:
+    assert list(faults_of({"defaults": {"trust": {name: value}}})) == ["defaults.trust"]
+
+
+def test_limits_of_trust_are_read_and_their_built_in_ones_stand() -> None:
+    trust = load_document({"defaults": {"trust": {"dependence_z": 5, "rank_correlation": 0}}}).default.trust
+
+    assert (trust.dependence_z, trust.rank_correlation) == (5.0, 0.0)
+    assert (trust.warm_up_questions, trust.measured_error_rate) == (200.0, 0.3)
