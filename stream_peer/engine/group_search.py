@@ -27,7 +27,7 @@ def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[
     """
     present = window.answers != 0
     before = [expert for group in known for expert in group.experts]
-    found = find_followers(window.near, window.far, window.scatter, present, before)
+    found = find_followers(window.near, window.apart, window.scatter, present, before)
     elsewhere = {expert for group in copies for expert in group.experts}
     followers = [expert for expert in found.tolist() if expert not in elsewhere]
     if not followers:

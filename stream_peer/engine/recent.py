@@ -45,8 +45,8 @@ class Window(NamedTuple):
         What the question, with all its rounds, adds to the columns ``FEED_RULE`` of that rule.
     scatter : (n_questions,) float64
         Of the experts' mean forecast, see `crowd_distances`.
-    far, near : (n_questions, n_experts) float32
-        How far each expert was from the crowd; 0 where it is absent.
+    apart, near : (n_questions, n_experts) float32
+        How far each expert was from the crowd, and its square; 0 where it is absent.
     """
 
     ordinals: IntArray
@@ -58,7 +58,7 @@ class Window(NamedTuple):
     rules: IntArray
     parts: IntArray
     scatter: FloatArray
-    far: Float32Array
+    apart: Float32Array
     near: Float32Array
 
 
@@ -109,8 +109,8 @@ class Recent:
         slots = there[np.argsort(self._ordinals[there])]
         counts, pair, rest, scatter = self._heads[:, slots]
         votes, answers = self._marks[:, slots, :n_experts]
-        far, near = self._distances[:, slots, :n_experts]
-        told = self._rules[slots], self._parts[slots], scatter, far, near
+        apart, near = self._distances[:, slots, :n_experts]
+        told = self._rules[slots], self._parts[slots], scatter, apart, near
         return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
 
     def _write(self, slot: int, entry: Entry) -> None:
@@ -130,7 +130,7 @@ class Recent:
         votes[experts] = cast_of(facts)
         answers[experts] = 2 * facts.answers.view(np.int8) - 1
         self._distances[:, slot] = 0.0
-        self._distances[:, slot, experts] = crowd.far, crowd.near
+        self._distances[:, slot, experts] = crowd.apart, crowd.near
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]

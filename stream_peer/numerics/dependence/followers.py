@@ -31,15 +31,15 @@ class CrowdDistances(NamedTuple):
 
     Attributes
     ----------
-    far : (n,) float64
-        Square of the distance from the mean of the others.
+    apart : (n,) float64
+        By how much each is above the mean of the others.
     near : (n,) float64
-        Square of the distance from that or from something that the crowd had said before, whichever is nearer.
+        Square of that, or of the distance from something that the crowd had said before, whichever is less.
     scatter : float
-        Variance of the mean of the others, as far as their own errors go; 0: no crowd, or one that is of one mind.
+        Variance of the mean of the others, if all differences are errors; 0: no crowd, or one that is of one mind.
     """
 
-    far: FloatArray
+    apart: FloatArray
     near: FloatArray
     scatter: float
 
@@ -47,7 +47,7 @@ class CrowdDistances(NamedTuple):
 def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) -> CrowdDistances:
     """Distances of a round's experts from the crowd.
 
-    ``far = (p_i - m_i)²`` with m_i the mean of the others, ``scatter = s²/(n - 1)`` with s² the sample variance of all.
+    ``apart = p_i - m_i`` with m_i the mean of the others, ``scatter = s²/(n - 1)`` with s² the sample variance of all.
 
     Parameters
     ----------
@@ -64,24 +64,24 @@ def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) ->
     Examples
     --------
     >>> found = crowd_distances(np.array([0.2, 0.4, 0.6, 0.8, 0.5]), [0.61])
-    >>> found.far.round(4).tolist(), found.near.round(4).tolist(), round(found.scatter, 4)
-    ([0.1406, 0.0156, 0.0156, 0.1406, 0.0], [0.1406, 0.0156, 0.0001, 0.0361, 0.0], 0.0125)
+    >>> found.apart.round(4).tolist(), found.near.round(4).tolist(), round(found.scatter, 4)
+    ([-0.375, -0.125, 0.125, 0.375, 0.0], [0.1406, 0.0156, 0.0001, 0.0361, 0.0], 0.0125)
     """
     n = len(forecasts)
     if n < FEWEST_PRESENT:
         return CrowdDistances(np.zeros(n), np.zeros(n), 0.0)
     total = np.add.reduce(forecasts)
-    far = np.square(forecasts - (total - forecasts) / (n - 1))
-    near = far
+    apart = forecasts - (total - forecasts) / (n - 1)
+    near = np.square(apart)
     for said in said_before:
         near = np.minimum(near, np.square(forecasts - said))
-    apart = forecasts - total / n
-    return CrowdDistances(far, near, float(np.add.reduce(apart * apart)) / (n - 1) ** 2)
+    from_mean = forecasts - total / n
+    return CrowdDistances(apart, near, float(np.add.reduce(from_mean * from_mean)) / (n - 1) ** 2)
 
 
 def find_followers(
     near: FloatArray | Float32Array,
-    far: FloatArray | Float32Array,
+    apart: FloatArray | Float32Array,
     scatter: FloatArray,
     present: BoolArray,
     known: Sequence[int] = (),
@@ -89,12 +89,14 @@ def find_followers(
     """Experts who follow the crowd.
 
     With n ≥ 40 questions, ``Σ near <= ¼·Σ scatter``: half the distance at which an expert would be who always knew the
-    crowd's opinion but for the others' own errors. And ``Σ far`` is at most a quarter of that of the median expert, a
-    question: an expert whom the mix follows is near to what was said before, but not to the others.
+    crowd's opinion but for the others' own errors. Of the scatter only that counts by which each differs from question
+    to question, ``Σ_j var(apart_j)/n²`` at most: who is always above the mean by as much is no scatter. And the mean of
+    apart² is at most a quarter of the median expert's: an expert whom the mix follows is near to what was said before,
+    but not to the others.
 
     Parameters
     ----------
-    near, far : (n_questions, n_experts) float
+    near, apart : (n_questions, n_experts) float
         As of `crowd_distances`; 0 where nobody was.
     scatter : (n_questions,) float64
     present : (n_questions, n_experts) bool
@@ -122,22 +124,26 @@ def find_followers(
     >>> rng = np.random.default_rng(1)
     >>> crowd = rng.random((50, 6))
     >>> rounds = [crowd_distances(np.append(row, row.mean())) for row in crowd]
-    >>> near, far = (np.array([getattr(found, name) for found in rounds]) for name in ("near", "far"))
-    >>> find_followers(near, far, np.array([found.scatter for found in rounds]), np.ones((50, 7), bool)).tolist()
+    >>> near, apart = (np.array([getattr(found, name) for found in rounds]) for name in ("near", "apart"))
+    >>> find_followers(near, apart, np.array([found.scatter for found in rounds]), np.ones((50, 7), bool)).tolist()
     [6]
     """
-    if near.shape != present.shape or far.shape != present.shape or scatter.shape != present.shape[:1]:
-        msg = f"distances have shapes {near.shape}, {far.shape} and {scatter.shape}, presence {present.shape}"
+    if near.shape != present.shape or apart.shape != present.shape or scatter.shape != present.shape[:1]:
+        msg = f"distances have shapes {near.shape}, {apart.shape} and {scatter.shape}, presence {present.shape}"
         raise FormulaInputError(msg)
-    crowds = (scatter > 0.0).astype(np.float64)
-    questions, allowed = (np.einsum("t,te->e", weights, present) for weights in (crowds, scatter))
+    questions = np.einsum("t,te->e", (scatter > 0.0).astype(np.float64), present)
     usual = questions >= FEWEST_COMMON
     if not usual.any():
         return np.zeros(0, np.int64)
-    came, went = (np.add.reduce(square, axis=0, dtype=np.float64) for square in (near, far))
+    counted = np.maximum(questions, 1.0)
+    offset = np.add.reduce(apart, axis=0, dtype=np.float64) / counted
+    went = np.einsum("te,te->e", apart, apart, dtype=np.float64) / counted
+    own = np.einsum("e,te->t", np.maximum(went - offset * offset, 0.0), present)
+    heads = np.maximum(np.count_nonzero(present, axis=1), 1)
+    allowed = np.einsum("t,te->e", np.minimum(scatter, own / (heads * heads)), present)
+    came = np.add.reduce(near, axis=0, dtype=np.float64)
     share = np.full(present.shape[1], FOLLOWS)
     share[list(known)] = GOES_ON
-    apart = went / np.maximum(questions, 1.0)
-    ordered = np.sort(apart[usual])
+    ordered = np.sort(went[usual])
     median = ordered[len(ordered) // 2]
-    return np.flatnonzero(usual & (came <= share * allowed) & (apart <= _NEARER_THAN_USUAL * median))
+    return np.flatnonzero(usual & (came <= share * allowed) & (went <= _NEARER_THAN_USUAL * median))

@@ -62,7 +62,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
 
 
 def crowd_of(of_question: Entry) -> tuple[float, dict[int, tuple[float, float]]]:
-    """By its latest round: scatter, and squared distances from the others, and from them or what was said before."""
+    """By its latest round: scatter, distances from the others, and squares of those, or of what was said before."""
     *before, latest = of_question.facts()
     said = [x for former in before[-1:] for x in (former.head.mix, former.head.stretched)]
     ours = dict(zip(latest.experts.tolist(), latest.forecasts.tolist(), strict=True))
@@ -71,7 +71,7 @@ def crowd_of(of_question: Entry) -> tuple[float, dict[int, tuple[float, float]]]
     found = {}
     for place, p in ours.items():
         others = float(np.mean([q for other, q in ours.items() if other != place]))
-        found[place] = (p - others) ** 2, min((p - x) ** 2 for x in (others, *said))
+        found[place] = p - others, min((p - x) ** 2 for x in (others, *said))
     return float(np.var(latest.forecasts, ddof=1)) / (len(ours) - 1), found
 
 
@@ -89,7 +89,7 @@ def same(one: Window, two: Window) -> bool:
         np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays(one)[:8], arrays(two)[:8], strict=True)
     )
     near = zip(arrays(one)[8:], arrays(two)[8:], strict=True)
-    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-12) for x, y in near)
+    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-9) for x, y in near)
 
 
 def arrays(window: Window) -> list[npt.NDArray[Any]]:
