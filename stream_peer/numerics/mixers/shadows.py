@@ -1,8 +1,8 @@
 """Shadows: mixers that run side by side with the plain mean.
 
 They compete with the best convex combination: the first two on the loss linearised at the plain mean b of those
-present, on sums that no order of the questions changes; the last at its own forecast f, as it was made. Sums per expert,
-over the questions it answered:
+present, on sums that no order of the questions changes; the last at its own forecast f, as it was made. Sums per
+expert, over the questions it answered:
 
 - SU = Σ 2b(b-p), SV = Σ 2(b-p), SVY = Σ 2(b-p)·ŷ_i: from reference answers alone;
 - RH = Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²]: from outcomes;
@@ -11,9 +11,9 @@ over the questions it answered:
 ½(b-p)² is half of the curvature that linearising throws away; it needs no outcome. The paper has no such part.
 
 The first two weigh experts by their regret a question. Textbook rates, which divide a sum by the root of the number of
-questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a combination
-does not grow with the number of questions, only how well it is known. The number is the same for all present, so that
-who skips a question is weighed as who says what the mean says.
+questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a
+combination does not grow with the number of questions, only how well it is known. The number is the same for all
+present, so that who skips a question is weighed as who says what the mean says.
 """
 
 import numpy as np
