@@ -88,7 +88,9 @@ def test_accounts_of_one_mind_raise_an_alarm_that_names_them_within_200_question
         assert any(all(account in reason for account in judged.ACCOUNTS) for reason in record["status_reasons"])
         assert record["certificate"] is None
     assert {record["trust"] for _, record in rates} == {"warming-up", "dependent"}
+    assert {answer["trust"] for answer in ended.published.answers(feed).values()} == {"warming-up", "dependent"}
     assert gauge(ended, feed, "stream_peer_trust_state", state="dependent") == [1.0]
+    assert gauge(ended, feed, "stream_peer_grouped_experts") == [float(len(judged.ACCOUNTS))]
     assert ended.shown_again[feed] == ended.shown[feed]
     assert "groups" not in ended.weights(judged.ALONE)[-1]
     assert states(ended, judged.ALONE) == {"warming-up", "ok"}
