@@ -193,7 +193,7 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
         rules=np.zeros(n_questions, np.int64),
         parts=parts,
         scatter=np.zeros(n_questions),
-        far=nowhere,
+        apart=nowhere,
         near=nowhere,
     )
 
