@@ -26,6 +26,8 @@ _CONTRADICTED_LEAVE = 2.0
 _DEPENDENT_LEAVE = 2.0 / 3.0
 """Of ``trust.dependence_z``."""
 _RANKS_Z, _RANKS_LEAVE = 2.0, 1.0
+_FIRST_OUTCOMES = 10.0
+"""From so many on what they say is told, though it is no alarm yet."""
 _MOST_GROUPS, _MOST_NAMES = 10, 10
 
 SHRINK_STEP = 0.05
@@ -95,7 +97,9 @@ def next_trust(
     enough = max(settings.trust.warm_up_questions, FEWEST_QUESTIONS if suspected else 0.0)
     questions = rates.estimate.effective_questions
     if questions < enough * (_WARM_AGAIN if before == "ok" else 1.0):
-        return Trust("warming-up", (f"{questions:.0f} of {enough:g} effective questions", *suspected))
+        denied = _by_measured(rates, settings.trust.measured_error_rate, is_so=False, fewest=_FIRST_OUTCOMES)
+        known = f"{questions:.0f} of {enough:g} effective questions"
+        return Trust("warming-up", (known, *suspected, *(f"so far {reason}" for reason in denied)))
     return Trust("ok", ())
 
 
@@ -146,10 +150,10 @@ def _by_outcomes(rates: Rates, *, is_so: bool) -> list[str]:
     return outcome_reasons(rates) if found.found else [said_against(found)]
 
 
-def _by_measured(rates: Rates, limit: float, *, is_so: bool) -> list[str]:
+def _by_measured(rates: Rates, limit: float, *, is_so: bool, fewest: float = FEWEST_EFFECTIVE_QUESTIONS) -> list[str]:
     """Whether too many reference answers were wrong, whatever was expected."""
     measured, resolved = rates.measured, rates.resolved
-    if measured is None or resolved < FEWEST_EFFECTIVE_QUESTIONS:
+    if measured is None or resolved < fewest:
         return []
     margin = 0.0 if is_so else math.sqrt(limit * (1.0 - limit) / resolved)
     if measured < limit + margin:

@@ -244,6 +244,20 @@ def test_too_many_wrong_answers_contradict_whatever_was_expected(
         assert f"{share:.1%} of the reference answers to {resolved:.0f} resolved questions" in trust.reasons[0]
 
 
+@pytest.mark.parametrize(("share", "resolved", "said"), [(0.5, 12.0, True), (0.5, 8.0, False), (0.4, 12.0, False)])
+def test_few_outcomes_are_no_alarm_but_a_reason_while_little_is_known(
+    share: float, resolved: float, said: bool
+) -> None:
+    found = measured(share, resolved)
+    few = found._replace(estimate=rates(108.0).estimate)
+
+    trust = next_trust("warming-up", few, 10.0, SETTINGS, signs())
+
+    assert trust.state == "warming-up"
+    assert len(trust.reasons) == 1 + said
+    assert not said or trust.reasons[1].startswith("so far 50.0% of the reference answers to 12 resolved questions")
+
+
 @pytest.mark.parametrize(
     ("before", "correlation", "experts", "expected"),
     [
