@@ -14,7 +14,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench bench-short soak generated docs format lock clean
+.PHONY: help demo test check lint bench bench-short soak quality generated docs format lock clean
 
 help:
 	@grep -E '^#   make ' Makefile | cut -c5-
@@ -67,6 +67,14 @@ bench-short: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.soak
 
+# How good the mix is, on the data sets in STREAM_PEER_DATA. crowd-kit, which it is compared with, is large.
+$(VENV)/.quality: requirements/quality.txt $(VENV)/.dev
+	$(PIP) install --quiet --require-hashes -r requirements/quality.txt
+	@touch $@
+
+quality: $(VENV)/.quality
+	$(VENV)/bin/python benchmarks/quality.py $(STREAM_PEER_DATA) $(QUALITY_ARGS)
+
 generated: $(VENV)/.dev
 	$(VENV)/bin/python docs/generate.py
 
@@ -84,6 +92,7 @@ lock: $(VENV)/.dev
 	$(VENV)/bin/python -c "import tomllib; g = tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']; \
 		print(*g['dev'], *g['docs'], sep='\n')" > build/dev.in
 	$(PIP_COMPILE) --constraint requirements/demo.txt --all-extras --output-file requirements/dev.txt pyproject.toml build/dev.in
+	$(PIP_COMPILE) --constraint requirements/dev.txt --output-file requirements/quality.txt requirements/quality.in
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis report.html paper-report paper-images
