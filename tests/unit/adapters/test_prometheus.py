@@ -129,6 +129,23 @@ def test_trust_has_one_series_a_state_and_one_of_them_is_one() -> None:
     assert [state for state, value in states.items() if value] == ["ok"]
 
 
+def test_what_speaks_against_a_feed_is_gauged_as_soon_as_it_is_known() -> None:
+    shrunk = msgspec.structs.replace(weights(1, {"a": 1.0}), feed="shrunk", status="dependent", select_shrink=0.1)
+    known = view(shrunk)._replace(dependence_z=4.5, rank_correlation=-0.3, mean_voters=5.5)
+    metrics = metrics_of({"shrunk": known, "young": view(weights(1, {}))})
+
+    found = {
+        name: {labels["feed"]: value for labels, value in of(metrics, name)}
+        for name in ("dependence_z", "loss_rank_correlation", "mean_voters", "select_shrink_ratio")
+    }
+    assert found == {
+        "dependence_z": {"shrunk": 4.5},
+        "loss_rank_correlation": {"shrunk": -0.3},
+        "mean_voters": {"shrunk": 5.5},
+        "select_shrink_ratio": {"shrunk": 0.1, "young": 0.0},
+    }
+
+
 def test_drift_is_zero_in_a_steady_feed_and_has_its_size_and_direction_in_another() -> None:
     lapsed = DriftedExpert(id="a", before=0.9, now=0.6, since_questions=80, z=-5.5)
     rate_of_now = DriftedRate(before=0.3, now=0.1, since_questions=120, z=-6.25, by="agreement")
