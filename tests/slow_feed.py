@@ -526,7 +526,7 @@ class SlowFeed:
         return [(1.0 - self.net_share) * w + self.net_share / len(experts) for w in mixed]
 
     def stretch(self) -> float:
-        return self.sum("fit") / (self.sum("fit2") + 5.0)
+        return max(self.sum("fit") / (self.sum("fit2") + 5.0), -1.0)
 
     def peer_loss(self, e: str) -> float | None:
         total = math.fsum(self.unbiased("loss", e, rule) for rule in self.used())

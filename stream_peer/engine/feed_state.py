@@ -11,6 +11,7 @@ from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed, group_of
 from stream_peer.engine.facts import Circumstances, Facts, losses_of, priced_regrets
 from stream_peer.engine.five_mixers import FiveMixers
+from stream_peer.engine.groups import Group
 from stream_peer.engine.ledger import Entry, Limits
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
@@ -258,15 +259,22 @@ class Feed:
         asked, voters = int(self.sums.feed[_ASKED]), VOTES * int(self.sums.feed[_VOTERS])
         return round(voters / asked, _VOTERS_DECIMALS) if asked else None
 
+    @property
+    def groups(self) -> list[Group]:
+        """Experts who said the same at the last look, without the excluded."""
+        excluded = {self.roster.place(expert) for expert in self.roster.excluded}
+        stay = {place: place for group in self.standing.groups for place in group.experts if place not in excluded}
+        return [left for group in self.standing.groups if (left := group.without(stay))]
+
     def signs(self) -> Signs:
-        """What beside the error rates speaks against the feed's numbers."""
+        """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
         key = dependence_key(self.sums.feed, self.rule)
         if self._signs is None or self._signs[0] != key:
             self._signs = key, read_dependence(self.sums.feed, self.rule)
         if not self._ranks:
             self._ranks.append(read_ranks(self.sums))
-        groups = [NamedGroup([self.experts[k] for k in group.experts], group.kind) for group in self.standing.groups]
-        return Signs(self._signs[1], self._ranks[0], groups)
+        named = [NamedGroup([self.experts[place] for place in group.experts], group.kind) for group in self.groups]
+        return Signs(self._signs[1], self._ranks[0], [group for group in named if len(group.experts) > 1])
 
     def vote_rule(self) -> VoteRule:
         """The vote rule that follows on the present one."""

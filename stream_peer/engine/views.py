@@ -142,12 +142,11 @@ def _lost(feed: Feed) -> list[str]:
 
 
 def _groups(feed: Feed) -> list[ExpertGroup] | msgspec.UnsetType:
-    """Experts who say the same, without the excluded."""
-    excluded, found = feed.roster.excluded, []
-    for group in feed.standing.groups:
-        ids = sorted(expert for place in group.experts if (expert := feed.experts[place]) not in excluded)
-        said = msgspec.structs.asdict(group) | {"experts": ids}
-        found += [ExpertGroup(**said)] if ids else []
+    """Experts who say the same."""
+    found = []
+    for group in feed.groups:
+        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.experts[place] for place in group.experts)}
+        found.append(ExpertGroup(**said))
     return found or msgspec.UNSET
 
 

@@ -6,7 +6,8 @@ _STRETCH_SHRINKAGE = 5.0
 def stretch_factor(sum_error_product: float, sum_square: float) -> float:
     """How much too timid (positive) or too bold (negative) the published mix has been on resolved questions.
 
-    ``β = Σ(y-f)(f-½) / (Σ(f-½)² + 5)``, f the mix as published: a shrunk regression through ½.
+    ``β = max(-1, Σ(y-f)(f-½) / (Σ(f-½)² + 5))``, f the mix as published: a shrunk regression through ½. It stops at -1,
+    where every stretched forecast is ½: a crowd that was wrong so far is not turned round.
 
     Parameters
     ----------
@@ -18,14 +19,14 @@ def stretch_factor(sum_error_product: float, sum_square: float) -> float:
     Returns
     -------
     float
-        0 without resolved questions.
+        At least -1; 0 without resolved questions.
 
     Examples
     --------
-    >>> stretch_factor(3.0, 25.0)
-    0.1
+    >>> stretch_factor(3.0, 25.0), stretch_factor(-40.0, 25.0)
+    (0.1, -1.0)
     """
-    return sum_error_product / (sum_square + _STRETCH_SHRINKAGE)
+    return max(sum_error_product / (sum_square + _STRETCH_SHRINKAGE), -1.0)
 
 
 def stretched(forecast: float, factor: float) -> float:

@@ -185,6 +185,29 @@ def test_who_is_excluded_leaves_its_group_at_the_next_look() -> None:
     assert [group["experts"] for group in weights_of(feed_stage)["groups"]] == [COPIES[:5]]
 
 
+@pytest.mark.case("C22")
+def test_who_is_excluded_is_named_no_more_and_one_who_is_left_alone_is_no_group() -> None:
+    events = Attack(220).rounds()
+    feed_stage, _ = folded(log_of([*events, expert("copy0", excluded=True)]))
+    alone, _ = folded(log_of([*events, *(expert(name, excluded=True) for name in COPIES[1:])]))
+
+    said = weights_of(feed_stage)
+    assert said["status"] == "dependent"
+    assert "copy1" in said["status_reasons"][0]
+    assert "copy0" not in msgspec.json.encode(said).decode()
+    assert "groups" not in weights_of(alone)
+    assert "copy0" not in " ".join(weights_of(alone)["status_reasons"])
+
+
+def test_one_who_follows_the_crowd_alone_is_named_but_is_no_reason_for_distrust() -> None:
+    one, three = (folded(log_of(herd(250, n_followers)))[0] for n_followers in (1, 3))
+
+    assert [group["kind"] for group in weights_of(one)["groups"]] == ["follower"]
+    assert "echo0" not in " ".join(weights_of(one)["status_reasons"])
+    assert weights_of(three)["status"] == "dependent"
+    assert "echo0" in weights_of(three)["status_reasons"][0]
+
+
 def test_who_is_forgotten_leaves_its_group_and_a_refold_finds_the_others_again() -> None:
     log = log_of([*Attack(130).rounds(), expert("copy0", forget=True)])
     without, _ = folded(log, stage(guard="on"))

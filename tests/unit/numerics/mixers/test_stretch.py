@@ -12,3 +12,11 @@ def test_stretch_is_zero_without_outcomes_and_grows_with_timidity() -> None:
 def test_a_stretched_forecast_stays_a_probability() -> None:
     assert [stretched(f, 0.5) for f in (0.0, 0.4, 0.5, 0.6, 1.0)] == pytest.approx([0.0, 0.35, 0.5, 0.65, 1.0])
     assert stretched(0.8, -0.5) == pytest.approx(0.65)
+
+
+def test_a_crowd_that_was_always_wrong_is_not_turned_round() -> None:
+    """A hundred questions at .9, all of them wrong: at less than -1 the next .9 would become less than 1/2."""
+    factor = stretch_factor(100 * (0.0 - 0.9) * 0.4, 100 * 0.16)
+
+    assert factor == -1.0
+    assert stretched(0.9, factor) == 0.5
