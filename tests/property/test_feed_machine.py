@@ -45,7 +45,10 @@ EXPERTS = [f"e{number}" for number in range(6)]
 LEDGER_FOR, RETRACT_FOR = 24_000, 12_000
 LIMITS = {"ledger_for": "24s", "retract_for": "12s", "vote_rule": "half"}
 
-OF_THE_PATH = ("regret", "absolute", "variance", "outcome_regret", "outcome_absolute", "true_regret", "judged_peer")
+OF_THE_PATH = (
+    *("regret", "absolute", "variance", "outcome_regret", "outcome_absolute", "true_regret", "judged_peer"),
+    "fast",  # the mixer that competes at its own forecast
+)
 EXPERT_COLUMNS = [
     name for name in (*EXPERT_COMMON, "loss", "loss_if_one", "loss_if_zero") if not name.startswith(OF_THE_PATH)
 ]
