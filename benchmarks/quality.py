@@ -60,6 +60,7 @@ class Found(NamedTuple):
     measured: float | None
     rates: str
     trust: str
+    so_far: bool
     skene: str
 
 
@@ -105,7 +106,9 @@ def _found(task: Task, run: Run, ratios: dict[str, float], skene: str) -> Found:
         raise ValueError(msg)
     rate = weights.error_rate
     estimated = (rate.zero + rate.one) / 2.0
-    return Found(task, ratios, len(run.questions), estimated, rate.measured, rate.status, weights.status, skene)
+    so_far = any(reason.startswith("so far ") for reason in weights.status_reasons)
+    said = rate.status, weights.status, so_far
+    return Found(task, ratios, len(run.questions), estimated, rate.measured, *said, skene)
 
 
 def measured(paths: Sequence[Path], seeds: int, processes: int) -> Result:
@@ -127,7 +130,7 @@ def measured(paths: Sequence[Path], seeds: int, processes: int) -> Result:
     }
     ends = {name: [found[Task(path, level)] for level in (0.0, 0.1, 1.0)] for name, path in names.items()}
     doubts = {
-        name: Doubt(nothing.estimated, everything.measured or 0.0, tenth.rates, tenth.trust)
+        name: Doubt(nothing.estimated, everything.measured or 0.0, tenth.rates, tenth.trust, tenth.so_far)
         for name, (nothing, tenth, everything) in ends.items()
     }
     return Result(

@@ -61,12 +61,17 @@ def _true_rate(random: np.random.Generator, errors: Floats) -> float:
 
 
 class Doubt(NamedTuple):
-    """Of a data set: the error rate by agreement alone, the measured one, and what is said with a tenth revealed."""
+    """Of a data set: the error rate by agreement alone, the measured one, and what is said with a tenth revealed.
+
+    ``rates``, ``trust``: the status of either; ``so_far``: whether trust, still ``warming-up``, has a doubt among its
+    reasons.
+    """
 
     estimated: float
     measured: float
     rates: str
     trust: str
+    so_far: bool
 
     @property
     def is_needed(self) -> bool:
@@ -74,9 +79,14 @@ class Doubt(NamedTuple):
         return abs(self.estimated - self.measured) > 0.1
 
     @property
-    def is_given(self) -> bool:
-        """Whether the status of the error rates or of the feed says so."""
-        return self.rates in _WARNS or self.trust in _WARNS
+    def is_named(self) -> bool:
+        """Whether the status of the error rates or of the feed names what is wrong, or the latter's reasons do."""
+        return self.rates in _WARNS or self.trust in _WARNS or self.so_far
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the feed's status says only that there are too few questions yet to tell."""
+        return not self.is_named and self.trust == "warming-up"
 
 
 class Attack(NamedTuple):

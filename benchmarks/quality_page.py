@@ -23,6 +23,7 @@ WORST = 1.03
 COVERED = 0.90
 WARNED = 0.80
 _NOTICEABLE = 0.005
+_SO_FAR = {True: ", with a doubt so far", False: ""}
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -80,13 +81,17 @@ def of_doubts(doubts: Mapping[str, Doubt]) -> tuple[list[str], bool]:
     """Where agreement misleads, and whether that is said often enough."""
     lines = ["| | η by agreement | measured | error rates say | trust says |", "| --- | ---: | ---: | --- | --- |"]
     lines += [
-        f"| {name} | {one.estimated:.3f} | {one.measured:.3f} | {one.rates} | {one.trust} |"
+        f"| {name} | {one.estimated:.3f} | {one.measured:.3f} | {one.rates} | {one.trust}{_SO_FAR[one.so_far]} |"
         for name, one in doubts.items()
     ]
     needed = [one for one in doubts.values() if one.is_needed]
-    given = sum(one.is_given for one in needed)
-    lines += ["", f"Off by more than .1 in {len(needed)} sets; {given} of them are told apart by status or trust."]
-    return lines, given >= WARNED * len(needed)
+    named, early = sum(one.is_named for one in needed), sum(one.is_early for one in needed)
+    lines += [
+        "",
+        f"Off by more than .1 in {len(needed)} sets. In {named} of them a status or its reasons name what is wrong (at"
+        f" least {WARNED:.0%} are asked for); in {early} the feed is `warming-up` without a doubt so far.",
+    ]
+    return lines, named >= WARNED * len(needed)
 
 
 def of_attack(attack: Attack) -> list[str]:
