@@ -172,11 +172,11 @@ def page(result: Result) -> tuple[list[str], bool]:
         *figures,
     ]
     for level, ratios in result.by_level.items():
-        lines += ["", f"### {level:.0%} of the outcomes", "", *table(ratios, list(METHODS))]
-    lines += ["", "### As the files have it: feeds, rounds, delays, every outcome", ""]
+        lines += ["", f"## {level:.0%} of the outcomes", "", *table(ratios, list(METHODS))]
+    lines += ["", "## As the files have it: feeds, rounds, delays, every outcome", ""]
     lines += table(result.as_it_is, ["stretched", "mix", "median", "logit_mean"])
-    lines += ["", "### Intervals of error rates", "", *of_intervals(result.coverage)]
-    lines += ["", "### Where agreement misleads", "", *doubts, "", "### Six clones", "", *of_attack(result.attack)]
+    lines += ["", "## Intervals of error rates", "", *of_intervals(result.coverage)]
+    lines += ["", "## Where agreement misleads", "", *doubts, "", "### Six clones", "", *of_attack(result.attack)]
     covered = result.coverage.share >= COVERED
     return lines, held and warned and covered and result.attack.holds
 
