@@ -176,7 +176,7 @@ def page(result: Result) -> tuple[list[str], bool]:
     lines += ["", "## As the files have it: feeds, rounds, delays, every outcome", ""]
     lines += table(result.as_it_is, ["stretched", "mix", "median", "logit_mean"])
     lines += ["", "## Intervals of error rates", "", *of_intervals(result.coverage)]
-    lines += ["", "## Where agreement misleads", "", *doubts, "", "### Six clones", "", *of_attack(result.attack)]
+    lines += ["", "## Where agreement misleads", "", *doubts, "", "## Six clones", "", *of_attack(result.attack)]
     covered = result.coverage.share >= COVERED
     return lines, held and warned and covered and result.attack.holds
 
