@@ -5,8 +5,8 @@ stands, and where it differs, with the number of the erratum. `help(numerics.los
 
 losses: How far is a forecast from an answer?
     FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers, portable_log,
-    Sides, ProperLoss, TwoSidedLoss, squared_loss, SquaredLoss, LogLoss, SphericalLoss, SQUARED, LOG, SPHERICAL, LOSSES,
-    Curve, SavageLoss, boosting_loss, tsallis_loss
+    portable_log_of, Sides, ProperLoss, TwoSidedLoss, squared_loss, SquaredLoss, LogLoss, SphericalLoss, SQUARED, LOG,
+    SPHERICAL, LOSSES, Curve, SavageLoss, boosting_loss, tsallis_loss
 
 references: What stands in for the answer while it is unknown?
     MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out, ReferenceRule, Ballots, ballots, vote_weights,
@@ -23,8 +23,9 @@ error_rates: How often is that wrong?
     combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift, VoteMixture, vote_mixture
 
 dependence: Do experts err independently, as those estimates take for granted?
-    majority_error_rate, condorcet_gap, truth_z, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence,
-    vote_moments, DependenceSums, neighbourly_order, PairResiduals, pair_residuals, RankAgreement, rank_agreement
+    majority_error_rate, condorcet_gap, truth_z, Copies, find_copies, CrowdDistances, crowd_distances, find_followers,
+    N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence, vote_moments, DependenceSums, neighbourly_order,
+    PairResiduals, pair_residuals, RankAgreement, rank_agreement
 
 changes: Are error rates and experts still what they were?
     RATE_LIMIT, RateChange, agreement_change, measured_change, ExpertChanges, expert_limit, expert_changes, Earlier,
