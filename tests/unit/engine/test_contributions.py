@@ -87,7 +87,15 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
         }
         found = {name: column(part, name)[i] for name in expected}
         assert found == pytest.approx(expected, abs=1e-11)
-        for name in ("outcome_loss", "resolved", "outcome_regret", "mix_regret", "fast_regret", "fast_absolute", "true_regret"):
+        for name in (
+            "outcome_loss",
+            "resolved",
+            "outcome_regret",
+            "mix_regret",
+            "fast_regret",
+            "fast_absolute",
+            "true_regret",
+        ):
             assert column(part, name)[i] == 0.0
     assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
     assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
