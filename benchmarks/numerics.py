@@ -21,9 +21,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from stream_peer.engine.contributions import contribution_of
-from stream_peer.engine.facts import Facts, score
+from stream_peer.engine.facts import Facts
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.scoring import score
 from stream_peer.engine.sums import IndexArray, feed_column
 from stream_peer.events.feed_log import Verdict
 from stream_peer.events.feed_settings import FeedSettings, load_document

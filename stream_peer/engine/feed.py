@@ -14,7 +14,7 @@ from stream_peer.engine.contributions import contribution, contribution_of
 from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.dead_letters import bare, refuse
 from stream_peer.engine.draws import fingerprint
-from stream_peer.engine.facts import Facts, score
+from stream_peer.engine.facts import Facts
 from stream_peer.engine.feed_import import goes_on, handed_on, tells_time
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.feed_store import (
@@ -32,6 +32,7 @@ from stream_peer.engine.ledger import Entry
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones
 from stream_peer.engine.refold import FeedRefold, said_without
+from stream_peer.engine.scoring import score
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
 from stream_peer.engine.views import FeedView, feed_tombstones

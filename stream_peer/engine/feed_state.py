@@ -9,7 +9,7 @@ from stream_peer.engine.accounts import Accounts
 from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.draws import draw, feed_seed, group_of
-from stream_peer.engine.facts import Circumstances, Facts, losses_of, priced_regrets
+from stream_peer.engine.facts import Facts, losses_of
 from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.groups import Group
 from stream_peer.engine.ledger import Entry, Limits
@@ -29,6 +29,7 @@ from stream_peer.engine.readings import (
 )
 from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
+from stream_peer.engine.scoring import Circumstances, priced_regrets
 from stream_peer.engine.shadow_mixers import Shadows
 from stream_peer.engine.signs import NamedGroup, Signs, dependence_key, read_dependence, read_ranks
 from stream_peer.engine.standing import Standing

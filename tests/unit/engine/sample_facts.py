@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stream_peer.engine.facts import Circumstances, Facts, score
+from stream_peer.engine.facts import Facts
 from stream_peer.engine.method import Method
 from stream_peer.engine.readings import ExpertWeights, Mixing
+from stream_peer.engine.scoring import Circumstances, score
 
 METHOD = Method()
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from stream_peer.engine.contributions import contribution
-from stream_peer.engine.facts import score
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.scoring import score
 from stream_peer.engine.standing import Standing
 from stream_peer.events.feed_settings import FeedSettings
 

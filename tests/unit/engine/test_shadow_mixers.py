@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stream_peer.engine.facts import Facts, score, stacked, unpack
+from stream_peer.engine.facts import Facts, stacked, unpack
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.scoring import score
 from stream_peer.engine.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
 from stream_peer.engine.sums import NOTHING, SCALE, SHADOW_COLUMNS, Sums
 from stream_peer.events import topics
