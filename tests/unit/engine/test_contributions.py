@@ -26,6 +26,16 @@ from tests.unit.engine.sample_facts import METHOD, circumstances, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]
 SELECT = [0.5, 0.3, 0.2]
+OF_OUTCOMES = [
+    "outcome_loss",
+    "resolved",
+    "outcome_regret",
+    "mix_regret",
+    "fast_regret",
+    "fast_absolute",
+    "true_regret",
+]
+"""Columns that are 0 while no outcome is known."""
 
 
 def entry_of(rounds: Sequence[Facts], evidence: Verdict = "open", weight: float = 1.0) -> Entry:
@@ -87,16 +97,7 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
         }
         found = {name: column(part, name)[i] for name in expected}
         assert found == pytest.approx(expected, abs=1e-11)
-        for name in (
-            "outcome_loss",
-            "resolved",
-            "outcome_regret",
-            "mix_regret",
-            "fast_regret",
-            "fast_absolute",
-            "true_regret",
-        ):
-            assert column(part, name)[i] == 0.0
+        assert [column(part, name)[i] for name in OF_OUTCOMES] == [0.0] * len(OF_OUTCOMES)
     assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
     assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
     assert feed(part, "yes") == 2.0 / VOTES
