@@ -80,7 +80,7 @@ def reliability_bins(
     if n_bins < 1:
         msg = f"n_bins is {n_bins!r}, must be >= 1"
         raise FormulaInputError(msg)
-    places = np.minimum((forecasts * n_bins).astype(np.int64), n_bins - 1)
+    places = np.searchsorted(np.arange(1, n_bins) / n_bins, forecasts, side="right")  # .29 * 100 is below 29
     bins = []
     for place in np.unique(places).tolist():
         said, happened = forecasts[places == place], outcomes[places == place].astype(np.int64)

@@ -181,6 +181,15 @@ def test_experts_of_different_skill_shift_the_gap_down_and_never_up() -> None:
     assert max(found) < 2.0
 
 
+def test_panels_of_different_skill_are_questions_of_different_difficulty() -> None:
+    """Who errs .1 of the time answers some questions, who errs .4 the others: all independent, and flagged."""
+    generator = np.random.default_rng(8)
+    outcomes, panels = (np.where(generator.random(2000) < 0.5, 1, -1)[:, None] for _ in range(2))
+    wrong = generator.random((2000, 8)) < np.where(panels > 0, 0.1, 0.4)
+
+    assert (sums_of(np.where(wrong, -outcomes, outcomes).astype(np.int8)).reading().z or 0.0) > 10.0
+
+
 @pytest.mark.parametrize("fewest", [30.0, 200.0])
 def test_as_many_questions_are_needed_as_are_asked_for(fewest: float) -> None:
     sums = sums_of(world("none", np.random.default_rng(1), 8)[:100])

@@ -32,6 +32,15 @@ def test_a_forecast_of_one_belongs_to_the_last_bin() -> None:
     assert [each.questions for each in reliability_bins(np.array([0.0, 1.0]), np.array([0, 1]), n_bins=2)] == [1, 1]
 
 
+@pytest.mark.parametrize("n_bins", [1, 3, 10, 20, 100])
+def test_a_forecast_on_a_boundary_belongs_to_the_bin_above_it(n_bins: int) -> None:
+    boundaries = np.array([k / n_bins for k in range(n_bins)])
+
+    bins = reliability_bins(boundaries, np.zeros(n_bins, np.int64), n_bins)
+
+    assert [each.forecast for each in bins] == boundaries.tolist()
+
+
 def test_certain_forecasts_leave_no_room() -> None:
     assert consistency_band(np.array([1.0, 1.0, 0.0, 0.0])) == (0.5, 0.5)
 
