@@ -9,6 +9,8 @@ from stream_peer.adapters.history import TrustChange
 from stream_peer.adapters.report_cards.parts import TONES, FeedPage, card, count, pill
 
 SHOWN_CHANGES = 30
+_LEAST_NAMED = 0.25
+"""Share of the strip: on a phone a shorter stretch would cut its name off."""
 
 
 def trust_card(page: FeedPage) -> str:
@@ -36,17 +38,18 @@ def _item(change: TrustChange) -> str:
 def _strip(changes: Sequence[TrustChange], end: float) -> str:
     """States as stretches as long as what happened during them; said again by the list, hence silent."""
     begins = [0.0, *(change.news for change in changes[1:])]
+    lengths = [max(after - before, 0.0) for before, after in pairwise([*begins, end])]
     stretches = "".join(
-        f'<i class="{TONES.get(change.status, "bad")}" style="flex-grow:{max(after - before, 0.0):.6g}">'
-        f"{escape(change.status)}</i>"
-        for change, (before, after) in zip(changes, pairwise([*begins, end]), strict=True)
+        f'<i class="{TONES.get(change.status, "bad")}" style="flex-grow:{length:.6g}">'
+        f"{escape(change.status) if length >= _LEAST_NAMED * end else ''}</i>"
+        for change, length in zip(changes, lengths, strict=True)
     )
     return f'<div class="strip" aria-hidden="true">{stretches}</div>'
 
 
 def _shrunk(page: FeedPage) -> str:
     """What the state does to the selection weights, where it does something."""
-    shrink = getattr(page.weights, "select_shrink", 0.0)
+    shrink = page.weights.select_shrink
     if not shrink:
         return ""
     return (

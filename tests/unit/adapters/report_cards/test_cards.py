@@ -51,6 +51,13 @@ def test_trust_is_told_change_by_change_with_the_reasons_of_the_time() -> None:
     assert re.findall(r"flex-grow:([0-9.]+)", card) == ["45", "0"]
 
 
+def test_stretches_of_trust_that_are_too_short_for_their_name_have_none() -> None:
+    strip = trust_card(states(*[("ok", ())] * 9, ("dependent", ("copies",)), ("dependent", ()))).partition("<ol")[0]
+
+    assert ">ok</i>" in strip
+    assert 'flex-grow:15"></i>' in strip
+
+
 def test_of_very_many_changes_of_trust_the_last_are_listed_and_all_are_drawn() -> None:
     card = trust_card(states(*([("ok", ()), ("dependent", ("copies",))] * 20)))
 
