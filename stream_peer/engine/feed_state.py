@@ -1,21 +1,21 @@
 """The state of one feed: its experts, its ledger, its sums, and what is read off them."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from stream_peer.engine.accounts import Accounts
 from stream_peer.engine.blocks import Blocks
+from stream_peer.engine.chances import Chances
 from stream_peer.engine.contributions import contribution
-from stream_peer.engine.draws import draw, feed_seed, group_of
-from stream_peer.engine.facts import Facts, losses_of
-from stream_peer.engine.five_mixers import FiveMixers
+from stream_peer.engine.draws import feed_seed
+from stream_peer.engine.facts import Facts
 from stream_peer.engine.groups import Group
 from stream_peer.engine.ledger import Entry, Limits
 from stream_peer.engine.medians import own_medians
 from stream_peer.engine.method import Method, method_of
-from stream_peer.engine.published import Basis, Paths, expert_weights
+from stream_peer.engine.paths import Paths
+from stream_peer.engine.published import Basis, expert_weights
 from stream_peer.engine.rates import Rates, read_rates, used_rules
 from stream_peer.engine.readings import (
     ExpertWeights,
@@ -29,7 +29,7 @@ from stream_peer.engine.readings import (
 )
 from stream_peer.engine.recent import Recent
 from stream_peer.engine.roster import Roster, StoredRoster
-from stream_peer.engine.scoring import Circumstances, priced_regrets
+from stream_peer.engine.scoring import Circumstances
 from stream_peer.engine.shadow_mixers import Shadows
 from stream_peer.engine.signs import NamedGroup, Signs, dependence_key, read_dependence, read_ranks
 from stream_peer.engine.standing import Standing
@@ -44,14 +44,12 @@ from stream_peer.engine.sums import (
     feed_column,
 )
 from stream_peer.engine.trust import Trust, next_trust
-from stream_peer.engine.variants import N_GROUPS, Chance, SharedWeights, n_groups
 from stream_peer.engine.vote_rules import next_vote_rule
 from stream_peer.events.feed_settings import MEANING, FeedSettings
-from stream_peer.events.method_settings import BUILT_IN, MethodSettings
+from stream_peer.events.method_settings import MethodSettings
 from stream_peer.events.times import Milliseconds
-from stream_peer.numerics.dependence import N_BLOCKS, Dependence, RankAgreement
-from stream_peer.numerics.learners import hedge_rate
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.dependence import Dependence, RankAgreement
+from stream_peer.numerics.losses import FloatArray
 
 _ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
 _YES, _VOTES = feed_column("yes"), feed_column("votes")
@@ -87,9 +85,7 @@ class Feed:
         self._signs: tuple[bytes, Dependence] | None = None
         self._ranks: list[RankAgreement | None] = []
         self._mixing: tuple[bytes, Mixing] | None = None
-        self._shared = SharedWeights()
-        self._groups: IntArray = np.zeros(0, np.int64)
-        self._five = FiveMixers()
+        self._paths = Paths.beginning()
         self.adopt(settings, settings_hash)
 
     @property
@@ -113,11 +109,10 @@ class Feed:
         self.method: Method = method_of(settings)
         self.shadows = Shadows(settings, self.method)
         self.settings_hash = settings_hash
-        self.seed = feed_seed(self._secret, self.name, settings.seed)
+        self._chances = Chances(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.variant)
         if settings.memory != self.accounts.blocks.memory:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
-        self._groups = np.zeros(0, np.int64)
         self._spoil()
         self._mixing = None
         if self.method.vote_rule != "auto":
@@ -137,7 +132,7 @@ class Feed:
         self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
         self.heed_groups()
         self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
-        self._shared, self._five = SharedWeights(), FiveMixers()
+        self._paths = Paths.beginning()
 
     # --- experts ---
 
@@ -175,7 +170,7 @@ class Feed:
         if entry.rounds:
             self.accounts.subtract(contribution(entry, self.method), entry)
             self._spoil(entry)
-            self._five.take_out(entry)
+            self._paths.take_out(entry)
 
     def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
@@ -193,7 +188,7 @@ class Feed:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
         expired = list(self.accounts.expire(now, self.method))
         for _, entry in expired:
-            self._five.settle(entry)
+            self._paths.settle(entry)
             self.recent.leave(entry)
             self.stored = False
         return expired
@@ -287,7 +282,7 @@ class Feed:
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
         rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
-        columns = self.learnt(experts)
+        columns, chances = self.learnt(experts), self._chances
         return Circumstances(
             weights=self.weights(experts, columns, seen),
             mixing=self.mixing,
@@ -298,14 +293,14 @@ class Feed:
             rate_one=rates.one,
             min_experts=self.settings.min_experts,
             stretch=self.settings.stretch,
-            coin=int(draw(self.seed, self.name, question_id, boundary, "tie") < 0.5),
-            ticket=draw(self.seed, self.name, question_id, boundary, "select"),
-            chance=self._chance(experts, question_id, boundary) if self.method.variant else None,
+            coin=chances.coin(question_id, boundary),
+            ticket=chances.ticket(question_id, boundary),
+            chance=chances.of_variant(self.roster, experts, question_id, boundary),
             n_experts=seen.experts,
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
             groups=self.roster.group_numbers(experts),
-            block=int(N_BLOCKS * draw(self.seed, self.name, question_id, 0, "block")),
+            block=chances.block(question_id),
             shrink=self.standing.shrink,
             shadows=self.shadows.read(self.sums.feed, columns, self.mixing),
         )
@@ -319,49 +314,14 @@ class Feed:
         """What learners have said that go by it, as it is now: of variants that only a replay can choose."""
         return self._paths.frozen(self.method)
 
-    @property
-    def _paths(self) -> Paths:
-        return Paths(self._shared, self._five)
-
     def follow(self, entry: Entry) -> None:
-        """A question is in the sums again: so it is for mixers that learn at their own forecast, if one is chosen."""
-        if self.method.side_mixer is not None:
-            self._five.put_in(entry, len(self.experts))
+        """A question is in the sums again: what ``learn`` has not heard of, learners with a path take up now."""
+        self._paths.put_in(entry, len(self.experts), self.method)
 
     def learn(self, facts: Facts, entry: Entry) -> None:
         """Go on by a round of a question, if the learner is one that remembers what it said and not only the sums."""
-        variant, head = self.method.variant, facts.head
-        if variant is None or not self.method.shares or not head.counts or entry.evidence == "annulled":
-            return
-        means = head.own_answer, head.own_one, head.own_zero
-        rates = head.rate_zero, head.rate_one
-        regrets = entry.weight * priced_regrets(losses_of(facts, self.method), means, rates)
-        seen = read_extent(self.sums.feed, self.n_seen(facts.experts))
-        loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
-        rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions, loss_range))
-        self._shared.learn(facts.experts, regrets, rate, variant.share)
-
-    def _chance(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
-        """What variants need to have drawn for a round."""
-        variant = self.method.variant or BUILT_IN
-        of_round = f"{question_id}/{boundary}" if variant.groups == "redrawn" else ""
-        if of_round or self.roster.teams:
-            groups = self._drawn_groups(experts.tolist(), of_round)
-        else:
-            new = range(len(self._groups), len(self.experts))
-            self._groups = np.append(self._groups, self._drawn_groups(new)) if new else self._groups
-            groups = self._groups[experts]
-        coins = [int(draw(self.seed, self.name, question_id, boundary, f"tie {n}") < 0.5) for n in range(N_GROUPS)]
-        flip = draw(self.seed, self.name, question_id, boundary, "flip") < variant.flip_probability
-        return Chance(groups, (coins[0], coins[1], coins[2]), flip)
-
-    def _drawn_groups(self, experts: Iterable[int], of_round: str = "") -> IntArray:
-        """The groups of some experts, 0 where none are asked. Members of a team are in the same."""
-        asked = n_groups(self.method.variant or BUILT_IN) or 1
-        ids, teams = [self.experts[place] for place in experts], self.roster.teams
-        names = [f"team {teams[expert]}" if expert in teams else expert for expert in ids]
-        groups = [group_of(self.seed, self.name, name, asked, of_round) for name in names]
-        return np.array(groups, dtype=np.int64)
+        if self.method.shares:
+            self._paths.learn(facts, entry, read_extent(self.sums.feed, self.n_seen(facts.experts)), self.method)
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""

@@ -6,10 +6,10 @@ A variant of the mathematics is chosen here and nowhere else. It has one place e
 what                        where
 ==========================  ============================================================================
 losses of forecasts         ``Method.losses``
-own reference answers       ``facts.own_answers``
+own reference answers       ``scoring.own_answers``
 columns of the estimator    filled in ``contributions``, read in ``rates.read_rates``
-selection weights           ``readings.selection_weights``; of fixed share, ``variants.SharedWeights``
-mixing weights              ``readings.read_weights``; of mixers at their own forecast, ``five_mixers``
+selection weights           ``readings.selection_weights``; of fixed share, ``paths``
+mixing weights              ``readings.read_weights``; of mixers at their own forecast, ``paths``
 ==========================  ============================================================================
 """
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stream_peer.engine.five_mixers import FiveMixers
 from stream_peer.engine.method import Method
+from stream_peer.engine.paths import Paths
 from stream_peer.engine.rates import Rates
 from stream_peer.engine.readings import (
     DECIMALS,
@@ -17,7 +17,6 @@ from stream_peer.engine.readings import (
     shared_by_groups,
 )
 from stream_peer.engine.sums import IndexArray
-from stream_peer.engine.variants import SharedWeights
 from stream_peer.events.feed_settings import MixerSettings
 from stream_peer.numerics.losses import FloatArray, IntArray
 
@@ -44,20 +43,6 @@ class Basis(NamedTuple):
     seen: Extent
     mixer: MixerSettings
     method: Method
-
-
-class Paths(NamedTuple):
-    """Learners that go by what they said before, of variants that only a replay can choose."""
-
-    shared: SharedWeights
-    five: FiveMixers
-
-    def frozen(self, method: Method) -> "Paths":
-        """As they are now, whatever is learnt from here on; those that the method does not use are left out."""
-        return Paths(
-            self.shared.copy() if method.shares else SharedWeights(),
-            self.five.frozen() if method.side_mixer is not None else FiveMixers(),
-        )
 
 
 def expert_weights(basis: Basis, paths: Paths) -> ExpertWeights:

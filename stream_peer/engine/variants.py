@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.sums import IndexArray
 from stream_peer.events.method_settings import MethodSettings
 from stream_peer.numerics.error_rates import ErrorRate, ErrorRateSums, known_error_rate
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
@@ -19,7 +18,6 @@ from stream_peer.numerics.learners import (
     ada_hedge,
     ada_hedge_rate,
     ada_normal_hedge,
-    fixed_share,
     follow_the_leader,
     hedge,
     hedge_rate,
@@ -41,7 +39,6 @@ from stream_peer.numerics.references import (
 
 N_GROUPS = 3
 _NONE = 2
-_TOO_SMALL = 1e-290
 NO_ANSWERS = 26
 """``coded`` where no group was asked: each digit, to the base 3, is 2."""
 
@@ -228,7 +225,7 @@ _LEARNERS: Mapping[str, Callable[[Situation, MethodSettings], FloatArray]] = {
     "follow-the-leader": lambda seen, _: follow_the_leader(seen.regrets),
     "top-committee": lambda seen, method: top_committee(seen.regrets, method.committee),
 }
-"""Fixed share goes by what it said before (`SharedWeights`); here, the weights of its beginning."""
+"""Fixed share goes by what it said before (see ``paths``); here, the weights of its beginning."""
 
 
 def variant_selection(situation: Situation, method: MethodSettings) -> FloatArray:
@@ -239,39 +236,3 @@ def variant_selection(situation: Situation, method: MethodSettings) -> FloatArra
 def round_gap(regrets: FloatArray, weights: FloatArray, n_experts: int, gaps: float) -> float:
     """Mixability gap of a round of AdaHedge, after those that sum to ``gaps``."""
     return float(mixability_gap(regrets, weights, ada_hedge_rate(n_experts, gaps)))
-
-
-class SharedWeights:
-    """The path of fixed share: the weights of all experts after the last round. It cannot be corrected afterwards."""
-
-    def __init__(self) -> None:
-        self._weights: FloatArray = np.zeros(0)
-
-    def of(self, experts: IndexArray) -> FloatArray:
-        """Weights of some experts, summing to 1; equal ones if theirs have become too small to be told apart."""
-        self._take_in(int(experts.max()) + 1)
-        present = self._weights[experts]
-        total = float(np.add.reduce(present))
-        return present / total if total > _TOO_SMALL else np.full(len(present), 1.0 / len(present))
-
-    def copy(self) -> "SharedWeights":
-        """The path up to here, which goes no further."""
-        twin = SharedWeights()
-        twin._weights = self._weights.copy()
-        return twin
-
-    def learn(self, experts: IndexArray, regrets: FloatArray, learning_rate: float, share: float) -> None:
-        """Go on by a round: its experts and their priced regrets."""
-        awake = np.zeros(len(self._weights), dtype=np.bool_)
-        awake[experts] = True
-        all_regrets = np.zeros(len(self._weights))
-        all_regrets[experts] = regrets
-        self._weights = fixed_share(self._weights, all_regrets, learning_rate, share, awake)
-
-    def _take_in(self, n_experts: int) -> None:
-        """Newcomers start at the mean weight of all."""
-        before = len(self._weights)
-        if n_experts > before:
-            grown = np.full(n_experts, 1.0 / n_experts)
-            grown[:before] = self._weights * (before / n_experts)
-            self._weights = grown

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.published import Basis, Paths, expert_weights, published_weights
+from stream_peer.engine.paths import Paths
+from stream_peer.engine.published import Basis, expert_weights, published_weights
 from stream_peer.engine.rates import Rates
 from stream_peer.engine.readings import Extent, Mixing, read_extent
 from stream_peer.engine.sums import N_EXPERT, IndexArray
