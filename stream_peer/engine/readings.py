@@ -200,7 +200,12 @@ def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float)
     unguarded = 0.0
     for share, forecast in zip(shares, forecasts, strict=True):
         unguarded += share * forecast
-    return unguarded, (1.0 - net_share) * unguarded + net_share * forecasts[0]
+    return guarded(unguarded, forecasts[0], net_share)
+
+
+def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, float]:
+    """A mixed forecast before and after the safety net, both at most 1: rounded weights may sum to a trace more."""
+    return min(unguarded, 1.0), min((1.0 - net_share) * unguarded + net_share * mean, 1.0)
 
 
 def selection_published(select: FloatArray, shrink: float) -> FloatArray:

@@ -11,6 +11,7 @@ from stream_peer.engine.method import Method
 from stream_peer.engine.readings import (
     ExpertWeights,
     Mixing,
+    guarded,
     mixed,
     mixing_weights,
     selection_published,
@@ -150,8 +151,7 @@ def _mixed(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances)
     if under.groups is None:
         return mixed(under.mixing.shares, mixers, under.net_share)
     shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
-    unguarded = float(np.add.reduce(shared * forecasts))
-    return unguarded, (1.0 - under.net_share) * unguarded + under.net_share * mixers[0]
+    return guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
 
 
 def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[ShadowForecast, ...]:

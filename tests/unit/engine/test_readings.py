@@ -7,6 +7,7 @@ from stream_peer.engine.readings import (
     Extent,
     Mixing,
     counted_questions,
+    mixed,
     mixing_key,
     mixing_weights,
     read_certificate,
@@ -75,6 +76,13 @@ def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
         selection_weights(columns, [rates], Extent(3, 16.0, 0.0), hedging),
         hedge(np.array([4.0, 0.0, -0.5]), np.sqrt(8 * np.log(3) / 16) / width),
     )
+
+
+def test_a_mixed_forecast_is_at_most_one_though_shares_and_weights_are_rounded() -> None:
+    shares, forecasts = (0.25, 0.25, 0.25, 0.25 + 1e-12), (1.0, 1.0 + 1e-12, 1.0, 1.0)
+
+    assert mixed(shares, forecasts, 0.0) == (1.0, 1.0)
+    assert mixed((0.25, 0.75, 0.0, 0.0), (0.4, 0.8, 0.0, 0.0), 0.5) == pytest.approx((0.7, 0.55))
 
 
 def test_the_safety_net_shares_with_everybody() -> None:
