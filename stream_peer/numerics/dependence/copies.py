@@ -100,7 +100,9 @@ def find_copies(
     -----
     Not in the paper, which takes independence for granted. Misses copies of whom fewer than 40 common questions are at
     hand, copies of experts who are hardly ever wrong (there is nothing to tell), of whom there are no two usable
-    witnesses left, and those who copy less than two thirds of the time or so.
+    witnesses left, and those who copy less than two thirds of the time or so; of a team of whom each takes a common
+    view, independently, in a share s of its votes two have it in s² only: three are found from s = .8 to .9 on, and
+    not at .5 or .7.
 
     Examples
     --------
