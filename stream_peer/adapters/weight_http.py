@@ -22,6 +22,8 @@ from stream_peer.settings import Settings
 PATIENCE_SECONDS = 60.0
 RETRY_SECONDS = 5
 _MOST_QUESTIONS = 10_000
+_NOT_UNDERSTOOD = "The question cannot be understood"
+_BACKWARDS = "from is after to"
 _NAMES = {"from", "to", "weight", "questions"}
 
 _encode_problem = msgspec.json.Encoder().encode
@@ -70,7 +72,7 @@ class WeightAnswers:
         try:
             asked = _asked(request)
         except ValueError as error:
-            return _problem(400, "The question cannot be understood", str(error))
+            return _problem(400, _NOT_UNDERSTOOD, str(error))
         if self._busy:
             detail = "another explanation is being computed, and only one is at a time"
             return _problem(503, "Busy", detail, retry=RETRY_SECONDS)
@@ -87,7 +89,7 @@ class WeightAnswers:
         except StreamPeerError as error:
             return _problem(503, "The log cannot be read", str(error), retry=RETRY_SECONDS)
         if isinstance(found, NotThere):
-            return _problem(404, f"No such {found.what}", found.message)
+            return _not_there(found)
         return web.Response(
             body=encode_story(found), content_type="application/json", headers={"Cache-Control": "no-store"}
         )
@@ -143,6 +145,10 @@ def _asked(request: web.Request) -> WeightRequest:
     if unknown:
         msg = f"there is no parameter {' or '.join(unknown)}; there are from, to, weight and questions"
         raise ValueError(msg)
+    repeated = sorted(name for name in _NAMES if len(query.getall(name, [])) > 1)
+    if repeated:
+        msg = f"{' and '.join(repeated)} can be given once"
+        raise ValueError(msg)
     weight, questions = query.get("weight", "mix"), query.get("questions", "10")
     if weight not in {"mix", "select"}:
         msg = f"weight is {weight!r}, neither mix nor select"
@@ -155,9 +161,14 @@ def _asked(request: web.Request) -> WeightRequest:
     kind: WeightKind = "mix" if weight == "mix" else "select"
     asked = WeightRequest(feed, expert, since, until, kind, int(questions))
     if asked.is_backwards:
-        msg = "from is after to"
-        raise ValueError(msg)
+        raise ValueError(_BACKWARDS)
     return asked
+
+
+def _not_there(found: NotThere) -> web.Response:
+    if found.what == "span":
+        return _problem(400, _NOT_UNDERSTOOD, _BACKWARDS)
+    return _problem(404, f"No such {found.what}", found.message)
 
 
 def _problem(status: int, title: str, detail: str, retry: int | None = None) -> web.Response:

@@ -55,7 +55,7 @@ class LogRead(NamedTuple):
 class NotThere(NamedTuple):
     """What of a request there is not, and the sentence that says so."""
 
-    what: Literal["feed", "expert"]
+    what: Literal["feed", "expert", "span"]
     message: str
 
 
@@ -86,6 +86,8 @@ def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStor
     """The story of an account that was kept for a request, or what there is not."""
     if not log.exists:
         return NotThere("feed", f"there is no feed {request.feed!r}{_meant(request.feed, log.feeds)}")
+    if account.is_backwards:
+        return NotThere("span", "the span would begin after its end")
     found = story_of(account, request.feed, request.weight, request.questions)
     if found is not None:
         return found if not log.start else _of_part(found, log.start)

@@ -26,6 +26,9 @@ def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | 
         raise click.BadParameter(str(error)) from None
 
 
+_BACKWARDS = "--from is after --to"
+
+
 class _OfFiles(NamedTuple):
     """What the command line says about files."""
 
@@ -105,12 +108,13 @@ def explain_command(
     request = WeightRequest(**options)
     must_be_feed_name(request.feed, "FEED")
     if request.is_backwards:
-        msg = "--from is after --to"
-        raise click.UsageError(msg)
+        raise click.UsageError(_BACKWARDS)
     if not files:
         _must_not_be_of_files(context)
     found = _from_files(invocation, files, request, of_files) if files else _from_log(invocation, request)
     if isinstance(found, NotThere):
+        if found.what == "span":
+            raise click.UsageError(_BACKWARDS)
         raise click.BadParameter(found.message, param_hint=found.what.upper())
     if as_json:
         click.echo(encode_story(found))

@@ -1,5 +1,6 @@
 """The flags of the settings, the same for every command that needs settings."""
 
+import math
 import os
 import shlex
 from collections.abc import Callable
@@ -101,8 +102,12 @@ def share_and_seed(context: click.Context, option: click.Parameter, text: str) -
     from stream_peer.adapters.file_events import Revealed
 
     share, comma, seed = text.partition(",")
+    told = click.FloatRange(0.0, 1.0).convert(share, option, context)
+    if math.isnan(told):  # which no range refuses
+        msg = f"{share!r} is not in the range 0.0<=x<=1.0."
+        raise click.BadParameter(msg, context, option)
     told_of = Revealed(
-        click.FloatRange(0.0, 1.0).convert(share, option, context),
+        told,
         click.INT.convert(seed, option, context) if comma else None,
     )
     return None if told_of == (1.0, None) else told_of

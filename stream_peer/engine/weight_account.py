@@ -72,6 +72,8 @@ class Account:
         They add up to what lies between.
     said : dict of str to Said
         Of the questions whose rounds or outcomes moved the expert's own record.
+    is_backwards : bool
+        Whether the span was over before it began, which of a revision and a moment only the log can tell.
     """
 
     def __init__(self, expert: str, since: Bound | None = None, until: Bound | None = None) -> None:
@@ -81,6 +83,7 @@ class Account:
         self.terms: dict[Key, tuple[float, float]] = {}
         self.said: dict[str, Said] = {}
         self.since, self.until = since, until
+        self.is_backwards = False
 
     def is_over(self, place: Place) -> bool:
         """Whether a record comes after the span."""
@@ -102,6 +105,13 @@ class Account:
         """The span begins here, unless it has begun."""
         if self.start is None:
             self.start = self.end = _point(self.expert, moment, place)
+            self.is_backwards = place.revision >= 0 and self.is_over(place)
+
+    def begin_late(self, moment: Moment | None, place: Place, latest: Place) -> None:
+        """The span begins at the end of what was read, since no record began it up to the ``latest``."""
+        self.begin(moment, place)
+        if self.since is not None and not self.since.is_before(latest):
+            self.is_backwards = self.is_over(latest)
 
     def take(self, place: Place, record: AnyFeedLogRecord, terms: Iterable[Term], after: Moment | None) -> None:
         """Take up what a record moved."""

@@ -36,7 +36,7 @@ class WeightFollower:
         self._keys = (SETTINGS_KEY, feed.encode())
         self._time: Milliseconds = 0
         self._base = 0
-        self._stands = Place(-1, 0)
+        self._stands = self._latest = Place(-1, 0)
         self._exists = False
         self._moment: Moment | None = None
         self._record: AnyFeedLogRecord | None = None
@@ -49,7 +49,7 @@ class WeightFollower:
             return
         feed = stage.feeds.by_name.get(self.feed)
         self._base = self._base if feed is None else feed.standing.base
-        place = self._place(record)
+        self._latest = place = self._place(record)
         wanting = [account for account in self.accounts if account.begins(place) or account.wants(place)]
         if wanting and feed is not None and self._moment is None:
             self._moment = moment_of(feed)
@@ -82,12 +82,13 @@ class WeightFollower:
         late = [account for account in self.accounts if account.since is not None and account.start is None]
         moment = moment_of(feed) if late and feed is not None else None
         for account in late:
-            account.begin(moment, self._stands)
+            account.begin_late(moment, self._stands, self._latest)
 
     def is_over(self, record: Record) -> bool:
         """Whether nobody wants to know of a record, nor of any after it."""
         self._time = max(self._time, record.timestamp)
-        return all(account.is_over(self._place(record)) for account in self.accounts)
+        self._latest = place = self._place(record)
+        return all(account.is_over(place) for account in self.accounts)
 
     def _place(self, record: Record) -> Place:
         return Place(self._base + record.offset, self._time)

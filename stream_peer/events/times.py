@@ -12,6 +12,7 @@ NEVER: Milliseconds = 1 << 62
 """Later than every moment."""
 
 _END_OF_9999: Milliseconds = 253_402_300_799_999
+_START_OF_1: Milliseconds = -62_135_596_800_000
 
 
 def to_milliseconds(moment: datetime) -> Milliseconds:
@@ -25,14 +26,15 @@ def to_milliseconds(moment: datetime) -> Milliseconds:
 def to_iso(moment: Milliseconds) -> str:
     """ISO 8601 in UTC with a ``Z``; milliseconds only where there are any.
 
-    A moment after the year 9999, such as a close ``max_open`` after an opening may be, is shown as the end of it.
+    A moment after the year 9999, such as a close ``max_open`` after an opening may be, is shown as the end of it; one
+    before the year 1, as one of that year in another zone may be, as its beginning.
 
     Examples
     --------
     >>> to_iso(1_772_366_400_000)
     '2026-03-01T12:00:00Z'
     """
-    moment = min(moment, _END_OF_9999)
+    moment = max(_START_OF_1, min(moment, _END_OF_9999))
     precision = "milliseconds" if moment % 1000 else "seconds"
     text = (_EPOCH + moment * _MILLISECOND).isoformat(timespec=precision)
     return text.removesuffix("+00:00") + "Z"

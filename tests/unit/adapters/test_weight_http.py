@@ -60,6 +60,8 @@ async def test_the_same_story_is_served_as_json() -> None:
         ("/feeds/eco/experts/e1/explain", 404, "did you mean econ?"),
         ("/feeds/econ/experts/e1/explain?from=soon", 400, "'soon' is neither a moment"),
         ("/feeds/econ/experts/e1/explain?from=5&to=4", 400, "from is after to"),
+        ("/feeds/econ/experts/e1/explain?from=999999&to=2026-03-03", 400, "from is after to"),
+        ("/feeds/econ/experts/e1/explain?from=3&from=5", 400, "from can be given once"),
         ("/feeds/econ/experts/e1/explain?weight=both", 400, "neither mix nor select"),
         ("/feeds/econ/experts/e1/explain?questions=-1", 400, "questions is '-1'"),
         ("/feeds/econ/experts/e1/explain?since=3", 400, "no parameter since"),

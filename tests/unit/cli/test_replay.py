@@ -47,7 +47,7 @@ def test_the_share_of_outcomes_that_is_told_may_have_a_seed(capsys: Capture, fil
     assert len(set(told)) == 3
 
 
-@pytest.mark.parametrize("text", ["2", "0.5,", "0.5,x", ",1", "half", "0.5,1,2"])
+@pytest.mark.parametrize("text", ["2", "nan", "0.5,", "0.5,x", ",1", "half", "0.5,1,2"])
 def test_a_share_that_is_none_is_refused(capsys: Capture, file: Path, text: str) -> None:
     ended = run(capsys, "replay", str(file), "--reveal", text)
 

@@ -135,3 +135,35 @@ def test_an_imported_feed_goes_on_under_the_revisions_that_it_had() -> None:
     )
     assert operator == pytest.approx(whole.start.mix, abs=1e-12)
     assert later == pytest.approx(whole.end.mix - whole.start.mix, abs=1e-9)
+
+
+SPANS = [
+    (Bound(revision=6), Bound(at=START + 4000), True),
+    (Bound(revision=99), Bound(at=START + 4000), True),
+    (Bound(at=START + 6000), Bound(revision=4), True),
+    (Bound(at=START + 99_000), Bound(revision=4), True),
+    (Bound(at=START + 4000), Bound(revision=4), False),
+    (Bound(at=START + 4500), Bound(revision=4), False),
+    (Bound(revision=4), Bound(at=START + 4500), False),
+    (Bound(revision=2), Bound(at=START + 4000), False),
+    (Bound(revision=99), Bound(at=START + 99_000), False),
+]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(("since", "until", "backwards"), SPANS)
+def test_a_revision_and_a_moment_can_be_the_wrong_way_round(
+    since: Bound, until: Bound, backwards: bool, stops: bool
+) -> None:
+    account = Account("e1", since, until)
+    others = [] if stops else [Account("e2")]  # whose span goes on, so that the log is read to its end
+    feed_stage, follower = stage(), WeightFollower("f", [account, *others])
+    for record in log_of([round_of(f"q{number}", {"e1": 0.7, "e2": 0.4, "e3": 0.6}) for number in range(9)]):
+        if follower.is_over(record):
+            break
+        follower.before(record, feed_stage)
+        feed_stage.step(record, Effects())
+        follower.after(record, feed_stage)
+    follower.finish(feed_stage)
+
+    assert account.is_backwards is backwards

@@ -40,3 +40,9 @@ def test_milliseconds_show_only_where_there_are_any(moment: int, text: str) -> N
 
 def test_a_moment_after_the_last_year_that_can_be_written_is_shown_as_its_end() -> None:
     assert to_iso(253_402_300_799_999) == to_iso(253_402_300_800_000) == to_iso(NEVER) == "9999-12-31T23:59:59.999Z"
+
+
+def test_a_moment_before_the_year_1_is_shown_as_its_beginning() -> None:
+    before = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23)))
+
+    assert to_iso(to_milliseconds(before)) == "0001-01-01T00:00:00Z"
