@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stream_peer.adapters.explain import Chapter, Explainer
-from stream_peer.adapters.explain_story import Passage, story
 from stream_peer.adapters.jsonl import read_lines
+from stream_peer.adapters.question_life.explainer import Chapter, Explainer
+from stream_peer.adapters.question_life.story import Passage, story
 from stream_peer.adapters.replay import replay
 from stream_peer.adapters.replay_run import CONTROLS, Arrival
 from stream_peer.engine.control import ControlStage

@@ -9,7 +9,7 @@ from prometheus_client.aiohttp import make_aiohttp_handler
 
 from stream_peer import __version__
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.weight_http import WeightAnswers
+from stream_peer.adapters.weight_story.http import WeightAnswers
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Http
 

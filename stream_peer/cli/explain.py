@@ -11,14 +11,14 @@ from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
     from stream_peer.adapters.file_events import Revealed
-    from stream_peer.adapters.weight_records import WeightStory
-    from stream_peer.adapters.weight_request import NotThere, WeightRequest
+    from stream_peer.adapters.weight_story.records import WeightStory
+    from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
     from stream_peer.engine.weight_account import Bound
 
 
 def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
     """A revision, or a moment; without a zone it is UTC."""
-    from stream_peer.adapters.weight_request import bound_of
+    from stream_peer.adapters.weight_story.request import bound_of
 
     try:
         return None if text is None else bound_of(text)
@@ -100,8 +100,8 @@ def explain_command(
     stream-peer explain econ ann forecasts.jsonl --weight select --questions 30
     stream-peer explain econ ann --bootstrap kafka:9092 --from 4711 --json
     """  # noqa: D301
-    from stream_peer.adapters.weight_records import encode_story
-    from stream_peer.adapters.weight_request import NotThere, WeightRequest
+    from stream_peer.adapters.weight_story.records import encode_story
+    from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
 
     of_files = _OfFiles(*(options.pop(name) for name in _OfFiles._fields))
     as_json = options.pop("as_json")
@@ -148,8 +148,8 @@ def _from_files(
 ) -> "WeightStory | NotThere":
     from stream_peer.adapters.jsonl import read_lines
     from stream_peer.adapters.replay import ReplayOptions, replay, with_settings
-    from stream_peer.adapters.weight_replay import WeightWitness
-    from stream_peer.adapters.weight_request import LogRead, answer
+    from stream_peer.adapters.weight_story.request import LogRead, answer
+    from stream_peer.adapters.weight_story.witness import WeightWitness
 
     options = ReplayOptions(
         document=with_settings(invocation.settings.document, of_files.assignments),
@@ -167,8 +167,8 @@ def _from_files(
 
 
 def _from_log(invocation: Invocation, request: "WeightRequest") -> "WeightStory | NotThere":
-    from stream_peer.adapters.weight_log import read_accounts
-    from stream_peer.adapters.weight_request import answer
+    from stream_peer.adapters.weight_story.kafka_log import read_accounts
+    from stream_peer.adapters.weight_story.request import answer
 
     account, secret = request.account(), read_secret(invocation.settings)
     with progress_bar("records") as progress:

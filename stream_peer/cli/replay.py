@@ -20,9 +20,9 @@ from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.explain import Explainer
     from stream_peer.adapters.feed_log_reader import Comparison
     from stream_peer.adapters.file_events import Revealed
+    from stream_peer.adapters.question_life.explainer import Explainer
     from stream_peer.adapters.replay import ReplayOptions
     from stream_peer.engine.stage import Output
 
@@ -237,9 +237,9 @@ class _Asked(NamedTuple):
 
 def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
     """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
-    from stream_peer.adapters.explain import Explainer
-    from stream_peer.adapters.explain_question import RevisionCounter
     from stream_peer.adapters.jsonl import read_lines
+    from stream_peer.adapters.question_life.choice import RevisionCounter
+    from stream_peer.adapters.question_life.explainer import Explainer
     from stream_peer.adapters.replay import replay
 
     if question:
@@ -270,8 +270,8 @@ def _explain(asked: _Asked) -> None:
     """
     from rich.console import Console
 
-    from stream_peer.adapters.explain_question import near
-    from stream_peer.adapters.explain_story import story
+    from stream_peer.adapters.question_life.choice import near
+    from stream_peer.adapters.question_life.story import story
     from stream_peer.cli.story import tell
 
     explainer = asked.explainer

@@ -32,7 +32,7 @@ class ReplayReport:
     """
 
     def __init__(self, path: Path, options: "ReplayOptions") -> None:
-        from stream_peer.adapters.weight_fold import StoryLog
+        from stream_peer.adapters.weight_story.fold import StoryLog
         from stream_peer.pages.svg import require_matplotlib
 
         require_matplotlib()

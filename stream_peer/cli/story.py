@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.adapters.explain_story import Passage, Story
-from stream_peer.adapters.explain_words import said, year
+from stream_peer.adapters.phrases import said, year
+from stream_peer.adapters.question_life.story import Passage, Story
 
 WIDTH = 100
 _WHEN = 14

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.adapters.weight_records import QuestionOfMove, WeightStory
-from stream_peer.adapters.weight_sentences import KINDS, said_of, story_decimals
-from stream_peer.adapters.weight_words import OWN, points
+from stream_peer.adapters.weight_story.records import QuestionOfMove, WeightStory
+from stream_peer.adapters.weight_story.sentences import KINDS, said_of, story_decimals
+from stream_peer.adapters.weight_story.words import OWN, points
 from stream_peer.cli.story import WIDTH, wrapped
 
 _NUMBER = 9

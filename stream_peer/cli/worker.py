@@ -51,7 +51,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
 def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int:
     from stream_peer.adapters.http import HttpServer
     from stream_peer.adapters.prometheus import Metrics
-    from stream_peer.adapters.weight_http import WeightAnswers, from_kafka
+    from stream_peer.adapters.weight_story.http import WeightAnswers, from_kafka
     from stream_peer.cli.announcer import Announcer
     from stream_peer.topology.health import Health
     from stream_peer.topology.worker import run

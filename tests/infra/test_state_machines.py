@@ -11,8 +11,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from stream_peer.adapters.explain import Look
-from stream_peer.adapters.explain_events import state_of
+from stream_peer.adapters.question_life.events import state_of
+from stream_peer.adapters.question_life.explainer import Look
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.rates import Rates

@@ -7,9 +7,9 @@ import pytest
 
 from stream_peer.adapters.jsonl import read_lines
 from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.adapters.weight_records import WeightKind
-from stream_peer.adapters.weight_replay import WeightWitness
-from stream_peer.adapters.weight_story import story_of
+from stream_peer.adapters.weight_story.records import WeightKind
+from stream_peer.adapters.weight_story.story import story_of
+from stream_peer.adapters.weight_story.witness import WeightWitness
 from stream_peer.engine.weight_account import Account, Bound
 
 EXPERTS = ("e0007", "e0096", "e0430")

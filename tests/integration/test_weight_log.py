@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.weight_fold import WeightFold
-from stream_peer.adapters.weight_log import read_accounts
-from stream_peer.adapters.weight_story import story_of
+from stream_peer.adapters.weight_story.fold import WeightFold
+from stream_peer.adapters.weight_story.kafka_log import read_accounts
+from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.stage import LogRecord
 from stream_peer.engine.weight_account import Account, Bound
 from stream_peer.events import topics

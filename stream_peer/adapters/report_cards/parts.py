@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stream_peer.adapters.history import FeedHistory, Scores
 from stream_peer.adapters.report_plots import Plot, paint
 from stream_peer.adapters.track_record import TrackRecord, track_record
-from stream_peer.adapters.weight_records import WeightStory
+from stream_peer.adapters.weight_story.records import WeightStory
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ShadowScores, Weights
 from stream_peer.pages.svg import Size, both_widths

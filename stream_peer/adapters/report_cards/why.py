@@ -3,9 +3,9 @@
 from html import escape
 
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
-from stream_peer.adapters.weight_records import CauseOfMove, WeightStory
-from stream_peer.adapters.weight_sentences import KINDS, story_decimals
-from stream_peer.adapters.weight_words import percent, points
+from stream_peer.adapters.weight_story.records import CauseOfMove, WeightStory
+from stream_peer.adapters.weight_story.sentences import KINDS, story_decimals
+from stream_peer.adapters.weight_story.words import percent, points
 
 
 def why_card(page: FeedPage) -> str:

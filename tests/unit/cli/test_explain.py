@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters import weight_log
-from stream_peer.adapters.weight_request import LogRead
+from stream_peer.adapters.weight_story import kafka_log
+from stream_peer.adapters.weight_story.request import LogRead
 from tests.unit.adapters.file_lines import season
-from tests.unit.adapters.test_weight_story import accounts_of
+from tests.unit.adapters.weight_story.test_story import accounts_of
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]
@@ -100,7 +100,7 @@ def test_without_files_the_log_is_read(capsys: Capture, monkeypatch: pytest.Monk
         witness = accounts_of(*accounts)
         return LogRead(feed in witness.feeds, witness.follower.experts, witness.feeds)
 
-    monkeypatch.setattr(weight_log, "read_accounts", read)
+    monkeypatch.setattr(kafka_log, "read_accounts", read)
 
     found, unknown = run(capsys, "explain", "econ", "e2"), run(capsys, "explain", "econ", "nobody")
 

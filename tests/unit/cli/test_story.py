@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from stream_peer.adapters.explain_story import Passage, Story
+from stream_peer.adapters.question_life.story import Passage, Story
 from stream_peer.cli.story import WIDTH, tell
 from tests.unit.engine.question_log import DAY, T0
 

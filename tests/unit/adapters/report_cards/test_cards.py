@@ -18,7 +18,7 @@ from stream_peer.adapters.report_cards.shadows import shadows_card
 from stream_peer.adapters.report_cards.trust import SHOWN_CHANGES, trust_card
 from stream_peer.adapters.report_cards.why import why_card
 from stream_peer.adapters.report_plots import certificate_plot, error_rate_plot, weights_plot
-from stream_peer.adapters.weight_fold import StoryLog
+from stream_peer.adapters.weight_story.fold import StoryLog
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from stream_peer.adapters.explain_words import many
-from stream_peer.adapters.weight_records import QuestionOfMove, WeightKind, WeightStory
-from stream_peer.adapters.weight_words import OWN, WORDS, decimals_for, percent, points
+from stream_peer.adapters.phrases import many
+from stream_peer.adapters.weight_story.records import QuestionOfMove, WeightKind, WeightStory
+from stream_peer.adapters.weight_story.words import OWN, WORDS, decimals_for, percent, points
 from stream_peer.events.feed_log import Verdict
 
 KINDS: dict[WeightKind, str] = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stream_peer.adapters.weight_records import WeightKind
+from stream_peer.adapters.weight_story.records import WeightKind
 from stream_peer.engine.weight_terms import Cause
 
 

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stream_peer.adapters.explain_question import near
-from stream_peer.adapters.weight_records import WeightKind, WeightStory
-from stream_peer.adapters.weight_story import story_of
+from stream_peer.adapters.question_life.choice import near
+from stream_peer.adapters.weight_story.records import WeightKind, WeightStory
+from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.weight_account import Account, Bound
 from stream_peer.events.times import to_milliseconds
 

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import msgspec
 from aiohttp import web
 
-from stream_peer.adapters.weight_log import read_accounts
-from stream_peer.adapters.weight_records import WeightKind, WeightStory, encode_story
-from stream_peer.adapters.weight_request import LogRead, NotThere, WeightRequest, answer, bound_of
+from stream_peer.adapters.weight_story.kafka_log import read_accounts
+from stream_peer.adapters.weight_story.records import WeightKind, WeightStory, encode_story
+from stream_peer.adapters.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
 from stream_peer.engine.weight_account import Account
 from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings

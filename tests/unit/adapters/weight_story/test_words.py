@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from stream_peer.adapters.weight_words import OWN, WORDS, meaning_of, points
+from stream_peer.adapters.weight_story.words import OWN, WORDS, meaning_of, points
 from stream_peer.engine.weight_terms import CAUSES
 
 

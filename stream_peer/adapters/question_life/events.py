@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from stream_peer.adapters.explain import Chapter, Look
-from stream_peer.adapters.explain_words import chance, joined, said, shortened
+from stream_peer.adapters.phrases import chance, joined, said, shortened
+from stream_peer.adapters.question_life.explainer import Chapter, Look
 from stream_peer.adapters.replay_run import THE_END
 from stream_peer.engine.schedule import Plan
 from stream_peer.events.feed_log import Round, Verdict

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from stream_peer.adapters.explain import Chapter
-from stream_peer.adapters.explain_effects import Teller
-from stream_peer.adapters.explain_events import OUTCOMES, heading, line, moves, state_of, stated_moment
-from stream_peer.adapters.explain_words import chance, joined, many, said, shortened
+from stream_peer.adapters.phrases import chance, joined, many, said, shortened
+from stream_peer.adapters.question_life.effects import Teller
+from stream_peer.adapters.question_life.events import OUTCOMES, heading, line, moves, state_of, stated_moment
+from stream_peer.adapters.question_life.explainer import Chapter
 from stream_peer.events.incoming import ExpertControl
 from stream_peer.events.times import Milliseconds
 

@@ -1,12 +1,12 @@
 from pathlib import Path
 from typing import Any
 
-from stream_peer.adapters.explain import Explainer
-from stream_peer.adapters.explain_story import Story, story
 from stream_peer.adapters.jsonl import read_lines
+from stream_peer.adapters.question_life.explainer import Explainer
+from stream_peer.adapters.question_life.story import Story, story
 from stream_peer.adapters.replay import ReplayOptions, replay
 from tests.unit.adapters.file_lines import lines
-from tests.unit.adapters.test_explain import CLOSE, LIFE
+from tests.unit.adapters.question_life.test_explainer import CLOSE, LIFE
 from tests.unit.engine.question_log import DAY, HOUR, T0, event, forecast, question, resolution
 
 THREE = ("ann", "bob", "cleo")

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from stream_peer.adapters.weight_records import (
+from stream_peer.adapters.weight_story.records import (
     CauseOfMove,
     OwnMove,
     QuestionOfMove,
@@ -17,8 +17,8 @@ from stream_peer.adapters.weight_records import (
     WeightKind,
     WeightStory,
 )
-from stream_peer.adapters.weight_sentences import sentences
-from stream_peer.adapters.weight_words import OWN, WORDS, meaning_of
+from stream_peer.adapters.weight_story.sentences import sentences
+from stream_peer.adapters.weight_story.words import OWN, WORDS, meaning_of
 from stream_peer.engine.weight_account import Account, Bound, Key, Point
 from stream_peer.engine.weight_terms import CAUSES
 from stream_peer.events.times import to_iso

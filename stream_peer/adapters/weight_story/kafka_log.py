@@ -7,8 +7,8 @@ from typing import Any
 
 from stream_peer.adapters.feed_log_reader import place_of_log, refold_from_log
 from stream_peer.adapters.reading import onlooker, read_to_end
-from stream_peer.adapters.weight_fold import WeightFold
-from stream_peer.adapters.weight_request import LogRead
+from stream_peer.adapters.weight_story.fold import WeightFold
+from stream_peer.adapters.weight_story.request import LogRead
 from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.weight_account import Account
 from stream_peer.settings import Settings

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.adapters.weight_fold import StoryLog
-from stream_peer.adapters.weight_records import WeightKind, WeightStory, encode_story
-from stream_peer.adapters.weight_replay import WeightWitness
-from stream_peer.adapters.weight_request import LogRead, NotThere, WeightRequest, answer, bound_of
-from stream_peer.adapters.weight_story import story_of
+from stream_peer.adapters.weight_story.fold import StoryLog
+from stream_peer.adapters.weight_story.records import WeightKind, WeightStory, encode_story
+from stream_peer.adapters.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
+from stream_peer.adapters.weight_story.story import story_of
+from stream_peer.adapters.weight_story.witness import WeightWitness
 from stream_peer.engine.weight_account import Account, Bound
 from tests.unit.adapters.file_lines import lines, season
 

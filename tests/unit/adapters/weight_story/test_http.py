@@ -11,13 +11,13 @@ import pytest
 
 from stream_peer.adapters.http import HttpServer
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.weight_http import WeightAnswers
-from stream_peer.adapters.weight_request import LogRead, WeightRequest
+from stream_peer.adapters.weight_story.http import WeightAnswers
+from stream_peer.adapters.weight_story.request import LogRead, WeightRequest
 from stream_peer.engine.weight_account import Account
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.settings import Http
 from tests.unit.adapters.test_http import Patient
-from tests.unit.adapters.test_weight_story import accounts_of
+from tests.unit.adapters.weight_story.test_story import accounts_of
 
 
 def read_season(request: WeightRequest, account: Account, go_on: Callable[[], None]) -> LogRead:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from stream_peer.adapters.replay_log import KeptLog
-from stream_peer.adapters.weight_records import WeightKind, WeightStory
-from stream_peer.adapters.weight_story import story_of
+from stream_peer.adapters.weight_story.records import WeightKind, WeightStory
+from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output, Record
 from stream_peer.engine.weight_account import Account

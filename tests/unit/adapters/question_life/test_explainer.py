@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.explain import Chapter, Explainer
+from stream_peer.adapters.question_life.explainer import Chapter, Explainer
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.replay_run import THE_END
 from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, RoundWithdrawn

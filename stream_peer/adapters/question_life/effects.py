@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from stream_peer.adapters.explain import Chapter, Logged
-from stream_peer.adapters.explain_events import OUTCOMES, reason
-from stream_peer.adapters.explain_words import chance, joined, many, said, shortened
+from stream_peer.adapters.phrases import chance, joined, many, said, shortened
+from stream_peer.adapters.question_life.events import OUTCOMES, reason
+from stream_peer.adapters.question_life.explainer import Chapter, Logged
 from stream_peer.engine.views import FeedView
 from stream_peer.events.feed_log import ExpertChanged, FeedChanged, OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer, StateOfQuestion, WeightedExpert

@@ -1,7 +1,7 @@
-from stream_peer.adapters.explain_question import RevisionCounter, near
+from stream_peer.adapters.question_life.choice import RevisionCounter, near
 from stream_peer.adapters.replay import replay
 from tests.unit.adapters.file_lines import lines, season
-from tests.unit.adapters.test_explain import LIFE
+from tests.unit.adapters.question_life.test_explainer import LIFE
 
 
 def test_revisions_are_counted_by_question() -> None:
