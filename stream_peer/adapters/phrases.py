@@ -1,4 +1,4 @@
-"""How a story says moments, numbers and lists."""
+"""How stories say moments, numbers and lists: the life of a question, and why a weight moved."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

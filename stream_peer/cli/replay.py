@@ -270,7 +270,7 @@ def _explain(asked: _Asked) -> None:
     """
     from rich.console import Console
 
-    from stream_peer.adapters.question_life.choice import near
+    from stream_peer.adapters.near_names import near
     from stream_peer.adapters.question_life.story import story
     from stream_peer.cli.story import tell
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stream_peer.adapters.question_life.choice import near
+from stream_peer.adapters.near_names import near
 from stream_peer.adapters.weight_story.records import WeightKind, WeightStory
 from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.weight_account import Account, Bound

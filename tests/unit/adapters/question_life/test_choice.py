@@ -1,4 +1,4 @@
-from stream_peer.adapters.question_life.choice import RevisionCounter, near
+from stream_peer.adapters.question_life.choice import RevisionCounter
 from stream_peer.adapters.replay import replay
 from tests.unit.adapters.file_lines import lines, season
 from tests.unit.adapters.question_life.test_explainer import LIFE
@@ -19,12 +19,3 @@ def test_questions_with_equally_many_revisions_come_by_name() -> None:
     replay([lines(season(questions=3))], write=counter.write)
 
     assert counter.ranked() == ["q000", "q001", "q002"]
-
-
-def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:
-    known = ["fed-cut-june", "cpi-may", "eu-cpi"]
-
-    assert near("fed-cut-jun", known) == ["fed-cut-june"]
-    assert near("c", known) == ["cpi-may", "eu-cpi", "fed-cut-june"]
-    assert near("CPI", known) == ["cpi-may", "eu-cpi"]
-    assert near("zzz", known) == near("", known) == []
