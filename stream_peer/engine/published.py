@@ -74,9 +74,9 @@ def published_weights(
     ``shrink``: see ``trust``. ``groups``: numbers of groups that share one weight, -1 for none. The safety net's share
     of the plain mean is not shared by them: the net is there for the case that all of this does harm.
     """
-    select = selection_published(weights.select, shrink)
+    select = selection_published(weights.select, shrink, groups)
     if groups is None:
         return Published(mixing_weights(weights, mixing, net_share), select)
     shared = shared_by_groups(mixing_weights(weights, mixing, 0.0), groups)
     mix = ((1.0 - net_share) * shared + net_share / len(shared)).round(DECIMALS)
-    return Published(mix, shared_by_groups(select, groups))
+    return Published(mix, select)

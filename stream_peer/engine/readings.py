@@ -208,13 +208,6 @@ def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, flo
     return min(unguarded, 1.0), min((1.0 - net_share) * unguarded + net_share * mean, 1.0)
 
 
-def selection_published(select: FloatArray, shrink: float) -> FloatArray:
-    """The weights to follow one expert with: the learner's, and a share of uniform ones while trust asks for it."""
-    if not shrink:
-        return select
-    return ((1.0 - shrink) * select + shrink / len(select)).round(DECIMALS)
-
-
 def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
     """Weights of which a group has that of one: each of its members has its part of it.
 
@@ -226,6 +219,16 @@ def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
     number, n_units = team_numbers(groups)
     shared: FloatArray = weights / np.bincount(number, minlength=n_units)[number]
     return (shared / float(np.add.reduce(shared))).round(DECIMALS)
+
+
+def selection_published(select: FloatArray, shrink: float, groups: IntArray | None) -> FloatArray:
+    """The weights to follow one expert with: the learner's, and a share of uniform ones while trust asks for it.
+
+    ``groups``: numbers of groups that share one weight, -1 for none.
+    """
+    if shrink:
+        select = ((1.0 - shrink) * select + shrink / len(select)).round(DECIMALS)
+    return select if groups is None else shared_by_groups(select, groups)
 
 
 class Records(NamedTuple):

@@ -113,8 +113,7 @@ def score(
     answers = others.answers.view(np.uint8)
     voters, moments, fourth = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
-    select = selection_published(weights.select, under.shrink)
-    select = select if under.groups is None else shared_by_groups(select, under.groups)
+    select = selection_published(weights.select, under.shrink, under.groups)
     weighted, spread, mixers = _weighted(forecasts, losses, weights._replace(select=select))
     learnt = _weighted(forecasts, losses, weights)[0] if select is not weights.select else weighted
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else learnt

@@ -20,6 +20,7 @@ from stream_peer.engine.readings import (
     DECIMALS,
     ExpertWeights,
     Mixing,
+    guarded,
     mixed,
     mixing_key,
     mixing_weights,
@@ -100,7 +101,7 @@ class ShadowReading(NamedTuple):
         found = []
         for plan, mixing in zip(self.plans, self.mixings, strict=True):
             weights = shared_by_groups(mixing_weights(self._weights(plan, live), mixing, 0.0), groups)
-            mix = (1.0 - net_share) * float(np.add.reduce(weights * forecasts)) + net_share * mean
+            _, mix = guarded(float(np.add.reduce(weights * forecasts)), mean, net_share)
             found.append(_told(plan, mixing, mix))
         return tuple(found)
 
