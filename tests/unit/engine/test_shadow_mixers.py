@@ -77,6 +77,16 @@ def test_a_shadow_as_live_says_the_same_bits() -> None:
     assert (plain.mix, plain.stretched) == (facts.head.mix, facts.head.mix)
 
 
+@pytest.mark.parametrize("groups", [[3, -1, -1, 0, -1, 3, 3, 1], [1, 1, 1, 0, 3, 0, 2, 0], [1, 3, 3, 0, -1, 2, 2, 2]])
+def test_a_shadow_says_at_most_1_though_weights_of_groups_are_rounded(groups: list[int]) -> None:
+    feed = feed_with(shadows=[EAGER])
+    under = feed.circumstances(feed.listed(), "q", 7)._replace(groups=np.array(groups))
+
+    (said,) = score(7, feed.listed(), np.ones(8), under, feed.method).shadows
+
+    assert said.mix <= 1.0
+
+
 def test_losses_of_a_mix_worked_out_by_hand() -> None:
     assert losses_of_mix(0.6, 0.9, 1) == pytest.approx((0.01, -np.log(0.9), 0.16))
     assert losses_of_mix(0.6, 1.0, 0) == pytest.approx((1.0, -np.log(0.001), 0.36))
