@@ -50,7 +50,7 @@ def tallies(one: Float32Array, two: Float32Array) -> Tallies:
 
 
 def _product(one: Float32Array, two: Float32Array) -> Float32Array:
-    """``one.T @ two`` in pieces too small for BLAS to share among threads, which is a hundred times slower on busy cores.
+    """``one.T @ two`` in pieces too small for BLAS to share among threads, which is a hundred times slower if busy.
 
     Questions that are wanting to the last piece are filled up with votes of nobody.
     """
