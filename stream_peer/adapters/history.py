@@ -5,13 +5,14 @@ A reader like any other: it sees output records only, keeps the highest revision
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from stream_peer.engine.dead_letters import refusal_of
 from stream_peer.engine.stage import Headers
 from stream_peer.events import topics
+from stream_peer.events.output_parts import joined_groups
 from stream_peer.events.outputs import (
     ErrorRates,
     MixedForecast,
@@ -233,7 +234,10 @@ def _news(before: Weights | None, record: Weights) -> float:
 def _joined(known: _Part, record: _Part) -> _Part:
     """Two records of one key and revision: the parts of a big one, or the same twice."""
     experts: Sequence[WeightedExpert | ScoredExpert] = [*known.experts, *record.experts]
-    return msgspec.structs.replace(record, experts=list({expert.id: expert for expert in experts}.values()))
+    changes: dict[str, Any] = {"experts": list({expert.id: expert for expert in experts}.values())}
+    if isinstance(known, Weights):
+        changes["groups"] = joined_groups([known, record])
+    return msgspec.structs.replace(record, **changes)
 
 
 def brier(forecast: float | None, outcome: object) -> float:

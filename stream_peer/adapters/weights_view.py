@@ -8,6 +8,7 @@ from aiokafka import TopicPartition
 
 from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
 from stream_peer.events import topics
+from stream_peer.events.output_parts import joined_groups
 from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
 
@@ -94,4 +95,5 @@ async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[
 def _joined(parts: dict[int, Weights]) -> Weights:
     ordered = [parts[n] for n in sorted(parts)]
     experts = [expert for part in ordered for expert in part.experts]
-    return msgspec.structs.replace(ordered[0], experts=experts, part=msgspec.UNSET, parts=msgspec.UNSET)
+    groups = joined_groups(ordered)
+    return msgspec.structs.replace(ordered[0], experts=experts, groups=groups, part=msgspec.UNSET, parts=msgspec.UNSET)

@@ -14,6 +14,7 @@ from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
 from stream_peer.events import topics
 from stream_peer.events.method_settings import asks_groups
+from stream_peer.events.output_parts import groups_of_part
 from stream_peer.events.outputs import (
     Certificate,
     DriftedExpert,
@@ -126,7 +127,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             experts=_weighted_experts(feed, reading),
             shadows=feed.shadows.scores(feed.sums),
             drift=_drift(feed, reading),
-            groups=_groups(feed),
+            groups=_groups(feed, reading),
         ),
         _error_rates(feed),
         feed.settings.top_experts,
@@ -141,10 +142,10 @@ def _lost(feed: Feed) -> list[str]:
     return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
 
 
-def _groups(feed: Feed) -> list[ExpertGroup] | msgspec.UnsetType:
-    """Experts who say the same."""
-    found = []
-    for group in feed.groups:
+def _groups(feed: Feed, reading: WeightsReading) -> list[ExpertGroup] | msgspec.UnsetType:
+    """Experts who say the same, among those listed."""
+    found, listed = [], {place: place for place in reading.experts.tolist()}
+    for group in filter(None, (group.without(listed) for group in feed.groups)):
         said = msgspec.structs.asdict(group) | {"experts": sorted(feed.experts[place] for place in group.experts)}
         found.append(ExpertGroup(**said))
     return found or msgspec.UNSET
@@ -303,6 +304,8 @@ def published(topic: str, key: str, record: Published, at: Milliseconds) -> list
 
 def _part(record: Weights | PeerLosses, part: int, parts: int) -> Published:
     size = -(-len(record.experts) // parts)
-    return msgspec.structs.replace(
-        record, experts=record.experts[part * size : (part + 1) * size], part=part, parts=parts
-    )
+    experts = record.experts[part * size : (part + 1) * size]
+    if isinstance(record, Weights):
+        groups = groups_of_part(record.groups or [], {expert.id for expert in experts})
+        record = msgspec.structs.replace(record, groups=groups)
+    return msgspec.structs.replace(record, experts=experts, part=part, parts=parts)

@@ -87,7 +87,7 @@ class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of the trust states."""
 
-    warm_up_questions: Annotated[float, msgspec.Meta(ge=0.0)] = 200.0
+    warm_up_questions: Annotated[float, msgspec.Meta(ge=0.0, le=1e9)] = 200.0
     dependence_z: Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)] = 3.0
     measured_error_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 0.3
     rank_correlation: Annotated[float, msgspec.Meta(gt=-1.0, lt=1.0)] = 0.2

@@ -142,7 +142,8 @@ class ExpertGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``copies`` agree with one another, a ``follower`` (it may be alone) agrees with what the crowd had said before.
     ``agreement`` is the mean product of votes of +1 and -1 in the mean over pairs of them, ``expected`` what it would
-    be if they knew of each other only through the outcome, ``questions`` what a pair has in common.
+    be if they knew of each other only through the outcome, ``questions`` what a pair has in common. ``number`` only in
+    a record in parts: each names those of a group that it lists, and groups of one number are one.
     """
 
     experts: list[str]
@@ -150,6 +151,7 @@ class ExpertGroup(msgspec.Struct, frozen=True, kw_only=True):
     agreement: float
     expected: float
     questions: int
+    number: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Weights(Published, frozen=True, kw_only=True):

@@ -1,10 +1,12 @@
 import msgspec
 import pytest
 
+from stream_peer.adapters.history import History
+from stream_peer.adapters.weights_view import NewestWeights
 from stream_peer.engine.stage import Output
 from stream_peer.engine.views import LARGEST, published
 from stream_peer.events import topics
-from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights
+from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights, encode_output
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, settings
 
 RATES = ErrorRateSummary(zero=0.1, one=0.1, low=0.0, high=0.2, status="ok", measured=None)
@@ -52,6 +54,55 @@ def test_large_records_are_split_by_expert_and_nobody_is_lost() -> None:
     assert [(part.part, part.parts) for part in parts] == [(k, len(parts)) for k in range(len(parts))]
     assert [expert for part in parts for expert in part.experts] == record.experts
     assert {tuple(output.headers) for output in outputs} == {(("schema", b"1"), ("settings", b"0"))}
+
+
+def weights_of(n_experts: int, id_length: int, groups: list[list[int]]) -> Weights:
+    names = [f"{k:0{id_length}d}" for k in range(n_experts)]
+    listed = {"mix": 0.1, "select": 0.1, "questions": 1, "coverage": 1, "peer_loss": None, "outcome_loss": None}
+    found = {"kind": "copies", "agreement": 1.0, "expected": 0.2, "questions": 50}
+    return msgspec.convert(
+        {
+            "feed": "f",
+            "revision": 1,
+            "at": "2026-01-01T00:00:00Z",
+            "settings": "0",
+            "status": "ok",
+            "status_reasons": [],
+            "questions": 1,
+            "resolved": 0,
+            "error_rate": RATES,
+            "certificate": None,
+            "mixer": {"mean": 1, "peer": 0, "truth_slow": 0, "truth_fast": 0},
+            "stretch": 0,
+            "select_shrink": 0,
+            "experts": [{"id": name, "resolved": 0, "team": None, **listed} for name in names],
+            "groups": [{"experts": [names[place] for place in group], **found} for group in groups],
+        },
+        Weights,
+    )
+
+
+@pytest.mark.parametrize("id_length", [8, 250])
+@pytest.mark.parametrize("size", [2, 5000])
+def test_groups_are_split_as_their_experts_are_however_many_and_large(id_length: int, size: int) -> None:
+    groups = [list(range(first, 10_000, 10_000 // size)) for first in range(10_000 // size)]
+    whole = weights_of(10_000, id_length, groups)
+    newest, history = NewestWeights(), History()
+
+    outputs = published(topics.WEIGHTS, "f", whole, 5)
+    for output in outputs:
+        newest.add(output.value, output.key)
+        history.add(output.topic, output.value, output.headers, output.key)
+
+    assert max(len(output.value or b"") for output in outputs) <= LARGEST
+    assert len(outputs) < 2 + 2 * len(encode_output(whole)) / LARGEST
+    for output in outputs:
+        part = msgspec.json.decode(output.value or b"", type=Weights)
+        assert {name for group in part.groups or [] for name in group.experts} <= {one.id for one in part.experts}
+    for joined in (newest.by_feed["f"], history.feeds["f"].weights):
+        assert joined is not None
+        assert joined.experts == whole.experts
+        assert [group.experts for group in joined.groups or []] == [group.experts for group in whole.groups or []]
 
 
 def test_every_output_says_schema_and_settings_in_its_headers_as_in_its_value() -> None:

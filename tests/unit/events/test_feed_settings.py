@@ -181,6 +181,7 @@ def test_every_setting_in_milliseconds_is_read_as_a_duration() -> None:
     ("name", "value"),
     [
         ("warm_up_questions", -1),
+        ("warm_up_questions", float("inf")),
         ("dependence_z", 0),
         ("dependence_z", "nan"),
         ("measured_error_rate", 0),
