@@ -4,10 +4,13 @@ import difflib
 from collections.abc import Iterable
 
 _NEAR = 3
+_MOST_PAIRS = 4_000_000  # of characters to be compared: a worker, too, is asked, and has half a second for it
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Those of the known names that somebody who wrote ``name`` may have meant, the nearest first.
+
+    Of too many and too long ones only those are found that begin with ``name`` or hold it.
 
     Examples
     --------
@@ -18,5 +21,6 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     wanted = name.lower()
     beginning = [one for one in known_names if wanted and one.lower().startswith(wanted)]
     containing = [one for one in known_names if wanted and wanted in one.lower()]
-    close = difflib.get_close_matches(name, known_names, n=_NEAR)
+    pairs = len(name) * sum(map(len, known_names))
+    close = difflib.get_close_matches(name, known_names, n=_NEAR) if pairs <= _MOST_PAIRS else []
     return list(dict.fromkeys([*beginning, *close, *containing]))[:_NEAR]

@@ -1,3 +1,8 @@
+import difflib
+from typing import Any
+
+import pytest
+
 from stream_peer.adapters.near_names import near
 
 
@@ -8,3 +13,16 @@ def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:
     assert near("c", known) == ["cpi-may", "eu-cpi", "fed-cut-june"]
     assert near("CPI", known) == ["cpi-may", "eu-cpi"]
     assert near("zzz", known) == near("", known) == []
+
+
+def test_likeness_of_thousands_of_long_names_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [f"{'ab' * 120}{number}" for number in range(1000)]
+
+    def fail(*_: Any, **__: Any) -> list[str]:
+        msg = "it would take minutes"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(difflib, "get_close_matches", fail)
+
+    assert near(long[7][:-1], long)[:1] == [long[0]]
+    assert near("ba" * 120, long) == []
