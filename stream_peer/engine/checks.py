@@ -3,6 +3,8 @@
 When, depends on the log alone: with every so many new questions. So a restart or a refold looks at the same moments.
 """
 
+from collections.abc import Sequence
+
 from stream_peer.engine.drift import Look, look_for_drift
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.group_search import look_for_copies, look_for_followers
@@ -11,6 +13,9 @@ from stream_peer.engine.recent import Window
 
 CHECK_EVERY = 25
 """New questions from one look to the next."""
+
+MOST_GROUPS = 200
+"""More are not kept: they stand in the head of their partition, which is one record."""
 
 
 def check(feed: Feed) -> None:
@@ -35,7 +40,13 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     teams = roster.declared_teams() if roster.teams else None
     turn = standing.checked // CHECK_EVERY
     copies = look_for_copies(window, known["copies"], teams, turn)
-    return [*copies, *look_for_followers(window, known["follower"], copies)]
+    return largest([*copies, *look_for_followers(window, known["follower"], copies)])
+
+
+def largest(groups: Sequence[Group]) -> list[Group]:
+    """The largest groups, as many as are kept, in the order in which they were found."""
+    by_size = sorted(range(len(groups)), key=lambda number: -len(groups[number].experts))
+    return [groups[number] for number in sorted(by_size[:MOST_GROUPS])]
 
 
 def _look(feed: Feed) -> Look:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from stream_peer.engine.checks import MOST_GROUPS, largest
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.groups import Group, joined, numbers_of, united
 from stream_peer.engine.readings import shared_by_groups
@@ -331,3 +332,11 @@ def test_news_of_a_group_is_published_though_no_weight_moves() -> None:
     feed_stage.feeds.board.changed(feed)
 
     assert len(feed_stage.feeds.board.publish(feed, only_news=True)) == 2
+
+
+def test_of_very_many_groups_the_largest_are_kept_in_their_order() -> None:
+    pairs = [Group([2 * n, 2 * n + 1], "copies", 1.0, 0.1, 50) for n in range(300)]
+    three = Group([700, 701, 702], "copies", 1.0, 0.1, 50)
+
+    assert largest([*pairs, three]) == [*pairs[: MOST_GROUPS - 1], three]
+    assert largest(pairs[:3]) == pairs[:3]
