@@ -199,7 +199,7 @@ def _first_signs(signs: Signs | None, limits: TrustSettings) -> list[str]:
 def _said_of_votes(z: float) -> str:
     return (
         f"votes are unlike those of independent experts (z = {z:.1f}): experts share errors, or questions differ in"
-        " difficulty; the error rate may be estimated far too low"
+        " difficulty or in who answers them; the error rate may be estimated far too low"
     )
 
 
