@@ -115,7 +115,7 @@ class QuestionControls:
         if whole is None:
             return
         imported = ImportedQuestions(whole, event.feed, self.book.of(event.feed))
-        self._clock.hear(min(imported.clock, record.timestamp + self._clock.skew), record.timestamp)
+        self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)  # others' deadlines are not met early
         self.forgotten.digests.update(imported.forgotten)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
             question.settings = self.book.of(question.feed)

@@ -298,7 +298,7 @@ def test_a_feed_that_was_filled_from_a_file_goes_on_live(live: Service, tmp_path
     ]
     live.send(after)
     live.settle()
-    live.tick(milliseconds(now()))
+    live.tick(milliseconds(ends + 2 / 3600))  # the close, when the outcome came, and its grace
     live.settle()
 
     published = Published(live)
