@@ -258,6 +258,8 @@ class Feed:
     @property
     def groups(self) -> list[Group]:
         """Experts who said the same at the last look, without the excluded."""
+        if not self.standing.groups:  # nearly always, and every record asks
+            return []
         excluded = {self.roster.place(expert) for expert in self.roster.excluded}
         stay = {place: place for group in self.standing.groups for place in group.experts if place not in excluded}
         return [left for group in self.standing.groups if (left := group.without(stay))]
