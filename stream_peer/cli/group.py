@@ -30,6 +30,7 @@ class Entry(NamedTuple):
 COMMANDS: Mapping[str, Entry] = {
     "demo": Entry("stream_peer.cli.demo", "demo_command", "The whole service on this machine, on real forecasts."),
     "worker": Entry("stream_peer.cli.worker", "worker_command", "Run a worker: forecasts in, weights out."),
+    "health": Entry("stream_peer.cli.health", "health_command", "Ask the worker on this machine whether it is ready."),
     "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
     "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
@@ -86,8 +87,8 @@ def cli() -> None:
     environment. `stream-peer settings show` lists them all, with where each came from.
 
     \b
-    Exit codes: 0 done or stopped cleanly, 1 replay --from-log found a difference or paper missed a band, 2 usage,
-    69 no broker, 70 internal error, 77 not authorised, 78 settings or topics are wrong.
+    Exit codes: 0 done or stopped cleanly, 1 health says no, replay --from-log found a difference or paper missed
+    a band, 2 usage, 69 no broker, 70 internal error, 77 not authorised, 78 settings or topics are wrong.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 

@@ -120,6 +120,7 @@ def test_an_interrupted_command_says_nothing(
     "command",
     [
         "worker",
+        "health",
         "topics plan",
         "topics apply",
         "topics check",
