@@ -9,7 +9,7 @@ def style_sheet() -> str:
     return resources.files("stream_peer.pages").joinpath("style.css").read_text(encoding="utf-8")
 
 
-def document(title: str, body: str, script: str = "") -> str:
+def document(title: str, body: str, script: str = "", *, style: str = "") -> str:
     """A whole page: the shared style sheet, a heading of that title, the body, and a script if there is one.
 
     Parameters
@@ -20,6 +20,8 @@ def document(title: str, body: str, script: str = "") -> str:
         HTML that follows the heading.
     script : str
         JavaScript, run when everything is there.
+    style : str
+        CSS of this page alone, after the shared style sheet.
 
     Examples
     --------
@@ -31,6 +33,6 @@ def document(title: str, body: str, script: str = "") -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n{closing}</body>\n</html>\n"
     )

@@ -1,0 +1,291 @@
+"""The page at ``/`` of a worker, for people: whom to listen to, how far to trust it, and whether the worker is well.
+
+One answer of the server: no script, nothing from elsewhere, as large for 10,000 experts as for ten.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from typing import NamedTuple
+from urllib.parse import quote
+
+from stream_peer.events.outputs import TrustState
+from stream_peer.pages.document import document
+from stream_peer.pages.status_view import ExpertShare, FeedStatus, OtherExperts, PartitionLag, StatusView
+
+FEEDS_SHOWN = 50
+_LONGEST_NAME = 60
+_REASONS_SHOWN = 6
+_WORST_RATE = 0.5
+"""Where the axis of error rates ends: there reference answers are noise."""
+
+
+class _Trust(NamedTuple):
+    tone: str
+    meaning: str
+
+
+_TRUST: dict[TrustState, _Trust] = {
+    "contradicted": _Trust(
+        "bad", "Outcomes rank experts otherwise than peer losses do: trust outcomes, not the peers."
+    ),
+    "uninformative": _Trust("bad", "Reference answers are wrong nearly as often as right: use the plain mean."),
+    "dependent": _Trust("warn", "Experts share errors or sources: the error rate may be far higher than it looks."),
+    "low-evidence": _Trust("warn", "Too few experts vote on a question."),
+    "warming-up": _Trust("warn", "Too few questions yet to judge."),
+    "ok": _Trust("good", "Nothing speaks against these weights."),
+}
+_ORDER = {state: place for place, state in enumerate(_TRUST)}
+
+
+def status_page(view: StatusView) -> str:
+    """The page as HTML.
+
+    Parameters
+    ----------
+    view : StatusView
+        What to show. Of more than ``FEEDS_SHOWN`` feeds, those that need attention come first.
+    """
+    feeds = sorted(view.feeds, key=lambda feed: (_ORDER[feed.status], feed.name))
+    shown = feeds[:FEEDS_SHOWN]
+    style = resources.files("stream_peer.pages").joinpath("status.css").read_text(encoding="utf-8")
+    parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
+    if not feeds:
+        parts.append(_no_feed(view.events_topic))
+    return document("Whom to listen to", "\n".join(filter(None, [*parts, _worker(view), _footer(view)])), style=style)
+
+
+def _state_of_worker(view: StatusView) -> str:
+    state = '<span class="pill good">ready</span>' if view.ready else '<span class="pill bad">not ready</span>'
+    reason = f": {escape(view.reason)}" if view.reason and not view.ready else ""
+    return (
+        f'<p class="about">As of {_moment(view.at)}; reload the page for what is newer. '
+        f"Worker {_name(view.instance)} is {state}{reason}.</p>"
+    )
+
+
+def _no_feed(topic: str) -> str:
+    return (
+        '<section class="card"><h2>Feeds</h2><p class="empty">No feed yet: send an event to '
+        f"<code>{escape(topic)}</code>. A feed appears here with its first scored question.</p></section>"
+    )
+
+
+def _overview(feeds: Sequence[FeedStatus], of_all: int) -> str:
+    """A line for each feed, if there are several."""
+    if of_all < 2:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row"><a href="#feed-{number}">{_name(feed.name)}</a></th><td>{_pill(feed.status)}</td>'
+        f"<td>{_mean_rate(feed):.1%}</td><td>{feed.questions:,.0f}</td><td>{_leader(feed)}</td></tr>"
+        for number, feed in enumerate(feeds)
+    )
+    heads = "".join(
+        f'<th scope="col">{head}</th>'
+        for head in ("Feed", "Trust", "Wrong reference answers", "Questions", "Largest weight in the mix")
+    )
+    more = of_all - len(feeds)
+    rest = f'<p class="note">{more:,} more: <a href="feeds">all feeds as JSON</a>.</p>' if more else ""
+    return (
+        f'<section class="card"><h2>{of_all:,} feeds</h2><p class="note">What needs attention comes first.</p>'
+        f'<div class="wide-table" role="region" tabindex="0" aria-label="All feeds"><table class="feeds">'
+        f'<caption class="unseen">Feeds and how far to trust them</caption><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{rest}</section>"
+    )
+
+
+def _feed(number: int, feed: FeedStatus) -> str:
+    trust = _TRUST[feed.status]
+    return (
+        f'<article class="card status" id="feed-{number}" aria-labelledby="name-{number}">'
+        f'<header><h2 class="feed" id="name-{number}">Feed <b>{_name(feed.name)}</b></h2>{_pill(feed.status)}</header>'
+        f'<p class="meaning">{escape(trust.meaning)}</p>{_reasons(feed.reasons)}'
+        f'<div class="sides"><div>{_weights(feed)}</div><div>{_error_rate(feed)}{_facts(feed)}</div></div></article>'
+    )
+
+
+def _reasons(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return ""
+    items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons[:_REASONS_SHOWN])
+    more = len(reasons) - _REASONS_SHOWN
+    return f'<ul class="reasons">{items}{f"<li>and {more:,} more</li>" if more > 0 else ""}</ul>'
+
+
+def _weights(feed: FeedStatus) -> str:
+    """Both weights of the heaviest experts as bars on one scale."""
+    if not feed.top:
+        return '<h3>Weights</h3><p class="note">No expert has been scored yet.</p>'
+    end = _end_of_axis(feed.top)
+    rows = "".join(
+        f'<tr><th scope="row">{_name(one.expert)}</th>{_bar(one.mix, end, "mix")}{_bar(one.select, end, "select")}</tr>'
+        for one in feed.top
+    )
+    scale = f'<span class="scale"><span>0%</span><span>{_percent(end)}</span></span>'
+    return (
+        '<h3>Weights</h3><table class="weights"><caption class="note"><b>mix</b> combines forecasts, <b>select</b> is '
+        'for following one expert. Each sums to 100%.</caption><thead><tr><th scope="col">Expert</th>'
+        f'<th scope="col">mix{scale}</th><th scope="col">select{scale}</th></tr></thead>'
+        f"<tbody>{rows}{_others(feed.others)}</tbody></table>"
+    )
+
+
+def _bar(weight: float, end: float, kind: str) -> str:
+    return (
+        f'<td><span class="track"><i class="{kind}" style="width:{min(weight / end, 1.0):.1%}"></i></span>'
+        f'<span class="amount">{_percent(weight)}</span></td>'
+    )
+
+
+def _others(others: OtherExperts) -> str:
+    if not others.experts:
+        return ""
+    name = f"{others.experts:,} others" if others.experts > 1 else "1 other"
+    cells = "".join(f'<td><span class="amount">{_percent(weight)} together</span></td>' for weight in others[1:])
+    return f'<tr class="others"><th scope="row">{name}</th>{cells}</tr>'
+
+
+def _end_of_axis(top: Iterable[ExpertShare]) -> float:
+    """The smallest of 1, 2 or 5 times a power of ten that no bar exceeds, at most 1."""
+    largest = max(max(one.mix, one.select) for one in top)
+    if largest <= 0.0:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(largest))
+    return min(next(step * unit for step in (1, 2, 5, 10) if step * unit >= largest * (1 - 1e-9)), 1.0)
+
+
+def _error_rate(feed: FeedStatus) -> str:
+    """The estimate and its interval on an axis from 0 to 1/2, and in words."""
+    rate, mean = feed.error_rate, _mean_rate(feed)
+    measured = "" if rate.measured is None else f'<i class="measured" style="left:{_place(rate.measured)}"></i>'
+    ticks = "".join(f"<span>{tick}%</span>" for tick in range(0, 51, 10))
+    seen = "no outcome yet" if rate.measured is None else f"outcomes showed {rate.measured:.1%}"
+    key = "" if rate.measured is None else ' <span class="key"><i class="measured"></i>by outcomes</span>'
+    status = "" if rate.status == "ok" else f" Evidence: {escape(rate.status)}."
+    return (
+        f"<h3>Wrong reference answers</h3><p><b>{mean:.1%}</b>, most likely {rate.low:.1%} to {rate.high:.1%}; {seen}."
+        f'{status}</p><div class="axis" aria-hidden="true"><div class="rule">'
+        f'<i class="range" style="left:{_place(rate.low)};right:calc(100% - {_place(rate.high)})"></i>'
+        f'<i class="point" style="left:{_place(mean)}"></i>{measured}</div><div class="ticks">{ticks}</div></div>'
+        f'<p class="note"><span class="key"><i class="point"></i>estimate</span> '
+        f'<span class="key"><i class="range"></i>interval</span>{key} Share of questions; at 50% they are noise.</p>'
+    )
+
+
+def _facts(feed: FeedStatus) -> str:
+    facts = [
+        ("Questions", f"{feed.questions:,.0f} scored, {feed.resolved:,.0f} resolved"),
+        ("Certified regret", _certified(feed)),
+        ("Updated", _moment(feed.at)),
+        ("Settings", f"<code>{escape(feed.settings)}</code>"),
+        ("All of it", f'<a href="feeds/{quote(feed.name, safe="")}">as JSON</a>'),
+    ]
+    return (
+        '<dl class="facts">' + "".join(f"<div><dt>{name}</dt><dd>{said}</dd></div>" for name, said in facts) + "</dl>"
+    )
+
+
+def _certified(feed: FeedStatus) -> str:
+    bound = feed.certificate
+    if bound is None:
+        return "none: too little evidence or trust for a bound"
+    share = bound.regret_at_most / max(feed.questions, 1.0)
+    return (
+        f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, for who follows select; "
+        f"{bound.confidence:.0%} confidence, if errors are independent"
+    )
+
+
+def _worker(view: StatusView) -> str:
+    """How far behind this worker is, a row a topic."""
+    topics: dict[str, list[PartitionLag]] = {}
+    for lag in view.lag:
+        topics.setdefault(lag.topic, []).append(lag)
+    rows = "".join(_lag(topic, lags) for topic, lags in sorted(topics.items()))
+    heads = "".join(
+        f'<th scope="col">{head}</th>' for head in ("Topic", "Partitions", "Records waiting", "Oldest waits")
+    )
+    table = (
+        '<table class="lag"><caption class="note">Records that this worker has not folded yet.</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+    nothing = '<p class="note">It owns no partition now.</p>'
+    return f'<section class="card"><h2>This worker</h2>{table if topics else nothing}</section>'
+
+
+def _lag(topic: str, lags: Sequence[PartitionLag]) -> str:
+    known = [lag for lag in lags if lag.records is not None]
+    ages = [lag.seconds for lag in lags if lag.seconds is not None]
+    waiting = f"{sum(lag.records or 0 for lag in known):,}" if known else "not known yet"
+    unknown = len(lags) - len(known)
+    waiting += f" ({unknown:,} not known yet)" if known and unknown else ""
+    return (
+        f'<tr><th scope="row">{escape(topic)}</th><td>{len(lags):,}</td><td>{waiting}</td>'
+        f"<td>{_duration(max(ages)) if ages else 'not known yet'}</td></tr>"
+    )
+
+
+def _footer(view: StatusView) -> str:
+    links = (("feeds", "feeds as JSON"), ("metrics", "metrics"), ("openapi.json", "all paths"))
+    listed = ", ".join(f'<a href="{path}">{name}</a>' for path, name in links)
+    return (
+        f"<footer><p>stream_peer {escape(view.version)}, settings <code>{escape(view.settings)}</code>. "
+        f"For programs: {listed}.</p></footer>"
+    )
+
+
+def _leader(feed: FeedStatus) -> str:
+    return f"{_name(feed.top[0].expert)} {_percent(feed.top[0].mix)}" if feed.top else "none"
+
+
+def _mean_rate(feed: FeedStatus) -> float:
+    return (feed.error_rate.zero + feed.error_rate.one) / 2
+
+
+def _place(rate: float) -> str:
+    """Where a rate lies on its axis; what is beyond 1/2 at its end."""
+    return f"{min(max(rate / _WORST_RATE, 0.0), 1.0):.1%}"
+
+
+def _pill(status: TrustState) -> str:
+    return f'<span class="pill {_TRUST[status].tone}">{escape(status)}</span>'
+
+
+def _name(name: str) -> str:
+    """Somebody else's text, cut and kept from turning the text around it."""
+    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    return f"<bdi>{escape(cut)}</bdi>"
+
+
+def _percent(weight: float) -> str:
+    """A weight, with more decimals the smaller it is.
+
+    Examples
+    --------
+    >>> _percent(0.5), _percent(0.0123), _percent(0.00012), _percent(0.000001)
+    ('50.0%', '1.2%', '0.012%', '<0.001%')
+    """
+    if 0.0 < weight < 0.00001:
+        return "&lt;0.001%"
+    return f"{weight:.1%}" if weight >= 0.01 or weight == 0.0 else f"{weight:.3%}"
+
+
+def _moment(at: str) -> str:
+    """An ISO moment, to the second."""
+    shown = at.removesuffix("Z").split(".")[0].replace("T", " ")
+    return f'<time datetime="{escape(at)}">{escape(shown)} UTC</time>'
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> _duration(0.0), _duration(4.2), _duration(300.0), _duration(9000.0), _duration(200_000.0)
+    ('0 s', '4.2 s', '5 min', '2.5 h', '2.3 days')
+    """
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.1f}".removesuffix(".0") + " s"
