@@ -2,11 +2,12 @@
 #
 #   make demo     the whole service on this machine, on real data, with a live table and a report
 #   make test     unit, property and doctests, then integration on the most real broker that can be had
-#   make check    style, types, imports, dependencies, spelling, docs, generated files
+#   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST_ARGS ?= --numprocesses=3 --dist=loadfile
+INFRA_ARGS ?= --numprocesses=2 --dist=loadfile
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
@@ -14,7 +15,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench bench-short soak quality generated docs format lock clean
+.PHONY: help demo test check lint infra bench bench-short soak quality generated docs format lock clean
 
 help:
 	@grep -E '^#   make ' Makefile | cut -c5-
@@ -41,7 +42,11 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
-check: lint docs
+check: lint docs infra
+
+# Chart, compose file, rules, dashboards, workflows, contract, repository. `make image` runs what builds the image.
+infra: $(VENV)/.dev tools
+	$(VENV)/bin/python -m pytest $(INFRA_ARGS) -m "not image" tests/infra
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
