@@ -31,6 +31,7 @@ Name = Annotated[str, msgspec.Meta(pattern=_NAME)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 PartitionCount = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 ExistingFile = Annotated[Path, msgspec.Meta(extra={"reads": "path"})]
+Address = Annotated[str, msgspec.Meta(extra={"reads": "url"}, extra_json_schema={"format": "uri"})]
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +61,15 @@ class SnapshotEvery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Http(msgspec.Struct, frozen=True, kw_only=True):
-    """Where metrics and health are served."""
+    """Where metrics, health and feeds are served, and to whom."""
 
     host: Annotated[str, _about("address to bind; 0.0.0.0 for all")] = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65_535), _about("0: any free one")] = 8080
+    advertise: Annotated[Address | None, _about("URL by which others reach this worker; default: host and port")] = None
+    token_file: Annotated[
+        ExistingFile | None,
+        _about("bearer tokens, one a line, asked for by all paths but /healthz; read when it changes"),
+    ] = None
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +153,7 @@ class Leaf(NamedTuple):
 
     @property
     def reads(self) -> str:
-        """How its text is read beyond what the type says: "duration", "size", "path", "secret" or ""."""
+        """How its text is read beyond what the type says: "duration", "size", "path", "url", "secret" or ""."""
         if Secret in get_args(_bare(self.type)):
             return "secret"
         return next((str(meta.extra["reads"]) for meta in _metas(self.type) if meta.extra), "")

@@ -4,6 +4,7 @@ import math
 import re
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +17,7 @@ _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 _SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"^\s*[0-9]+(?:\.[0-9]+)?\s*$")
 _FOUND_TYPE = re.compile(r", got `\w+`$")
+_PRINTABLE = re.compile(r"[!-~]+")
 _BOUND = re.compile(r"^Expected `(?:int|float)` (<=|>=|<|>) ([0-9.]+)$")
 
 
@@ -88,7 +90,22 @@ def _read_path(value: object) -> object:
     return value
 
 
-_READERS = {"duration": _read_duration, "size": _read_size, "path": _read_path}
+def _read_url(value: object) -> object:
+    """An address of a server, without the slash at its end."""
+    if not isinstance(value, str):
+        return value
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or parts.username or parts.query or parts.fragment or not _PRINTABLE.fullmatch(value):
+        msg = "must be the URL of a server, such as http://worker-0.example.org:8080, with nothing behind its path"
+        raise ValueError(msg)
+    return value.rstrip("/")
+
+
+_READERS = {"duration": _read_duration, "size": _read_size, "path": _read_path, "url": _read_url}
 
 
 def _decode(kind: type, value: object) -> object:

@@ -53,3 +53,16 @@ def test_a_wrong_value_is_named_with_what_would_be_right(path: str, text: str, m
 
 def test_gathering_takes_at_most_fifty_milliseconds() -> None:
     assert load(None, {}, {"gather": "50ms"}).settings.gather == 0.05
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["worker-0:8080", "ftp://a", "http://", "http://a:0", "http://a:x", "http://u:p@a", "http://a/?b", "http://a/é"],
+)
+def test_an_address_that_nobody_could_be_sent_to_is_refused(text: str) -> None:
+    assert "must be the URL of a server" in message_of("http.advertise", text)
+
+
+@pytest.mark.parametrize("text", ["http://worker-0.workers:8080", "https://[::1]:8443/peer", "http://10.0.0.1"])
+def test_an_address_is_kept_as_it_is_but_for_the_slash_at_its_end(text: str) -> None:
+    assert load(None, {}, {"http.advertise": f"{text}/"}).settings.http.advertise == text
