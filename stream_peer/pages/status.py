@@ -122,7 +122,7 @@ def _weights(feed: FeedStatus) -> str:
         f'<tr><th scope="row">{_name(one.expert)}</th>{_bar(one.mix, end, "mix")}{_bar(one.select, end, "select")}</tr>'
         for one in feed.top
     )
-    scale = f'<span class="scale"><span>0%</span><span>{_percent(end)}</span></span>'
+    scale = f'<span class="scale"><span>0%</span><span>{100 * end:g}%</span></span>'
     return (
         '<h3>Weights</h3><table class="weights"><caption class="note"><b>mix</b> combines forecasts, <b>select</b> is '
         'for following one expert. Each sums to 100%.</caption><thead><tr><th scope="col">Expert</th>'
@@ -161,15 +161,16 @@ def _error_rate(feed: FeedStatus) -> str:
     measured = "" if rate.measured is None else f'<i class="measured" style="left:{_place(rate.measured)}"></i>'
     ticks = "".join(f"<span>{tick}%</span>" for tick in range(0, 51, 10))
     seen = "no outcome yet" if rate.measured is None else f"outcomes showed {rate.measured:.1%}"
-    key = "" if rate.measured is None else ' <span class="key"><i class="measured"></i>by outcomes</span>'
+    key = "" if rate.measured is None else '<span class="key"><i class="measured"></i>by outcomes</span>'
     status = "" if rate.status == "ok" else f" Evidence: {escape(rate.status)}."
     return (
-        f"<h3>Wrong reference answers</h3><p><b>{mean:.1%}</b>, most likely {rate.low:.1%} to {rate.high:.1%}; {seen}."
+        f"<h3>Wrong reference answers</h3><p><b>{mean:.1%}</b>, interval {rate.low:.1%} to {rate.high:.1%}; {seen}."
         f'{status}</p><div class="axis" aria-hidden="true"><div class="rule">'
         f'<i class="range" style="left:{_place(rate.low)};right:calc(100% - {_place(rate.high)})"></i>'
         f'<i class="point" style="left:{_place(mean)}"></i>{measured}</div><div class="ticks">{ticks}</div></div>'
-        f'<p class="note"><span class="key"><i class="point"></i>estimate</span> '
-        f'<span class="key"><i class="range"></i>interval</span>{key} Share of questions; at 50% they are noise.</p>'
+        f'<p class="note keys"><span class="key"><i class="point"></i>estimate</span>'
+        f'<span class="key"><i class="range"></i>interval</span>{key}</p>'
+        '<p class="note">Share of questions; at 50% reference answers are noise.</p>'
     )
 
 
@@ -264,10 +265,10 @@ def _percent(weight: float) -> str:
     Examples
     --------
     >>> _percent(0.5), _percent(0.0123), _percent(0.00012), _percent(0.000001)
-    ('50.0%', '1.2%', '0.012%', '<0.001%')
+    ('50.0%', '1.2%', '0.012%', 'under 0.001%')
     """
     if 0.0 < weight < 0.00001:
-        return "&lt;0.001%"
+        return "under 0.001%"
     return f"{weight:.1%}" if weight >= 0.01 or weight == 0.0 else f"{weight:.3%}"
 
 
