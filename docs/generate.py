@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from stream_peer.events import feed_log, incoming, outputs
+from stream_peer.events import incoming
 from stream_peer.events.feed_settings import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
 from stream_peer.events.method_settings import MethodSettings
 from stream_peer.events.rejections import Reason
@@ -23,20 +23,12 @@ from stream_peer.settings import leaves
 ROOT = Path(__file__).parent.parent
 SCHEMAS = "stream_peer/events/schemas"
 GENERATED = "docs/generated"
+MESSAGE_SCHEMAS = "docs/message_schemas.py"
 NUMERICS = "docs/numerics_page.py"
 LIFE = "docs/life_page.py"
 STATE_MACHINES = "docs/state_machines.py"
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 INCOMING = get_args(incoming.Event)
-FEED_LOG = get_args(feed_log.AnyFeedLogRecord)
-OUTPUTS = {
-    "weights": outputs.Weights,
-    "error-rates": outputs.ErrorRates,
-    "reference-answers": outputs.ReferenceAnswer,
-    "peer-losses": outputs.PeerLosses,
-    "mixed-forecasts": outputs.MixedForecast,
-}
 FEED_SETTINGS = {
     "round_every": "time between two rounds of a question; doubles after every 8; `null`: the close alone makes one",
     "quorum": "a round as well at the first moment at which so many experts have a forecast",
@@ -105,7 +97,7 @@ FEED_SETTINGS = {
 
 def files() -> dict[str, str]:
     """Every generated file: its path in the repository and its content."""
-    made = {f"{SCHEMAS}/{name}.v1.json": _json(schema) for name, schema in _schemas().items()}
+    made = dict(runpy.run_path(str(ROOT / MESSAGE_SCHEMAS))["files"]())
     tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
     made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
     made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
@@ -113,23 +105,6 @@ def files() -> dict[str, str]:
     drawn = runpy.run_path(str(ROOT / STATE_MACHINES))["pictures"]()
     made.update({f"{GENERATED}/{name}": picture for name, picture in drawn.items()})
     return made
-
-
-def _schemas() -> dict[str, dict[str, Any]]:
-    tagged = {kind.__struct_config__.tag: kind for kind in INCOMING}
-    records = {f"feed-log.{kind.__struct_config__.tag}": kind for kind in FEED_LOG}
-    return {name: _schema(name, kind) for name, kind in {**tagged, **records, **OUTPUTS}.items()}
-
-
-def _schema(name: str, kind: type) -> dict[str, Any]:
-    (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    own = components.pop(reference["$ref"].rsplit("/", 1)[-1])
-    schema = {"$schema": DIALECT, "$id": f"urn:stream-peer:{name}:1", **own}
-    return {**schema, "$defs": components} if components else schema
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def _events() -> str:

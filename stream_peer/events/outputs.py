@@ -5,7 +5,7 @@ reader keeps the highest per key, or simply the last.
 """
 
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,6 +14,17 @@ TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradic
 StateOfQuestion = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
 Outcome = Literal[0, 1, "annulled"]
 GroupKind = Literal["copies", "follower"]
+
+Share = Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+"""A share or a probability. Bounds of outputs are said in their schemas; the decoder has no need to check our own."""
+Count = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0})]
+"""How many, or a place in a log."""
+Questions = Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0})]
+"""How many questions, by weight."""
+Answer = Annotated[int, msgspec.Meta(extra_json_schema={"enum": [0, 1]})]
+"""A reference answer."""
+Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+"""ISO 8601, UTC."""
 
 SCHEMA = 1
 """Major version of all outputs."""
@@ -24,11 +35,11 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int = SCHEMA
     feed: str
-    revision: int
-    at: str
+    revision: Count
+    at: Moment
     settings: str
-    part: int | msgspec.UnsetType = msgspec.UNSET
-    parts: int | msgspec.UnsetType = msgspec.UNSET
+    part: Count | msgspec.UnsetType = msgspec.UNSET
+    parts: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,21 +48,21 @@ class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
     ``measured`` is the share of wrong reference answers on resolved questions, null before the first.
     """
 
-    zero: float
-    one: float
-    low: float
-    high: float
+    zero: Share
+    one: Share
+    low: Share
+    high: Share
     status: ErrorRateStatus
-    measured: float | None
+    measured: Share | None
 
 
 class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
     """Share of each mixer in the published mix; they sum to 1 (the outer layer)."""
 
-    mean: float
-    peer: float
-    truth_slow: float
-    truth_fast: float
+    mean: Share
+    peer: Share
+    truth_slow: Share
+    truth_fast: Share
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +72,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     regret_at_most: float
-    confidence: float
+    confidence: Share
     conditional_on: str = "independent errors"
 
 
@@ -69,13 +80,13 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert."""
 
     id: str
-    mix: float
-    select: float
-    questions: float
-    coverage: float
+    mix: Share
+    select: Share
+    questions: Questions
+    coverage: Share
     peer_loss: float | None
     outcome_loss: float | None
-    resolved: float
+    resolved: Questions
     team: str | None
 
 
@@ -89,7 +100,7 @@ class ShadowScores(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    questions: float
+    questions: Questions
     brier: float | None
     live_brier: float | None
     log_score: float | None
@@ -106,9 +117,9 @@ class DriftedRate(msgspec.Struct, frozen=True, kw_only=True):
     reference answers.
     """
 
-    before: float
-    now: float
-    since_questions: int
+    before: Share
+    now: Share
+    since_questions: Count
     z: float
     by: Literal["agreement", "outcomes"]
 
@@ -120,9 +131,9 @@ class DriftedExpert(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    before: float
-    now: float
-    since_questions: int
+    before: Share
+    now: Share
+    since_questions: Count
     z: float
 
 
@@ -133,7 +144,7 @@ class Drifting(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     error_rate: DriftedRate | None
-    n_experts: int
+    n_experts: Count
     experts: list[DriftedExpert]
 
 
@@ -150,8 +161,8 @@ class ExpertGroup(msgspec.Struct, frozen=True, kw_only=True):
     kind: GroupKind
     agreement: float
     expected: float
-    questions: int
-    number: int | msgspec.UnsetType = msgspec.UNSET
+    questions: Count
+    number: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class Weights(Published, frozen=True, kw_only=True):
@@ -166,12 +177,12 @@ class Weights(Published, frozen=True, kw_only=True):
 
     status: TrustState
     status_reasons: list[str]
-    questions: float
-    resolved: float
+    questions: Questions
+    resolved: Questions
     error_rate: ErrorRateSummary
     mixer: MixerShares
     stretch: float
-    select_shrink: float
+    select_shrink: Share
     certificate: Certificate | None
     experts: list[WeightedExpert]
     shadows: list[ShadowScores] | msgspec.UnsetType = msgspec.UNSET
@@ -182,9 +193,9 @@ class Weights(Published, frozen=True, kw_only=True):
 class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
     """Error rates measured on resolved questions: P(ŷ=1|y=0), P(ŷ=0|y=1), null where no such outcome is known."""
 
-    zero: float | None
-    one: float | None
-    resolved: float
+    zero: Share | None
+    one: Share | None
+    resolved: Questions
 
 
 class ErrorRates(Published, frozen=True, kw_only=True):
@@ -193,11 +204,11 @@ class ErrorRates(Published, frozen=True, kw_only=True):
     trust: TrustState
     status: ErrorRateStatus
     status_reasons: list[str]
-    zero: float
-    one: float
-    low: float
-    high: float
-    effective_questions: float
+    zero: Share
+    one: Share
+    low: Share
+    high: Share
+    effective_questions: Questions
     from_truth: TruthRates
     vote_rule: str
 
@@ -211,18 +222,18 @@ class QuestionOutput(Published, frozen=True, kw_only=True):
     trust: TrustState
     question: str
     state: StateOfQuestion
-    boundary: str | None
-    rounds: int
+    boundary: Moment | None
+    rounds: Count
 
 
 class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
     """Topic ``reference-answers``, key question: the experts' own stand-in for the outcome."""
 
-    reference_answer: int | None
+    reference_answer: Answer | None
     tie: bool
-    votes: int
-    yes: int
-    experts: int
+    votes: Count
+    yes: Count
+    experts: Count
     outcome: Outcome | None
     error_rate: ErrorRateSummary
 
@@ -235,8 +246,8 @@ class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     id: str
-    probability: float
-    reference_answer: int
+    probability: Share
+    reference_answer: Answer
     peer_loss: float
     outcome_loss: float | None
 
@@ -252,14 +263,14 @@ class SelectedExpert(msgspec.Struct, frozen=True, kw_only=True):
     """The expert drawn from the selection weights for this round, and its forecast."""
 
     expert: str
-    probability: float
+    probability: Share
 
 
 class ShadowForecasts(msgspec.Struct, frozen=True, kw_only=True):
     """What a shadow would have published of the round."""
 
-    mix: float
-    stretched: float
+    mix: Share
+    stretched: Share
 
 
 class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
@@ -268,11 +279,11 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     ``shadows``, by name, only of feeds that have some: those that there were when the round was scored.
     """
 
-    mix: float | None
-    stretched: float | None
-    mean: float | None
-    median: float | None
-    logit_mean: float | None
+    mix: Share | None
+    stretched: Share | None
+    mean: Share | None
+    median: Share | None
+    logit_mean: Share | None
     selected: SelectedExpert | None
     outcome: Outcome | None
     shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
