@@ -29,8 +29,9 @@ from stream_peer.engine.feed_store import (
 from stream_peer.engine.feeds import Feeds, Firm
 from stream_peer.engine.imports import Imports
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.owners import Reading
 from stream_peer.engine.parts import Assembly
-from stream_peer.engine.question_outputs import question_outputs, question_tombstones
+from stream_peer.engine.question_outputs import question_outputs, question_tombstones, read_question
 from stream_peer.engine.refold import FeedRefold, said_without
 from stream_peer.engine.scoring import score
 from stream_peer.engine.sources import Seen
@@ -287,6 +288,18 @@ class FeedStage:
         """The newest outputs of each feed, for metrics and HTTP."""
         feeds = sorted(self.feeds.by_name.items())
         return {name: self.feeds.board.view(feed) for name, feed in feeds if feed.standing.revision >= 0}
+
+    def has_feed(self, feed: str) -> bool:
+        """Whether there is such a feed."""
+        return feed in self.feeds.by_name
+
+    def reading(self, feed: str, question_id: str) -> Reading | None:
+        """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
+        found = self.feeds.by_name.get(feed)
+        entry = None if found is None else found.entries.get(question_id)
+        if found is None or entry is None or not entry.rounds:
+            return None
+        return read_question(found, question_id, entry, entry.latest())
 
     # --- checking and folding anew ---
 

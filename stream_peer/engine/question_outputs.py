@@ -9,6 +9,7 @@ from stream_peer.engine.facts import Facts, losses_of
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import Method
+from stream_peer.engine.owners import Reading
 from stream_peer.engine.rates import Rates
 from stream_peer.engine.readings import DECIMALS
 from stream_peer.engine.stage import Output
@@ -32,23 +33,43 @@ from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
 def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
-    outcome: Outcome | None = None if entry.evidence == "open" else entry.evidence
-    common = heading(feed)
-    common["trust"] = feed.standing.trust
-    common["question"] = question_id
-    common["state"] = _state(entry, facts)
-    common["boundary"] = to_iso(facts.head.boundary) if facts else None
-    common["rounds"] = len(entry.rounds)
-    rates = summary(_rates(feed, facts))
-    answer = ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates)
-    losses = PeerLosses(**common, error_rate=rates, experts=_scored(feed, facts, outcome) if facts else [])
-    forecast = MixedForecast(**common, **_forecast(feed, facts), outcome=outcome, shadows=_shadows(feed, facts))
+    common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
+    answer, forecast = _reading(feed, facts, common, outcome)
+    losses = PeerLosses(**common, error_rate=answer.error_rate, experts=_scored(feed, facts, outcome) if facts else [])
     at = feed.standing.at
     return [
         *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
         *published(topics.PEER_LOSSES, question_id, losses, at),
         *published(topics.MIXED_FORECASTS, question_id, forecast, at),
     ]
+
+
+def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> Reading:
+    """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
+    return _reading(feed, facts, _common(feed, question_id, entry, facts), _outcome(entry))
+
+
+def _reading(feed: Feed, facts: Facts | None, common: dict[str, Any], outcome: Outcome | None) -> Reading:
+    rates = summary(_rates(feed, facts))
+    return Reading(
+        ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates),
+        MixedForecast(**common, **_forecast(feed, facts), outcome=outcome, shadows=_shadows(feed, facts)),
+    )
+
+
+def _outcome(entry: Entry) -> Outcome | None:
+    return None if entry.evidence == "open" else entry.evidence
+
+
+def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> dict[str, Any]:
+    return {
+        **heading(feed),
+        "trust": feed.standing.trust,
+        "question": question_id,
+        "state": _state(entry, facts),
+        "boundary": to_iso(facts.head.boundary) if facts else None,
+        "rounds": len(entry.rounds),
+    }
 
 
 def question_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:

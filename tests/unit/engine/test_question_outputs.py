@@ -1,8 +1,10 @@
 import pytest
+from msgspec import to_builtins
 
 from stream_peer.events import topics
 from tests.feed_histories import START, folded, log_of, newest, outcome, round_of
 
+FEED = "f"
 FORECASTS = {"a": 0.9, "b": 0.6, "c": 0.2, "d": 0.3, "e": 0.8}
 
 
@@ -40,3 +42,21 @@ def test_annulled_questions_have_no_outcome_loss() -> None:
     assert losses["state"] == "annulled"
     assert {expert["outcome_loss"] for expert in losses["experts"]} == {None}
     assert newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["outcome"] == "annulled"
+
+
+def test_a_reading_is_what_was_published_of_the_question_last() -> None:
+    stage, effects = folded(log_of([round_of("q", FORECASTS), outcome("q", 1)]))
+
+    reading = stage.reading(FEED, "q")
+
+    assert reading is not None
+    assert to_builtins(reading.reference_answer) == newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]
+    assert to_builtins(reading.mixed_forecast) == newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
+
+
+def test_there_is_no_reading_of_what_was_not_scored() -> None:
+    stage, _ = folded(log_of([round_of("q", FORECASTS), outcome("known-outcome-only", 1)]))
+
+    assert (stage.has_feed(FEED), stage.has_feed("another")) == (True, False)
+    assert [stage.reading(FEED, name) for name in ("never-heard-of", "known-outcome-only")] == [None, None]
+    assert stage.reading("another", "q") is None

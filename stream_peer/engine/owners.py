@@ -1,0 +1,59 @@
+"""Who owns what a question's answer is read from: asked by whoever answers for any feed, told by whoever assigns."""
+
+from typing import NamedTuple, Protocol, TypeAlias
+
+from stream_peer.events.outputs import MixedForecast, ReferenceAnswer
+
+
+class Reading(NamedTuple):
+    """The newest that can be said of a question, as of the last record that changed its feed."""
+
+    reference_answer: ReferenceAnswer
+    mixed_forecast: MixedForecast
+
+
+class Home(Protocol):
+    """The stage that a feed is folded in."""
+
+    def has_feed(self, feed: str) -> bool:
+        """Whether there is such a feed."""
+
+    def reading(self, feed: str, question_id: str) -> Reading | None:
+        """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
+
+
+class Here(NamedTuple):
+    """This worker owns it."""
+
+    home: Home
+
+
+class Elsewhere(NamedTuple):
+    """Another member of the group does, and this is the address that it advertised."""
+
+    url: str
+
+
+class Unknown(NamedTuple):
+    """Nobody can be named at this moment, and why."""
+
+    reason: str
+
+
+Owner: TypeAlias = Here | Elsewhere | Unknown
+
+
+class Owners(Protocol):
+    """Whoever knows which member of the group owns what."""
+
+    def of(self, feed: str) -> Owner:
+        """The owner of a feed: of the partition of the feed-log that it belongs to."""
+
+
+class NoOwners:
+    """Knows nobody."""
+
+    def of(self, feed: str) -> Owner:
+        """Unknown, whatever the feed."""
+        del feed
+        return Unknown("this process has no part in folding feeds")
