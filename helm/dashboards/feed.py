@@ -1,0 +1,232 @@
+"""*Feed*: whom to trust, how far, and why."""
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from helm.dashboards.asking import (
+    at_the_end,
+    column,
+    feed,
+    of_feed,
+    over_time,
+    rate,
+    rate_status,
+    trust,
+)
+from helm.dashboards.frame import Row, build
+from helm.dashboards.panels import About, Column, Panel, graph, number, rows, states_now, timeline
+
+ESTIMATE = f"avg by (feed) ({of_feed('reference_error_ratio', by='feed, class')})"
+AGE = f"time() - {of_feed('feed_updated_timestamp_seconds')}"
+_MIX, _SELECT = 'kind="mix"', 'kind="select"'
+
+
+def dashboard() -> Dashboard:
+    """Build it."""
+    says = "Whom to trust in a feed, how far, and why. Choose one feed; with several, each has lines of its own."
+    sections = [
+        Row("At a glance", [_trust(), _questions(), _listens(), _rate_now(), _age()]),
+        Row("Whom to trust", [_weights(), _top_experts()]),
+        Row("Whether to trust it", [_states(), _error_rate(), _rests_on(), _alarms()]),
+        Row("What it is worth", [_brier(), _mixers(), _certificate()]),
+        Row("What it rests on", [_terms(), _ranks(), _shares(), _suspects(), _voters(), _told()]),
+    ]
+    return build("stream-peer-feed", "stream_peer / Feed", says, sections, feeds=True)
+
+
+def _trust() -> Panel:
+    says = (
+        "The state of trust. warming-up: too few questions yet. low-evidence: too few voters a question. dependent: "
+        "experts say the same or err together. contradicted: outcomes disprove what votes say. uninformative: "
+        "reference answers are like coins, use the plain mean. Follow mix in every state; select only while it is ok."
+    )
+    return states_now(About("Trust", "none", says), at_the_end(trust(), "{{feed}}"), width=6)
+
+
+def _questions() -> Panel:
+    says = "Questions scored so far, by weight, and those whose outcome is known. Below 200 scored everything warms up."
+    about = About("Questions", "short", says, "none yet")
+    scored = at_the_end(of_feed("feed_questions"), "scored")
+    return number(about, scored, at_the_end(of_feed("feed_resolved_questions"), "resolved"), width=6, decimals=0)
+
+
+def _listens() -> Panel:
+    says = "How many experts the mix listens to: 1 / Σ weight². 1 is a single expert, N experts is the plain mean."
+    about = About("Listens to", "suffix: experts", says, "no weights yet")
+    return number(about, at_the_end(of_feed("effective_experts"), "{{feed}}"), decimals=1)
+
+
+def _rate_now() -> Panel:
+    says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
+    limits = ((None, "green"), (0.3, "orange"), (0.4, "red"))
+    return number(About("Error rate", "percentunit", says), at_the_end(ESTIMATE, "{{feed}}"), decimals=1, limits=limits)
+
+
+def _age() -> Panel:
+    says = "Time since the feed last changed. It grows while nobody forecasts; beside lag, it means that work waits."
+    return number(About("Newest change", "s", says, "no weights yet"), at_the_end(AGE, "{{feed}}"), decimals=0)
+
+
+def _weights() -> Panel:
+    says = (
+        "Shares in the mixed forecast; each feed's add up to 1. Experts beyond the first ones (top_experts) are "
+        "'other'. A break is a time without an owner of the feed, not a change of weights."
+    )
+    query = over_time(of_feed("expert_weight", _MIX, by="feed, expert"), "{{feed}} {{expert}}")
+    about = About("Weights over time", "percentunit", says, "no weights yet")
+    return graph(about, query, width=14, height=11, limits=(0, 1), stacked=True, wide_legend=True)
+
+
+def _top_experts() -> Panel:
+    says = (
+        "mix: share in the mixed forecast. select: how much to rely on this expert alone. Answers: share of the "
+        "questions that it has a forecast for; a weight that rests on few answers may still move a lot."
+    )
+    columns = [
+        Column("Mix", column(of_feed("expert_weight", _MIX, by="feed, expert")), "percentunit", 1),
+        Column("Select", column(of_feed("expert_weight", _SELECT, by="feed, expert")), "percentunit", 1),
+        Column("Answers", column(of_feed("expert_coverage_ratio", by="feed, expert")), "percentunit", 0),
+    ]
+    about = About("Top experts", "percentunit", says, "no weights yet")
+    return rows(about, columns, {"feed": "Feed", "expert": "Expert"}, sort="Mix", width=10, height=11)
+
+
+def _states() -> Panel:
+    says = (
+        "Trust in the feed, and the status of its error rates, over time. A status other than ok says that a rate "
+        "cannot be told from votes (insufficient: too few questions); a fallback prices losses meanwhile."
+    )
+    queries = [over_time(trust(), "{{feed}} trust"), over_time(rate_status(), "{{feed}} error rate")]
+    return timeline(About("Trust over time", "none", says), *queries, height=5)
+
+
+def _error_rate() -> Panel:
+    says = (
+        "Share of wrong reference answers: as estimated from agreement, with its interval (dashed), and as measured on "
+        "resolved questions. Measured above the interval: experts share errors. No measured line: no outcomes. An "
+        "upper end at 50 %: not enough data."
+    )
+    queries = [
+        over_time(ESTIMATE, "{{feed}} estimated"),
+        over_time(of_feed("reference_error_low_ratio"), "{{feed}} low"),
+        over_time(of_feed("reference_error_high_ratio"), "{{feed}} high"),
+        over_time(of_feed("reference_error_measured_ratio"), "{{feed}} measured"),
+    ]
+    about = About("Error rate of reference answers", "percentunit", says)
+    return graph(about, *queries, limits=(0, None), dashed="(low|high)$")
+
+
+def _rests_on() -> Panel:
+    says = (
+        "Questions that the error rate rests on: resolved ones count fully, others by what their votes tell. Below 50 "
+        "the rate is a guess."
+    )
+    query = over_time(of_feed("reference_error_effective_questions"), "{{feed}}")
+    return graph(About("Evidence for the error rate", "short", says), query, axis="questions", limits=(0, None))
+
+
+def _alarms() -> Panel:
+    says = (
+        "Dependence: how far votes are from those of independent experts; above 3 trust becomes dependent. Error rate "
+        "drift: by how much the rate rose (above 0) or fell lately; 0 while it is steady."
+    )
+    queries = [
+        over_time(of_feed("dependence_z"), "{{feed}} dependence"),
+        over_time(of_feed("error_rate_drift_z"), "{{feed}} error rate drift"),
+    ]
+    return graph(About("Dependence and drift", "none", says), *queries, axis="standard deviations")
+
+
+def _brier() -> Panel:
+    says = (
+        "Mean squared error on resolved questions; smaller is better. mix below mean: weighing pays. best-expert is "
+        "known only in hindsight. Shadows are variants under trial, live the mixers on the same questions. No lines: "
+        "no outcomes."
+    )
+    queries = [
+        over_time(of_feed("brier", by="feed, forecast"), "{{feed}} {{forecast}}"),
+        over_time(of_feed("shadow_brier", by="feed, shadow, forecast"), "{{feed}} {{shadow}}: {{forecast}}"),
+    ]
+    about = About("Mix against mean, median and best expert", "none", says)
+    return graph(about, *queries, width=10, height=9, axis="Brier score", wide_legend=True)
+
+
+def _mixers() -> Panel:
+    says = (
+        "Which way of weighing makes the mix: the plain mean, by peer losses, by outcomes slowly or quickly. Outcomes "
+        "move these shares; without outcomes they stay as set."
+    )
+    query = over_time(of_feed("mixer_share_ratio", by="feed, mixer"), "{{feed}} {{mixer}}")
+    about = About("Ways of weighing", "percentunit", says, "no weights yet")
+    return graph(about, query, width=7, height=9, limits=(0, 1), stacked=True)
+
+
+def _certificate() -> Panel:
+    says = (
+        "Certificate: select has lost at most so much more than the best expert, in sum. Regret: what it has lost "
+        "more, as estimated. Regret should stay below the certificate. No certificate line: no bound holds now."
+    )
+    queries = [
+        over_time(of_feed("certificate_regret"), "{{feed}} certificate"),
+        over_time(of_feed("select_regret"), "{{feed}} regret"),
+    ]
+    about = About("Certificate against regret", "none", says, "no bound")
+    return graph(about, *queries, width=7, height=9, axis="summed loss")
+
+
+def _terms() -> Panel:
+    says = "What the certificate is made of; the terms add up to it. The largest says what would make it tighter."
+    query = over_time(of_feed("certificate_term", by="feed, term"), "{{feed}} {{term}}")
+    about = About("Terms of the certificate", "none", says, "no bound")
+    return graph(about, query, axis="summed loss", stacked=True)
+
+
+def _ranks() -> Panel:
+    says = (
+        "Rank correlation of peer losses and true losses over experts. Near 1: who agrees is who is right. Below 0.2: "
+        "it is not, and trust becomes contradicted. No line: fewer than eight experts with 20 resolved questions."
+    )
+    query = over_time(of_feed("loss_rank_correlation"), "{{feed}}")
+    return graph(About("Do peers rank as outcomes do?", "none", says), query, axis="rank correlation", limits=(-1, 1))
+
+
+def _shares() -> Panel:
+    says = (
+        "Ties: share of reference answers that a coin decided. Low evidence: share of rounds with too few voters, "
+        "which add nothing. Shrinkage: share of equal weights in select; above 0 the feed is not trusted."
+    )
+    queries = [
+        over_time(of_feed("tie_ratio"), "{{feed}} ties"),
+        over_time(of_feed("low_evidence_ratio"), "{{feed}} low evidence"),
+        over_time(of_feed("select_shrink_ratio"), "{{feed}} shrinkage"),
+    ]
+    return graph(About("Ties, low evidence, shrinkage", "percentunit", says), *queries, limits=(0, None))
+
+
+def _suspects() -> Panel:
+    says = (
+        "Drifting: experts that got better or worse lately beside the others. Say the same: experts found to copy one "
+        "another or the crowd. The weights topic names them. Put copies in a team."
+    )
+    queries = [
+        over_time(of_feed("drifting_experts"), "{{feed}} drifting"),
+        over_time(of_feed("grouped_experts"), "{{feed}} say the same"),
+    ]
+    return graph(About("Conspicuous experts", "short", says), *queries, axis="experts", limits=(0, None))
+
+
+def _voters() -> Panel:
+    says = "Independent voters a question, those of a team being one. Below min_experts (3) nothing is learnt."
+    query = over_time(of_feed("mean_voters"), "{{feed}}")
+    return graph(About("Voters a question", "short", says), query, axis="voters", limits=(0, None))
+
+
+def _told() -> Panel:
+    says = (
+        "Rounds by kind, and outcomes by what they were: revealed for the first time, revised, annulled. No rounds for "
+        "long: nobody forecasts, or the service lags."
+    )
+    queries = [
+        over_time(rate(feed("feed_rounds_total"), "feed, kind", 60), "{{feed}} {{kind}} rounds"),
+        over_time(rate(feed("feed_outcomes_total"), "feed, kind", 60), "{{feed}} {{kind}} outcomes"),
+    ]
+    return graph(About("Rounds and outcomes", "short", says, "none"), *queries, axis="a minute", limits=(0, None))

@@ -1,0 +1,165 @@
+"""*Overview*: all feeds beside one another, and whether anything needs somebody."""
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from helm.dashboards.asking import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
+from helm.dashboards.feed import AGE, ESTIMATE
+from helm.dashboards.frame import Row, build
+from helm.dashboards.panels import STATE, About, Column, Panel, graph, number, rows, timeline
+from helm.dashboards.service import NONE
+
+MIX, MEAN = of_feed("brier", 'forecast="mix"'), of_feed("brier", 'forecast="mean"')
+FIRING = 'ALERTS{alertstate="firing",alertname=~"StreamPeer.*"}'
+"""What Prometheus itself keeps of alerts; they are of all jobs, so the variables do not filter them."""
+
+
+def dashboard() -> Dashboard:
+    """Build it."""
+    says = (
+        "All feeds beside one another: which can be trusted, what they are worth, and whether anything needs somebody."
+    )
+    sections = [
+        Row("At a glance", [_feeds(), _untrusted(), _alerts_now(), _workers(), _behind(), _not_shown()]),
+        Row("Feeds", [_table(), _states()]),
+        Row("How well they do", [_rates(), _gain(), _certificates()]),
+        Row("How they live", [_dependence(), _rounds(), _resolved(), _ages(), _lags(), _alerts()]),
+    ]
+    return build("stream-peer-overview", "stream_peer / Overview", says, sections, feeds=True)
+
+
+def _feeds() -> Panel:
+    says = "Feeds that have scored a question."
+    return number(About("Feeds", "none", says, "none yet"), at_the_end(f"count({of_feed('feed_questions')})", "feeds"))
+
+
+def _untrusted() -> Panel:
+    says = "Feeds whose trust is neither ok nor warming-up. The table below says which; their own dashboard says why."
+    bad = of_feed("trust_state", 'state!~"ok|warming-up"')
+    expression = f"sum({bad})"
+    limits = ((None, "green"), (1, "orange"))
+    return number(About("Not to be trusted", "none", says, "none yet"), at_the_end(expression, "feeds"), limits=limits)
+
+
+def _alerts_now() -> Panel:
+    says = (
+        "Alerts that fire now, if Prometheus evaluates the rules that come with stream_peer. The runbook has a page "
+        "each."
+    )
+    limits = ((None, "green"), (1, "red"))
+    about = About("Alerts firing", "none", says, NONE)
+    return number(about, at_the_end(or_none(f"count({FIRING})"), "alerts"), limits=limits)
+
+
+def _workers() -> Panel:
+    says = "Workers that are ready, and those that answer. Fewer ready ones: partitions wait."
+    queries = [at_the_end(f"sum({worker('ready')})", "ready"), at_the_end(f"count({worker('live')})", "answering")]
+    return number(About("Workers", "none", says, NONE), *queries)
+
+
+def _behind() -> Panel:
+    says = "Age of the oldest record that is not folded yet, over all inputs. 0: nothing waits."
+    limits = ((None, "green"), (30, "orange"), (300, "red"))
+    query = at_the_end(f"max({worker('lag_seconds')})", "behind")
+    return number(About("Behind by", "s", says, "unknown"), query, limits=limits, decimals=0)
+
+
+def _not_shown() -> Panel:
+    says = (
+        "Feeds without series, because there are more than metrics are kept for (200 a worker). Read their topics "
+        "instead."
+    )
+    query = at_the_end(f"sum({worker('feeds_not_shown')})", "feeds")
+    return number(About("Feeds not shown", "none", says, NONE), query)
+
+
+def _table() -> Panel:
+    says = (
+        "One row a feed. Error rate: estimated share of wrong reference answers, with its interval, and as measured on "
+        "outcomes (empty: none known). Brier: mean squared error, smaller is better; mix below mean: weighing pays."
+    )
+    columns = [
+        Column("Trust", column(trust()), STATE),
+        Column("Error rate", column(ESTIMATE), "percentunit", 1),
+        Column("from", column(of_feed("reference_error_low_ratio")), "percentunit", 1),
+        Column("to", column(of_feed("reference_error_high_ratio")), "percentunit", 1),
+        Column("Measured", column(of_feed("reference_error_measured_ratio")), "percentunit", 1),
+        Column("Questions", column(of_feed("feed_questions")), "short", 0),
+        Column("Resolved", column(of_feed("feed_resolved_questions")), "short", 0),
+        Column("Listens to", column(of_feed("effective_experts")), "suffix: experts", 1),
+        Column("Brier of mix", column(MIX), "none", 4),
+        Column("of mean", column(MEAN), "none", 4),
+    ]
+    about = About("Feeds", "none", says, "no feeds yet")
+    return rows(about, columns, {"feed": "Feed"}, sort="Trust", height=9)
+
+
+def _states() -> Panel:
+    says = (
+        "Trust in each feed over time. Follow mix in every state, select only in ok. Grey or empty: the feed had no "
+        "owner, or did not exist."
+    )
+    return timeline(About("Trust over time", "none", says), over_time(trust(), "{{feed}}"), height=7)
+
+
+def _rates() -> Panel:
+    says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
+    about = About("Error rates", "percentunit", says)
+    return graph(about, over_time(ESTIMATE, "{{feed}}"), limits=(0, None))
+
+
+def _gain() -> Panel:
+    says = (
+        "Brier score of the mix minus that of the plain mean, on resolved questions. Below 0: weighing pays. No line: "
+        "no outcomes."
+    )
+    about = About("Mix against mean", "none", says)
+    return graph(about, over_time(f"{MIX} - {MEAN}", "{{feed}}"), axis="Brier score: mix − mean")
+
+
+def _certificates() -> Panel:
+    says = (
+        "Following select has cost at most so much more a question than the best single expert. No line: no bound "
+        "holds, because trust is in question or a memory is set."
+    )
+    expression = f"{of_feed('certificate_regret')} / {of_feed('feed_questions')}"
+    about = About("Certified regret a question", "none", says, "no bound")
+    return graph(about, over_time(expression, "{{feed}}"), axis="loss a question", limits=(0, None))
+
+
+def _dependence() -> Panel:
+    says = "How far votes are from those of independent experts. Above 3 trust becomes dependent: look for copies."
+    query = over_time(of_feed("dependence_z"), "{{feed}}")
+    return graph(About("Dependence", "none", says), query, axis="standard deviations")
+
+
+def _rounds() -> Panel:
+    says = "Rounds a minute. None for long: nobody forecasts, or the service lags."
+    query = over_time(rate(feed("feed_rounds_total"), "feed", 60), "{{feed}}")
+    return graph(About("Rounds", "short", says, "none"), query, axis="a minute", limits=(0, None))
+
+
+def _resolved() -> Panel:
+    says = "Share of scored questions whose outcome is known. More outcomes make every number here better known."
+    expression = f"{of_feed('feed_resolved_questions')} / {of_feed('feed_questions')}"
+    about = About("Resolved", "percentunit", says, "none yet")
+    return graph(about, over_time(expression, "{{feed}}"), limits=(0, 1))
+
+
+def _ages() -> Panel:
+    says = "Time since each feed last changed. It grows while nobody forecasts; beside lag, it means that work waits."
+    return graph(About("Newest change", "s", says, "none yet"), over_time(AGE, "{{feed}}"), limits=(0, None))
+
+
+def _lags() -> Panel:
+    says = "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up."
+    query = over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}")
+    return graph(About("Lag in time", "s", says, "unknown"), query, limits=(0, None))
+
+
+def _alerts() -> Panel:
+    says = "Alerts that fired, by name, if Prometheus evaluates the rules that come with stream_peer. 0 of all: none."
+    queries = [
+        over_time(or_none(f"count({FIRING})"), "all"),
+        over_time(f"count by (alertname) ({FIRING})", "{{alertname}}"),
+    ]
+    return graph(About("Alerts", "none", says, NONE), *queries, axis="alerts", limits=(0, None))
