@@ -48,6 +48,7 @@ from stream_peer.events.feed_log import (
     Round,
     RoundWithdrawn,
     SettingsChanged,
+    Verdict,
     read_feed_log,
 )
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
@@ -185,7 +186,9 @@ class FeedStage:
         feed.learn(facts, entry)
         self.feeds.finish(feed, event.question_id, entry, record)
         self._say(feed, event.question_id, entry, effects, facts if alone else None)
-        effects.counts["round", "counts" if facts.head.counts else "low-evidence"] += 1
+        counts = facts.head.counts
+        effects.counts["round", "counts" if counts else "low-evidence"] += 1
+        effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
 
     def _facts(self, feed: Feed, event: Round) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""
@@ -218,6 +221,7 @@ class FeedStage:
         entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return
+        effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
         feed.take_out(entry)
         entry.evidence = event.outcome
         feed.put_in(contribution(entry, feed.method), entry)
@@ -436,6 +440,13 @@ class FeedStage:
             if feed is not None:
                 yield from feed.recount()
         yield from self.imports.recount(self.feeds)
+
+
+def _kind_of_outcome(before: Verdict, now: Verdict) -> str:
+    """As what an outcome is counted."""
+    if now == "annulled":
+        return "annulled"
+    return "revealed" if before == "open" else "revised"
 
 
 def _keys(feeds: Iterable[str] | None) -> set[bytes] | None:

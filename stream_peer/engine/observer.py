@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from stream_peer.engine.stage import Effects, Stage
+from stream_peer.events.times import Milliseconds
 
 
 class Observer(Protocol):
@@ -22,8 +23,11 @@ class Observer(Protocol):
     def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
         """State was made durable: ``rows`` changelog records of ``bytes_`` bytes."""
 
-    def lag(self, topic: str, partition: int, records: int) -> None:
-        """So many records of an owned input partition were not yet folded."""
+    def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
+        """The durable state of an owned partition is so many records, their values so many bytes."""
+
+    def lag(self, stage_name: str, partition: int, records: int, oldest: Milliseconds | None) -> None:
+        """So many records of an owned partition were not yet folded; the time of the oldest, None: not known."""
 
     def polled(self, seconds_since_last: float) -> None:
         """The fetch loop came round."""
@@ -46,6 +50,12 @@ class Observer(Protocol):
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
         """The state was compared with what it follows from. If it does not agree, a refold follows."""
 
+    def retried(self, batches: int) -> None:
+        """So many batches had to be sent once more, because a broker did not take them."""
+
+    def skewed(self, seconds: float | None) -> None:
+        """So far is our clock ahead of the brokers'; None: nothing tells it."""
+
 
 class NullObserver:
     """Tells nobody."""
@@ -64,7 +74,10 @@ class NullObserver:
     def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
         """Do nothing."""
 
-    def lag(self, topic: str, partition: int, records: int) -> None:
+    def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
+        """Do nothing."""
+
+    def lag(self, stage_name: str, partition: int, records: int, oldest: Milliseconds | None) -> None:
         """Do nothing."""
 
     def polled(self, seconds_since_last: float) -> None:
@@ -86,4 +99,10 @@ class NullObserver:
         """Do nothing."""
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
+        """Do nothing."""
+
+    def retried(self, batches: int) -> None:
+        """Do nothing."""
+
+    def skewed(self, seconds: float | None) -> None:
         """Do nothing."""

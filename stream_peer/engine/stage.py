@@ -63,14 +63,17 @@ class Warned(NamedTuple):
 class Effects:
     """What a run of records caused, in order: records to write, counts for the metrics, warnings for the log.
 
-    ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …
+    ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …;
+    ``of_feeds`` by (feed, kind): rounds that are ``scored`` or ``low-evidence``, outcomes that are ``revealed``,
+    ``revised`` or ``annulled``.
     """
 
-    __slots__ = ("counts", "outputs", "warnings")
+    __slots__ = ("counts", "of_feeds", "outputs", "warnings")
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.of_feeds: Counter[tuple[str, str]] = Counter()
         self.warnings: list[Warned] = []
 
 

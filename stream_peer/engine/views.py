@@ -1,5 +1,7 @@
 """Outputs keyed by feed: readings of its sums. Records above ``LARGEST`` bytes are split, keyed ``key/part``."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -43,7 +45,10 @@ _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
 class FeedView(NamedTuple):
     """The newest outputs of a feed, how many of its experts have metrics of their own, and what else is gauged.
 
-    ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. None while not known.
+    ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
+    shares of rounds, see ``figures``. None while not known. ``certificate_terms`` add up to the certificate, if there
+    is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first; ``squared``:
+    whether the losses of experts are squared ones; ``updated``: when the feed last changed.
     """
 
     weights: Weights
@@ -52,6 +57,13 @@ class FeedView(NamedTuple):
     dependence_z: float | None = None
     rank_correlation: float | None = None
     mean_voters: float | None = None
+    ties: float | None = None
+    low_evidence: float | None = None
+    select_regret: float | None = None
+    certificate_terms: Mapping[str, float] = MappingProxyType({})
+    brier: Mapping[str, float] = MappingProxyType({})
+    squared: bool = True
+    updated: Milliseconds = 0
 
 
 class WeightsReading(NamedTuple):
@@ -134,6 +146,8 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
         feed.mean_voters,
+        squared=feed.settings.loss == "squared",
+        updated=feed.standing.at,
     )
 
 

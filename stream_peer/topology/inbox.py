@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stream_peer.engine.stage import Record
+from stream_peer.events.times import Milliseconds
 from stream_peer.topology.holes import Hole
 from stream_peer.topology.surroundings import Source
 
@@ -52,6 +53,11 @@ class Inbox:
     def __bool__(self) -> bool:
         """Whether anything waits."""
         return bool(self._portions)
+
+    @property
+    def oldest(self) -> Milliseconds | None:
+        """The time of the record that is taken next; None: nothing waits."""
+        return self._portions[0].records[0].timestamp if self._portions else None
 
     async def put(self, event: Any) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""

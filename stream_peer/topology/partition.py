@@ -17,6 +17,7 @@ import structlog
 
 from stream_peer.engine.stage import Effects, Output, Record, Snapshot, Stage
 from stream_peer.engine.state_log import OUTLIVES
+from stream_peer.events.times import Milliseconds
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
 from stream_peer.topology.inbox import Inbox, Portion
@@ -139,6 +140,11 @@ class OwnedPartition:
     def has_state(self) -> bool:
         """Whether its place in the log is its own, not the group's."""
         return self._writer is not None
+
+    @property
+    def oldest(self) -> Milliseconds | None:
+        """The time of the oldest record that was read and is not folded yet; None: there is none."""
+        return self._inbox.oldest
 
     @property
     def idle(self) -> bool:

@@ -86,7 +86,7 @@ class Pulse(Service):
 
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
         lag = await self._lags.of(partition, app.consumer)
-        self._observer.lag(partition.tp.topic, partition.tp.partition, lag)
+        self._observer.lag(partition.stage_name, partition.tp.partition, lag, partition.oldest)
         if lag == 0 and partition.idle and partition.stage_name == QUESTION:
             caught_up.append(partition)
         name = f"{partition.stage_name} {partition.tp.partition}"

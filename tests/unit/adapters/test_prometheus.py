@@ -9,7 +9,6 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.adapters.feed_gauges import MAX_FEEDS
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.engine.control import ControlStage
 from stream_peer.engine.observer import Observer
@@ -196,20 +195,22 @@ def test_a_shadow_has_its_score_beside_the_live_one_as_soon_as_an_outcome_is_kno
 
 def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
     metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))}, partition=3)
-    metrics.lag("acme-feed-log", 3, 17)
-    metrics.lag("acme-feed-log", 2, 5)
-    metrics.lag("acme-forecast-events", 3, 4)
+    metrics.owned("feed", 2, FeedsOnly({}))
+    metrics.owned("question", 3, FeedsOnly({}))
+    metrics.lag("feed", 3, 17, None)
+    metrics.lag("feed", 2, 5, None)
+    metrics.lag("question", 3, 4, None)
     metrics.folded("feed", 3, 12, 0.01, Effects(), 11)
 
     metrics.released("feed", 3)
 
     assert list(of(metrics, "expert_weight")) == []
     assert {(labels["topic"], labels["partition"]) for labels, _ in of(metrics, "lag_records")} == {
-        ("acme-feed-log", "2"),
-        ("acme-forecast-events", "3"),
+        ("feed-log", "2"),
+        ("forecast-events", "3"),
     }
     assert list(of(metrics, "records_total")) == [({"stage": "feed"}, 12.0)]
-    assert {labels["stage"]: value for labels, value in of(metrics, "owned_partitions")}["feed"] == 0
+    assert {labels["stage"]: value for labels, value in of(metrics, "owned_partitions")}["feed"] == 1
 
 
 def test_a_refold_has_series_while_it_lasts_and_is_counted_when_it_ends() -> None:
@@ -261,9 +262,9 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
     metrics.folded("question", 0, 10, 0.004, effects, 9)
 
     found = series(metrics)
-    assert found["events_total", (("result", "accepted"), ("stage", "question"), ("type", "forecast"))] == 7
-    assert found["events_total", (("result", "dead-letter"), ("stage", "question"), ("type", ""))] == 2
-    assert found["events_total", (("result", "duplicate"), ("stage", "question"), ("type", ""))] == 1
+    assert found["events_total", (("result", "accepted"), ("topic", "forecast-events"), ("type", "forecast"))] == 7
+    assert found["events_total", (("result", "dead-letter"), ("topic", "forecast-events"), ("type", ""))] == 2
+    assert found["events_total", (("result", "duplicate"), ("topic", "forecast-events"), ("type", ""))] == 1
     assert found["dead_letters_total", (("reason", "not-json"),)] == 2
     assert found["noted_total", (("what", "late"),)] == 3
     assert found["rounds_total", (("result", "counts"),)] == 4
@@ -274,7 +275,8 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
 
 def test_lag_and_recovery_are_never_negative_and_recovery_ends_with_ownership() -> None:
     metrics = Metrics()
-    metrics.lag("forecast-events", 0, -3)
+    metrics.owned("question", 0, FeedsOnly({}))
+    metrics.lag("question", 0, -3, None)
     metrics.recovering("feed", 0, 200)
     assert [value for _, value in of(metrics, "lag_records")] == [0]
     assert [value for _, value in of(metrics, "recovery_remaining_records")] == [200]
@@ -282,13 +284,6 @@ def test_lag_and_recovery_are_never_negative_and_recovery_ends_with_ownership() 
     metrics.owned("feed", 0, FeedsOnly({}))
 
     assert list(of(metrics, "recovery_remaining_records")) == []
-
-
-def test_feeds_are_bounded_and_those_left_out_are_counted() -> None:
-    many = {f"f{number:03d}": view(weights(1, {"a": 1.0})) for number in range(MAX_FEEDS + 3)}
-    metrics = metrics_of(many)
-    assert len(list(of(metrics, "feed_questions"))) == MAX_FEEDS
-    assert list(of(metrics, "feeds_not_shown")) == [({}, 3)]
 
 
 def test_an_expert_named_other_does_not_clash_with_the_others() -> None:
@@ -323,7 +318,7 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
     metrics = metrics_of({"f": view(weights(1, {"a": 0.5, "b": 0.5}))})
     metrics.folded("question", 0, 10, 0.004, Effects(), 9)
     metrics.snapshotted("question", 0, 5, 1000, 0.02)
-    metrics.lag("forecast-events", 0, 4)
+    metrics.lag("feed", 0, 4, 1_000)
     metrics.refolding("feed", 0, 4, 10)
     metrics.refolded("feed", 1, 2.0)
     metrics.audited("feed", 0, agrees=True)

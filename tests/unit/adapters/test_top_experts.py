@@ -1,6 +1,6 @@
 """Which experts have gauges; what the gauges say is told in ``test_prometheus``."""
 
-from stream_peer.adapters.feed_gauges import TopExperts
+from stream_peer.adapters.prometheus.top_experts import TopExperts
 from tests.unit.adapters.sample_history import weights
 
 

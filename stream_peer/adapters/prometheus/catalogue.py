@@ -1,0 +1,368 @@
+"""Every metric of a worker: its name, type, labels, and how to read it. The reference page is made of this.
+
+Names are without the prefix ``stream_peer_``; those of counters end in ``_total``. No label names a question.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+PREFIX = "stream_peer_"
+
+Kind = Literal["gauge", "counter", "histogram", "summary"]
+
+
+class Described(NamedTuple):
+    """A metric: its type, how to read its value, its labels, and of a histogram its buckets."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """As it stands in a query."""
+        return PREFIX + self.name
+
+    def family(self) -> Metric:
+        """An empty family of a collector of ours."""
+        made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        return made(self.full_name, self.help, labels=self.labels)
+
+
+def _gauge(name: str, text: str, *labels: str) -> Described:
+    return Described(name, "gauge", text, labels)
+
+
+def _counter(name: str, text: str, *labels: str) -> Described:
+    return Described(f"{name}_total", "counter", text, labels)
+
+
+def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Described:
+    return Described(name, "histogram", text, labels, buckets)
+
+
+WHOM_TO_TRUST = (
+    _gauge(
+        "expert_weight",
+        "Share of an expert; each kind sums to 1 over a feed, over all workers as well. mix: combine forecasts."
+        " select: follow one expert. other: all experts without a series of their own.",
+        "feed",
+        "expert",
+        "kind",
+    ),
+    _gauge(
+        "expert_coverage_ratio",
+        "Share of the feed's questions that an expert with a series has a say in. Low: its weight rests on little.",
+        "feed",
+        "expert",
+    ),
+    _gauge(
+        "effective_experts",
+        "How many experts the mix listens to, 1 over the sum of squared weights: 1 is one expert, N is the plain mean.",
+        "feed",
+    ),
+    _gauge(
+        "mixer_share_ratio",
+        "Share of each way of weighing in the mix; they sum to 1. All in mean: nothing better has been shown yet.",
+        "feed",
+        "mixer",
+    ),
+    _gauge(
+        "select_shrink_ratio",
+        "Share of uniform weights in select. Above 0: the feed is not trusted.",
+        "feed",
+    ),
+    _gauge(
+        "brier",
+        "Mean squared loss on resolved questions, smaller is better; 0.25 is always saying 1/2. mix and stretched: what"
+        " was published, beside the mean and the median of the same forecasts. best-expert: the smallest mean loss, on"
+        " its own questions, of an expert with at least 10 of them and a coverage of a half; chosen in hindsight, so"
+        " mix may be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
+        "feed",
+        "forecast",
+    ),
+    _gauge(
+        "shadow_brier",
+        "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
+        "feed",
+        "shadow",
+        "forecast",
+    ),
+    _gauge(
+        "shadow_regret",
+        "Summed squared loss of a shadow above that of the live mixers. Below 0: it would have done better.",
+        "feed",
+        "shadow",
+    ),
+)
+
+TRUST = (
+    _gauge("trust_state", "1 for the state that the feed is in, 0 for the others. Not ok: read why.", "feed", "state"),
+    _gauge(
+        "reference_error_ratio",
+        "Estimated share of wrong reference answers, by true outcome. At 0.5: weights are noise.",
+        "feed",
+        "class",
+    ),
+    _gauge("reference_error_low_ratio", "Lower end of the interval of the mean error rate.", "feed"),
+    _gauge("reference_error_high_ratio", "Upper end of the interval of the mean error rate. At 0.5: unknown.", "feed"),
+    _gauge(
+        "reference_error_measured_ratio",
+        "Share of wrong reference answers on resolved questions. Far outside the interval: do not believe the estimate."
+        " No series: no outcomes.",
+        "feed",
+    ),
+    _gauge("reference_error_effective_questions", "Questions that the estimate rests on. Below 50: a guess.", "feed"),
+    _gauge(
+        "reference_error_status",
+        "1 for how well the error rates are known, 0 for the others. Not ok: losses are priced with a stand-in.",
+        "feed",
+        "status",
+    ),
+    _gauge(
+        "certificate_regret",
+        "Upper bound on the summed loss of select above that of the best expert. No series: no bound holds.",
+        "feed",
+    ),
+    _gauge(
+        "certificate_term",
+        "What certificate_regret is made of, for the expert that decides it; they add up to it. estimate: regret on"
+        " questions without outcome. noise: what wrong reference answers may hide. outcomes: regret where the truth is"
+        " known. noise far above the others: more questions or outcomes make it tighter.",
+        "feed",
+        "term",
+    ),
+    _gauge(
+        "select_regret",
+        "Estimated summed loss of select above that of the best expert, in the unit of certificate_regret, which it"
+        " should stay below. Below 0: better than every expert.",
+        "feed",
+    ),
+    _gauge(
+        "dependence_z",
+        "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent.",
+        "feed",
+    ),
+    _gauge(
+        "loss_rank_correlation",
+        "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right.",
+        "feed",
+    ),
+    _gauge(
+        "tie_ratio",
+        "Share of the rounds that count whose reference answer was a tie that a coin decided. High: few voters.",
+        "feed",
+    ),
+    _gauge(
+        "low_evidence_ratio",
+        "Share of rounds with fewer voters than min_experts; they teach nothing. High: too few experts, or vote_rule.",
+        "feed",
+    ),
+    _gauge("mean_voters", "Independent voters a question. Below min_experts: nothing is learnt.", "feed"),
+    _gauge(
+        "error_rate_drift_z",
+        "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
+        "feed",
+    ),
+    _gauge(
+        "drifting_experts", "Experts that got better or worse lately beside the others. They are in weights.", "feed"
+    ),
+    _gauge(
+        "grouped_experts",
+        "Experts found to say the same as others, or as the crowd. Not 0: see groups of weights.",
+        "feed",
+    ),
+)
+
+TRAFFIC_OF_FEEDS = (
+    _counter(
+        "feed_rounds",
+        "Rounds scored by this worker since it took the feed over; a round that was corrected is scored again."
+        " low-evidence: too few voters, teaches nothing. Begins at 0 with each owner: use rate or increase.",
+        "feed",
+        "kind",
+    ),
+    _counter(
+        "feed_outcomes",
+        "Outcomes taken up by this worker since it took the feed over. revised: changed or taken back. annulled: the"
+        " question does not count. Begins at 0 with each owner: use rate or increase.",
+        "feed",
+        "kind",
+    ),
+    _gauge("feed_questions", "Questions scored so far, by weight.", "feed"),
+    _gauge("feed_resolved_questions", "Questions whose outcome was revealed, by weight.", "feed"),
+    _gauge(
+        "feed_updated_timestamp_seconds",
+        "Unix time of the record that last changed what is published of the feed. Long ago: nothing comes in.",
+        "feed",
+    ),
+    _gauge(
+        "feeds_not_shown",
+        "Feeds without series because a worker shows a bounded number of series, the first feeds by name. Above 0: read"
+        " their topics, or share the partitions among more workers.",
+    ),
+)
+
+EVENTS = (
+    _counter(
+        "events",
+        "Records of a topic by what became of them; type names the accepted ones. Not accepted: see reasons of dead"
+        " letters.",
+        "topic",
+        "result",
+        "type",
+    ),
+    _counter("dead_letters", "Messages refused, by reason. Rising: fix a producer.", "reason"),
+    _counter("noted", "Forecasts or questions out of the ordinary: late, unknown-question, history-trimmed.", "what"),
+    _counter("rounds", "Rounds scored. low-evidence: too few voters, adds nothing.", "result"),
+    _counter("weights", "Changes of weights. unmoved: too small to publish.", "result"),
+    _counter("outputs", "Records written and acknowledged, by logical topic.", "topic"),
+    _gauge(
+        "open_questions",
+        "Questions with a round still to come. Rises for ever: questions are opened and never closed.",
+        "partition",
+    ),
+    _gauge(
+        "oldest_deadline_timestamp_seconds",
+        "Unix time of the earliest deadline of an open question. Long past: the partition's time stands still. No"
+        " series: no question is open.",
+        "partition",
+    ),
+)
+
+WORK = (
+    _counter("records", "Input records folded, by stage.", "stage"),
+    _gauge("lag_records", "Records of an owned partition not folded yet. Growing: too slow.", "topic", "partition"),
+    _gauge(
+        "lag_seconds",
+        "Age, by its record's timestamp, of the oldest record not folded yet; 0 if there is none. No series: unknown,"
+        " it was not fetched yet.",
+        "topic",
+        "partition",
+    ),
+    _histogram(
+        "batch_seconds",
+        "Time from a batch to its acknowledged effects. Above a second: brokers are slow, or the worker is.",
+        (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0),
+        "stage",
+    ),
+    _histogram(
+        "batch_records",
+        "Records folded at once. Large: the worker catches up, or is busy.",
+        (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0),
+        "stage",
+    ),
+    _histogram(
+        "poll_gap_seconds",
+        "Time between two rounds of the fetch loop. Above session/2: partitions are lost.",
+        (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0),
+    ),
+    _gauge("owned_partitions", "Input partitions that this worker folds. The sum over workers is all.", "stage"),
+    _counter("rebalances", "Times that partitions were assigned anew. Steady rise: a storm."),
+    _counter(
+        "input_lost_records",
+        "Input gone before it was read. Above 0: retention is too short.",
+        "topic",
+        "partition",
+    ),
+    _counter(
+        "producer_retries", "Batches sent once more because a broker did not take them. Steady rise: brokers ail."
+    ),
+)
+
+STATE = (
+    Described("snapshot_seconds", "summary", "Time to make state durable; _sum over _count is the mean.", ("stage",)),
+    _counter("snapshot_rows", "Changelog records written.", "stage"),
+    _counter("snapshot_bytes", "Bytes of changelog records written.", "stage"),
+    _gauge(
+        "snapshot_age_seconds",
+        "How long ago state and offset were last durable: the age of the oldest folded record that a crash would have"
+        " folded again; 0 if all is durable. Above some snapshot_every: snapshots fail or are slow.",
+        "stage",
+        "partition",
+    ),
+    _gauge(
+        "recovery_remaining_records",
+        "Changelog records to read before the partition is owned. Not falling: recovery is stuck.",
+        "stage",
+        "partition",
+    ),
+    _gauge(
+        "refold_remaining_records",
+        "Log records still to be folded anew; the partition stands still. Not falling: the refold is stuck.",
+        "stage",
+        "partition",
+    ),
+    _gauge(
+        "refold_done_ratio",
+        "Share of the log that was folded anew. No series: no refold.",
+        "stage",
+        "partition",
+    ),
+    _counter(
+        "refolds", "Times that a log was folded anew: settings, something forgotten, an upgrade, an audit.", "stage"
+    ),
+    _counter(
+        "audits",
+        "Comparisons of state with what it follows from. differs: a fault, mended by a refold.",
+        "stage",
+        "result",
+    ),
+    _gauge(
+        "state_records",
+        "Records of the durable state, as of the last snapshot. Rises for ever: see ledger_for and history_for.",
+        "stage",
+        "partition",
+    ),
+    _gauge(
+        "state_bytes",
+        "Bytes of the values of the durable state, as of the last snapshot; memory is some times as much.",
+        "stage",
+        "partition",
+    ),
+)
+
+WORKER = (
+    _gauge("ready", "1 if the worker is ready, as /healthz/ready says with the reason; 0 if not."),
+    _gauge("live", "1 if the worker lives, as /healthz/live says with the reason; 0: a restart helps."),
+    _gauge(
+        "clock_skew_seconds",
+        "How far this worker's clock is ahead of the brokers', which stamp forecast-events; below 0: behind. It counts"
+        " the time that a record takes to get here as well, some milliseconds. No series: unknown, none came lately.",
+    ),
+    _gauge(
+        "settings_info",
+        "Always 1; the hash names settings. process: those that must be the same at all workers, the secret included."
+        " feeds: the feed settings in force. Two hashes of a kind at once for long: workers disagree.",
+        "kind",
+        "hash",
+    ),
+    _gauge("build_info", "Always 1; says which release runs on which Python.", "version", "python"),
+)
+
+GROUPS: Mapping[str, tuple[Described, ...]] = {
+    "Whom to trust": WHOM_TO_TRUST,
+    "How far to trust it": TRUST,
+    "Traffic of feeds": TRAFFIC_OF_FEEDS,
+    "Events and questions": EVENTS,
+    "Work": WORK,
+    "State": STATE,
+    "The worker": WORKER,
+}
+"""All metrics of ours, as the reference page groups them."""
+
+OF_FEEDS = (*WHOM_TO_TRUST, *TRUST, *TRAFFIC_OF_FEEDS)
+"""Those whose series belong to feeds."""
+
+
+def described() -> Iterator[Described]:
+    """All metrics of ours."""
+    for group in GROUPS.values():
+        yield from group
+
+
+BY_NAME: Mapping[str, Described] = {metric.name: metric for metric in described()}
