@@ -205,6 +205,15 @@ class BatchConsumer(driver.Consumer):
 
     # Ownership.
 
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in its group, as far as the client knows: it may have been expelled, or have given up."""
+        consumer = self._thread._consumer  # noqa: SLF001 - nobody else can say
+        if consumer is None:
+            return False
+        coordinator = consumer._coordinator  # noqa: SLF001
+        return coordinator.generation > 0 and not coordinator._coordination_task.done()  # noqa: SLF001
+
     def admits(self, tp: Any, want: int, first: int) -> bool:
         """Whether nothing lies between ``want`` and ``first``; else a seek is asked for."""
         admitted = self._proof.admits(tp, want, first)

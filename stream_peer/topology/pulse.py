@@ -75,7 +75,7 @@ class Pulse(Service):
             caught_up: list[OwnedPartition] = []
             for app in self._apps:
                 if app.started and app.consumer is not None:
-                    names |= self._look_at_joining(app)
+                    names |= self._look_at_joining(app) | self._look_at_membership(app)
                     for partition in [] if app.rebalancing else app.ownership.partitions():
                         names.add(await self._look_at(app, partition, caught_up))
             self._vitals.retain(names)
@@ -96,6 +96,13 @@ class Pulse(Service):
         else:
             self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
         return name
+
+    def _look_at_membership(self, app: Any) -> set[str]:
+        """A client that is in no group any more, and does not come back, will never be given work again."""
+        name = f"{app.conf.id} coming back into its group"
+        is_out = bool(app.rebalancing_count) and not app.rebalancing and not app.consumer.is_member
+        self._vitals.progress(name, app.rebalancing_count if is_out else None, self._stalls.joining)
+        return {name}
 
     def _look_at_joining(self, app: Any) -> set[str]:
         """A rebalance or recovery that does not move on is fatal."""

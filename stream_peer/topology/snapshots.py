@@ -44,6 +44,10 @@ class Ownership:
         self._by_changelog = {keeper.input.changelog: keeper for keeper in self.keepers.values()}
         self._draining = 0
 
+    def has_stage(self, stage_name: str) -> bool:
+        """Whether it is the app of this stage."""
+        return any(keeper.input.stage_name == stage_name for keeper in self.keepers.values())
+
     def partitions(self) -> Iterator[OwnedPartition]:
         """All owned partitions."""
         for keeper in self.keepers.values():

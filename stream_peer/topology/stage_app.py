@@ -88,8 +88,10 @@ def _brokers(settings: Settings) -> list[URL]:
 
 def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]:
     embedded = settings.broker == "embedded"
-    static = {"consumer_group_instance_id": f"{settings.instance}-{app_id}"} if settings.instance else {}
-    return static | {
+    named = {"consumer_group_instance_id": f"{settings.instance}-{app_id}"} if settings.instance else {}
+    if settings.http.advertise is not None:
+        named["canonical_url"] = settings.http.advertise  # what the group's members are told of each other
+    return named | {
         "broker": _brokers(settings),
         "broker_credentials": credentials(settings.security),
         "broker_session_timeout": settings.session,

@@ -17,10 +17,11 @@ from stream_peer.errors import StreamPeerError
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
 from stream_peer.topology import contract, start_check
-from stream_peer.topology.feed_app import feed_app
+from stream_peer.topology.feed_app import FEED, feed_app
 from stream_peer.topology.health import Health
 from stream_peer.topology.log_reader import LogReader
 from stream_peer.topology.notices import Notices
+from stream_peer.topology.owners import FeedOwners
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.pulse import Pulse, Stalls
 from stream_peer.topology.question_app import question_app
@@ -55,6 +56,7 @@ def run(
     services: Iterable[Any] = (),
     *,
     health: Health | None = None,
+    owners: FeedOwners | None = None,
     stages: StageMakers | None = None,
     fault: Callable[[str], None] = _no_fault,
 ) -> int:
@@ -72,6 +74,8 @@ def run(
         Run beside the apps: the HTTP server.
     health : Health or None
         Attached to this worker before it starts.
+    owners : FeedOwners or None
+        Attached as well.
     stages : StageMakers or None
         Other stages than the product's, for tests.
     fault : callable
@@ -90,6 +94,8 @@ def run(
     assembly = _assemble(settings, observer, stages or _product_stages(settings, secret), fault)
     if health is not None:
         health.attach(assembly.vitals, assembly.apps)
+    if owners is not None:
+        owners.attach(settings, assembly.feed_app, partition_counts(settings)[1])
     worker = StageWorker(assembly.vitals, assembly.producer, assembly.pulse, *assembly.apps, *services)
     return worker.run()
 
@@ -104,6 +110,11 @@ class _Assembly(NamedTuple):
     producer: BatchProducer
     pulse: Pulse
     apps: Sequence[StageApp]
+
+    @property
+    def feed_app(self) -> StageApp | None:
+        """The app that folds feeds, if this worker runs it."""
+        return next((app for app in self.apps if app.ownership.has_stage(FEED)), None)
 
 
 def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault: Callable[[str], None]) -> _Assembly:

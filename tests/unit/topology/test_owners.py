@@ -1,0 +1,99 @@
+"""Who owns a feed, as the group's leader told all members."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from yarl import URL
+
+from stream_peer.engine.owners import Elsewhere, Here, Unknown
+from stream_peer.events.partitioning import partition_of
+from stream_peer.settings import Http, Settings
+from stream_peer.topology.feed_app import feed_app
+from stream_peer.topology.owners import FeedOwners
+from stream_peer.topology.question_app import question_app
+from tests.unit.topology.fakes import FakeProducer, SumStage, surroundings
+
+OURS, THEIRS = "http://worker-0:8080", "http://worker-1:8080"
+PARTITIONS = 4
+FEED = "econ"
+PLACE = partition_of(FEED, PARTITIONS)
+
+
+def group(
+    owned: dict[int, Any] | None = None,
+    members: dict[str, list[int]] | None = None,
+    *,
+    rebalancing: bool = False,
+    joined: int = 1,
+) -> FeedOwners:
+    """Owners as a worker sees them that owns some partitions, in a group whose members own some."""
+    told = {url: {"acme-feed-log": places} for url, places in (members or {}).items()}
+    app = SimpleNamespace(
+        started=True,
+        rebalancing=rebalancing,
+        rebalancing_count=joined,
+        ownership=SimpleNamespace(keepers={"acme-feed-log": SimpleNamespace(partitions=owned or {})}),
+        conf=SimpleNamespace(canonical_url=URL(OURS)),
+        assignor=SimpleNamespace(external_topics_metadata=lambda: told),
+    )
+    owners = FeedOwners()
+    owners.attach(Settings(prefix="acme-"), app, PARTITIONS)
+    return owners
+
+
+def partition(*, counting: bool = False, refolding: object = None) -> Any:
+    return SimpleNamespace(counting=counting, refolding=refolding, stage="the stage")
+
+
+def test_what_it_owns_it_answers_from() -> None:
+    assert group({PLACE: partition()}, {THEIRS: [PLACE]}).of(FEED) == Here("the stage")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unready", [partition(counting=True), partition(refolding=(3, 10))])
+def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
+    assert group({PLACE: unready}).of(FEED) == Unknown("the feed's log is being folded anew")
+
+
+def test_what_another_owns_is_at_its_address() -> None:
+    others = [number for number in range(PARTITIONS) if number != PLACE]
+
+    assert group({}, {OURS: others, THEIRS: [PLACE]}).of(FEED) == Elsewhere(THEIRS)
+
+
+@pytest.mark.parametrize("owners", [group({}, {THEIRS: [PLACE]}, rebalancing=True), group({}, {}, joined=0)])
+def test_in_a_rebalance_nobody_is_named(owners: FeedOwners) -> None:
+    assert owners.of(FEED) == Unknown("partitions are being assigned anew")
+
+
+def test_nobody_is_ever_sent_to_this_worker_itself() -> None:
+    found = group({}, {OURS: [PLACE]}).of(FEED)
+
+    assert found == Unknown("the worker that owns the feed is still recovering it")
+
+
+def test_an_address_that_several_advertise_hides_some_of_them() -> None:
+    found = group({}, {OURS: [number for number in range(PARTITIONS) if number != PLACE]}).of(FEED)
+
+    assert isinstance(found, Unknown)
+    assert "http.advertise" in found.reason
+
+
+def test_without_a_feed_app_nobody_is_known() -> None:
+    unattached, elsewhere = FeedOwners(), FeedOwners()
+    elsewhere.attach(Settings(stage="question"), None, PARTITIONS)
+
+    assert isinstance(unattached.of(FEED), Unknown)
+    assert isinstance(elsewhere.of(FEED), Unknown)
+
+
+async def test_both_apps_tell_their_groups_the_advertised_address() -> None:
+    settings, around = Settings(http=Http(advertise=THEIRS)), surroundings(FakeProducer())[0]
+
+    apps = [
+        question_app(settings, around, lambda _: SumStage(), 4),
+        feed_app(settings, around, lambda _: SumStage(), lambda _: SumStage(), 4),
+    ]
+
+    assert [str(app.conf.canonical_url) for app in apps] == [THEIRS, THEIRS]
+    assert [app.ownership.has_stage("feed") for app in apps] == [False, True]
