@@ -3,9 +3,12 @@
 import json
 import logging
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, MutableMapping
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Any, NamedTuple, TextIO
 
 import structlog
 
@@ -16,7 +19,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _QUIETER = ("aiokafka", "kafka", "faust", "mode", "aiohttp.access", "asyncio")
 
 # What a record of ours is about.
-_ABOUT = ("event", "stage", "topic", "partition", "feed", "question")
+_ABOUT = ("event", "code", "stage", "topic", "partition", "feed", "question")
 # Services of mode, Faust's foundation, say "[^-Name]: Starting..." through our own loggers.
 _CHATTER = "[^"
 # What clients call errors while a fresh broker makes its group coordinator; they retry.
@@ -27,8 +30,22 @@ WINDOW_SECONDS = 10.0
 _FORGET_AFTER = 1000
 
 
-class RepeatFilter(logging.Filter):
-    """Lets ``burst`` records of one kind through in each window; the next window's first says how many were kept back.
+class _Kind(NamedTuple):
+    """What makes two records repeats of each other."""
+
+    logger: str
+    level: int
+    about: str
+
+
+class _Window:
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.seen = 0
+
+
+class Repeats:
+    """Lets ``burst`` records of one kind through in each window, and counts those that are kept back.
 
     A dead broker makes clients write tens of equal lines a second. A kind is a logger, a level and a message before
     its arguments are filled in; of our own records also what they are about, and those below a warning always pass.
@@ -37,26 +54,80 @@ class RepeatFilter(logging.Filter):
     def __init__(
         self, burst: int = BURST, window: float = WINDOW_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__()
+        self.window = window
         self._burst = burst
-        self._window = window
         self._clock = clock
-        self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}
+        self._kinds: dict[_Kind, _Window] = {}
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log the record; the first of a window bears ``repeats`` if some were kept back before it."""
+    def admits(self, record: logging.LogRecord) -> bool:
+        """Whether to log the record."""
         if record.levelno < logging.WARNING and record.name.startswith("stream_peer"):
             return True
-        kind, now = _kind(record), self._clock()
-        began, seen = self._kinds.get(kind, (now, 0))
-        if now - began >= self._window:
-            if seen > self._burst:
-                record.repeats = seen - self._burst
-            began, seen = now, 0
-        if len(self._kinds) >= _FORGET_AFTER and kind not in self._kinds:
-            self._kinds.clear()
-        self._kinds[kind] = (began, seen + 1)
-        return seen < self._burst
+        window = self._kinds.setdefault(_kind(record), _Window(self._clock()))
+        window.seen += 1
+        return window.seen <= self._burst
+
+    def take_over(self, *, all_of_them: bool = False) -> list[logging.LogRecord]:
+        """Forget the windows that are over, or all; a record for each in which something was kept back."""
+        ends = self._clock() - self.window
+        all_of_them = all_of_them or len(self._kinds) > _FORGET_AFTER
+        over = list(takewhile(lambda each: all_of_them or each[1].began <= ends, self._kinds.items()))  # oldest first
+        for kind, _ in over:
+            del self._kinds[kind]
+        return [self._left_out(kind, window) for kind, window in over if window.seen > self._burst]
+
+    def _left_out(self, kind: _Kind, window: _Window) -> logging.LogRecord:
+        record = logging.LogRecord(kind.logger, kind.level, "", 0, "repeats_left_out", (), None)
+        record.left_out = {"of": kind.about, "count": window.seen - self._burst, "seconds": self.window}
+        return record
+
+
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes records without their repeats, and ``repeats_left_out`` with their number.
+
+    That line comes when the window is over, however quiet the log is then, and at the end of the process.
+    """
+
+    def __init__(self, out: TextIO, repeats: Repeats) -> None:
+        super().__init__(out)
+        self._repeats = repeats
+        self._timer: threading.Timer | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, unless it is one too many. The lock is held."""
+        self._tell()
+        if self._repeats.admits(record):
+            super().emit(record)
+        elif self._timer is None:
+            self._timer = threading.Timer(self._repeats.window, self._tell_later)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def close(self) -> None:
+        """Say what was kept back, to the last."""
+        with self._locked():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._tell(all_of_them=True)
+            self.flush()
+        super().close()
+
+    def _tell_later(self) -> None:
+        with self._locked():
+            self._timer = None
+            self._tell(all_of_them=True)
+
+    def _tell(self, *, all_of_them: bool = False) -> None:
+        for record in self._repeats.take_over(all_of_them=all_of_them):
+            super().emit(record)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
 
 
 class ChatterFilter(logging.Filter):
@@ -86,14 +157,15 @@ def configure(log: Log, *, secrets: Iterable[Secret] = (), stream: TextIO | None
     """
     out = sys.stderr if stream is None else stream
     console = log.format == "console" or (log.format == "auto" and out.isatty())
-    handler = logging.StreamHandler(out)
+    handler = LimitedHandler(out, Repeats())
     if log.level != "debug":
         handler.addFilter(ChatterFilter())
-    handler.addFilter(RepeatFilter())
     handler.setFormatter(_formatter(out, tuple(secret.reveal() for secret in secrets), console=console))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
+        if isinstance(old, LimitedHandler):
+            old.close()
     root.addHandler(handler)
     root.setLevel(_LEVELS[log.level])
     for name in _QUIETER:
@@ -129,7 +201,7 @@ def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> loggi
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_common(), structlog.stdlib.ExtraAdder(allow=())],
         processors=[
-            _with_repeats,
+            _with_left_out,
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             *last,
             _without(secrets),
@@ -137,10 +209,8 @@ def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> loggi
     )
 
 
-def _with_repeats(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    repeats = getattr(event.get("_record"), "repeats", 0)
-    if repeats:
-        event["repeats_not_shown"] = repeats
+def _with_left_out(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event.update(getattr(event.get("_record"), "left_out", {}))
     return event
 
 
@@ -157,9 +227,9 @@ def _without(secrets: tuple[str, ...]) -> structlog.typing.Processor:
     return masked
 
 
-def _kind(record: logging.LogRecord) -> tuple[str, int, str]:
+def _kind(record: logging.LogRecord) -> _Kind:
     if isinstance(record.msg, dict):
-        about = " ".join(str(record.msg.get(name, "")) for name in _ABOUT)
+        about = " ".join(str(record.msg[name]) for name in _ABOUT if name in record.msg)
     else:
         about = str(record.msg)[:120]
-    return record.name, record.levelno, about
+    return _Kind(record.name, record.levelno, about)

@@ -32,7 +32,7 @@ class Notices:
         """Log them, or count them."""
         for code, feed, question_id, message in warnings:
             if self._may_tell(code):
-                log.warning(code, feed=feed, question=question_id, message=message)
+                log.warning("question_noted", code=code, feed=feed, question=question_id, message=message)
 
     def _may_tell(self, code: str) -> bool:
         self.close()

@@ -145,8 +145,7 @@ def leave(code: int, reason: str, error: BaseException | None = None) -> None:
 
     def say_why() -> None:
         log.critical("worker_ends", code=code, reason=reason, exc_info=error)
-        for handler in logging.getLogger().handlers:
-            handler.flush()
+        logging.shutdown()  # says what was kept back, too
 
     speaker = threading.Thread(target=say_why, daemon=True)
     speaker.start()

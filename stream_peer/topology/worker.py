@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -241,10 +240,15 @@ class StageWorker(mode.Worker):
     def _on_sigterm(self) -> None:
         self._stop_or_leave(signal.SIGTERM)
 
+    def _on_sigusr1(self) -> None:
+        """Nothing. Mode would print the local variables of all frames: forecasts and secrets."""
+
+    def _on_sigusr2(self) -> None:
+        """Nothing. Mode would wait in a debugger for somebody to type."""
+
     def _stop_or_leave(self, number: signal.Signals) -> None:
         if self._vitals.is_stopping:
-            log.warning("worker_ends", code=70, reason="told to stop a second time")
-            os._exit(70)
+            leave(70, "told to stop a second time")
         self._vitals.stopping()
         log.info("worker_stops", signal=number.name)
         self._schedule_shutdown(number)

@@ -1,13 +1,16 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 import structlog
 
-from stream_peer.adapters.logs import RepeatFilter, configure
+from stream_peer.adapters.logs import LimitedHandler, Repeats, configure
 from stream_peer.settings import Log, Secret
+from tests.integration.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -95,26 +98,33 @@ def record(message: str, *arguments: object, level: int = logging.WARNING) -> lo
     return logging.LogRecord("aiokafka", level, "file", 1, message, arguments, None)
 
 
-def test_repeats_are_kept_back_and_counted_in_the_next_window() -> None:
-    clock = Clock()
-    repeats = RepeatFilter(burst=2, window=10.0, clock=clock)
+def counts(records: list[logging.LogRecord]) -> list[int]:
+    return [record.__dict__["left_out"]["count"] for record in records]
 
-    shown = [repeats.filter(record("no broker %s", number)) for number in range(5)]
+
+def test_repeats_are_kept_back_and_counted_until_their_window_is_over() -> None:
+    clock = Clock()
+    repeats = Repeats(burst=2, window=10.0, clock=clock)
+
+    shown = [repeats.admits(record("no broker %s", number)) for number in range(5)]
+    clock.now = 9.9
+    too_early = repeats.take_over()
     clock.now = 10.0
-    late = record("no broker %s", 6)
 
     assert shown == [True, True, False, False, False]
-    assert repeats.filter(late)
-    assert late.__dict__["repeats"] == 3
+    assert too_early == []
+    assert counts(repeats.take_over()) == [3]
+    assert repeats.admits(record("no broker %s", 6))
+    assert repeats.take_over(all_of_them=True) == []
 
 
 def test_other_messages_and_levels_are_not_held_back_with_a_repeated_one() -> None:
-    repeats = RepeatFilter(burst=1, clock=Clock())
+    repeats = Repeats(burst=1, clock=Clock())
 
-    assert repeats.filter(record("a"))
-    assert not repeats.filter(record("a"))
-    assert repeats.filter(record("b"))
-    assert repeats.filter(record("a", level=logging.ERROR))
+    assert repeats.admits(record("a"))
+    assert not repeats.admits(record("a"))
+    assert repeats.admits(record("b"))
+    assert repeats.admits(record("a", level=logging.ERROR))
 
 
 @pytest.mark.case("C06")
@@ -124,53 +134,92 @@ def test_the_one_warning_of_a_question_is_no_repeat_of_that_of_another() -> None
     log = structlog.get_logger("stream_peer.topology.notices")
 
     for number in range(9):
-        log.warning(
-            "contradictory-times", feed="econ", question="q" * 200 + str(number), message="closes before it opens"
-        )
+        log.warning("question_noted", code="contradictory-times", feed="econ", question="q" * 200 + str(number))
 
     assert [str(line["question"])[-1] for line in lines(out)] == list("012345678")
 
 
-def test_a_quiet_window_leaves_no_count() -> None:
+def test_a_window_in_which_nothing_was_kept_back_leaves_no_line() -> None:
     clock = Clock()
-    repeats = RepeatFilter(burst=2, window=1.0, clock=clock)
-    repeats.filter(record("a"))
+    repeats = Repeats(burst=2, window=1.0, clock=clock)
+    repeats.admits(record("a"))
     clock.now = 5.0
-    later = record("a")
 
-    assert repeats.filter(later)
-    assert "repeats" not in later.__dict__
+    assert repeats.take_over() == []
+    assert repeats.admits(record("a"))
 
 
-def test_the_filter_forgets_rather_than_grow_without_bound() -> None:
-    repeats = RepeatFilter(burst=1, clock=Clock())
+def test_what_is_remembered_of_kinds_does_not_grow_without_bound_and_no_count_is_lost() -> None:
+    repeats = Repeats(burst=1, clock=Clock())
+    shown, told = 0, []
 
     for number in range(3000):
-        repeats.filter(record(f"message {number}"))
+        shown += repeats.admits(record(f"message {number // 2}"))
+        told += repeats.take_over()
 
     assert len(repeats._kinds) <= 1000
+    assert shown + sum(counts(told + repeats.take_over(all_of_them=True))) == 3000
 
 
-def test_the_number_kept_back_stands_in_the_line() -> None:
-    out = io.StringIO()
-    clock = Clock()
+def test_how_many_were_kept_back_is_a_line_of_its_own_before_the_next() -> None:
+    out, clock = io.StringIO(), Clock()
     configure(Log(format="json"), stream=out)
-    handler = logging.getLogger().handlers[0]
-    handler.filters[:] = [RepeatFilter(burst=1, window=1.0, clock=clock)]
-    log = structlog.get_logger()
+    limited(Repeats(burst=1, window=1.0, clock=clock), out)
+    log = structlog.get_logger("stream_peer.topology.consumer")
     for _ in range(3):
-        log.warning("again")
+        log.warning("again", partition=3)
     clock.now = 2.0
-    log.warning("again")
+    log.warning("other")
 
-    assert [line.get("repeats_not_shown") for line in lines(out)] == [None, 2]
+    first, left_out, other = lines(out)
+    assert (first["event"], other["event"]) == ("again", "other")
+    assert (left_out["event"], left_out["of"], left_out["count"]) == ("repeats_left_out", "again 3", 2)
+    assert (left_out["level"], left_out["logger"]) == ("warning", "stream_peer.topology.consumer")
+
+
+def limited(repeats: Repeats, out: io.StringIO) -> LimitedHandler:
+    """A handler in the place of the configured one."""
+    root = logging.getLogger()
+    (configured,) = root.handlers
+    handler = LimitedHandler(out, repeats)
+    handler.setFormatter(configured.formatter)
+    root.handlers[:] = [handler]
+    return handler
+
+
+def test_after_a_burst_its_count_comes_although_nothing_else_is_said() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), stream=out)
+    handler = limited(Repeats(burst=1, window=0.01), out)
+    for _ in range(9):
+        logging.getLogger("aiokafka").error("no broker")
+
+    wait_until(lambda: sum(int(str(line.get("count", 0))) for line in lines(out)) > 0, 10, "the count never came")
+    handler.close()
+    shown = [line["event"] for line in lines(out)].count("no broker")
+    assert sum(int(str(line.get("count", 0))) for line in lines(out)) == 9 - shown
+
+
+def test_at_the_end_of_the_process_nothing_is_left_untold() -> None:
+    script = (
+        "import logging, structlog\n"
+        "from stream_peer.adapters.logs import configure\n"
+        "from stream_peer.settings import Log\n"
+        "configure(Log(format='json'))\n"
+        "for _ in range(10): structlog.get_logger('stream_peer').warning('again')\n"
+    )
+
+    for end in ("", "from stream_peer.topology.watchdog import leave\nleave(0, 'told to')\n"):
+        done = subprocess.run([sys.executable, "-c", script + end], capture_output=True, text=True, check=True)
+        said = [json.loads(line) for line in done.stderr.splitlines()]
+        assert [line["count"] for line in said if line["event"] == "repeats_left_out"] == [7]
 
 
 def test_our_own_notes_are_never_held_back() -> None:
-    repeats = RepeatFilter(burst=1, clock=Clock())
+    repeats = Repeats(burst=1, clock=Clock())
     notes = [logging.LogRecord("stream_peer.topology", logging.INFO, "f", 1, "owned", (), None) for _ in range(5)]
 
-    assert all(repeats.filter(note) for note in notes)
+    assert all(repeats.admits(note) for note in notes)
 
 
 def test_our_warnings_about_different_things_are_different() -> None:

@@ -23,13 +23,14 @@ def warned(number: int, code: str = "contradictory-times") -> Warned:
     return Warned(code, "econ", f"q{number}", "closes before it opens")
 
 
-def test_a_warning_is_an_event_of_its_code(clock: Clock) -> None:
+def test_a_warning_is_one_kind_of_event_whatever_its_code(clock: Clock) -> None:
     with capture_logs() as logs:
         Notices(clock).note([warned(1)])
 
     assert logs == [
         {
-            "event": "contradictory-times",
+            "event": "question_noted",
+            "code": "contradictory-times",
             "log_level": "warning",
             "feed": "econ",
             "question": "q1",
@@ -51,7 +52,7 @@ def test_of_one_code_so_many_are_told_within_a_minute_and_the_rest_as_a_number_o
         notices.note([warned(7)])
 
     assert meanwhile == MOST + 1
-    assert [entry["event"] for entry in logs[meanwhile:]] == ["warnings_left_out", "contradictory-times"]
+    assert [entry["event"] for entry in logs[meanwhile:]] == ["warnings_left_out", "question_noted"]
     assert logs[meanwhile]["code"] == "contradictory-times"
     assert logs[meanwhile]["count"] == 20
 
