@@ -24,8 +24,10 @@ ROOT = Path(__file__).parent.parent
 SCHEMAS = "stream_peer/events/schemas"
 GENERATED = "docs/generated"
 MESSAGE_SCHEMAS = "docs/message_schemas.py"
+ASYNCAPI = "docs/asyncapi.py"
 NUMERICS = "docs/numerics_page.py"
 LIFE = "docs/life_page.py"
+CHART = "docs/chart_page.py"
 STATE_MACHINES = "docs/state_machines.py"
 
 INCOMING = get_args(incoming.Event)
@@ -98,10 +100,12 @@ FEED_SETTINGS = {
 def files() -> dict[str, str]:
     """Every generated file: its path in the repository and its content."""
     made = dict(runpy.run_path(str(ROOT / MESSAGE_SCHEMAS))["files"]())
+    made.update(runpy.run_path(str(ROOT / ASYNCAPI))["files"](ROOT))
     tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
     made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
     made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
     made.update(runpy.run_path(str(ROOT / LIFE))["files"](ROOT))
+    made.update(runpy.run_path(str(ROOT / CHART))["files"](ROOT))
     drawn = runpy.run_path(str(ROOT / STATE_MACHINES))["pictures"]()
     made.update({f"{GENERATED}/{name}": picture for name, picture in drawn.items()})
     return made

@@ -1,0 +1,95 @@
+{{/* Rules between values, which a schema cannot state: each says what to change. */}}
+{{- define "stream-peer.checks" -}}
+{{- include "stream-peer.checkTimes" . -}}
+{{- include "stream-peer.checkSettings" . -}}
+{{- include "stream-peer.checkSecurity" . -}}
+{{- include "stream-peer.checkScaling" . -}}
+{{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
+{{- fail "metrics.podMonitor and metrics.serviceMonitor are both enabled: everything would be scraped and counted twice" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "stream-peer.checkTimes" -}}
+{{- $grace := int .Values.terminationGracePeriodSeconds -}}
+{{- if le $grace (int .Values.shutdownDeadlineSeconds) -}}
+{{- fail "terminationGracePeriodSeconds must be larger than shutdownDeadlineSeconds: a worker cut short recovers for longer" -}}
+{{- end -}}
+{{- if and .Values.kafka.staticMembership (ge $grace (int .Values.kafka.sessionSeconds)) -}}
+{{- fail "terminationGracePeriodSeconds must be smaller than kafka.sessionSeconds: a restart would not keep its partitions" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A setting that is said twice would silently be one of the two. */}}
+{{- define "stream-peer.checkSettings" -}}
+{{- $elsewhere := dict
+  "bootstrap" "kafka.bootstrapServers" "prefix" "kafka.prefix" "id" "kafka.applicationId" "session" "kafka.sessionSeconds"
+  "replication" "kafka.replication" "partitions" "kafka.partitions" "security" "kafka.security"
+  "instance" "kafka.staticMembership" "stage" "stages.split" "secret_file" "secret.name"
+  "shutdown_deadline" "shutdownDeadlineSeconds" "defaults" "feedSettings.defaults" "feeds" "feedSettings.feeds" -}}
+{{- range $name, $value := $elsewhere -}}
+{{- if hasKey $.Values.settings $name -}}{{- fail (printf "settings.%s: say it by %s" $name $value) -}}{{- end -}}
+{{- end -}}
+{{- $nested := dict
+  "http" (dict "port" "http.port" "advertise" "http.advertise" "token_file" "http.tokenSecret.name")
+  "log" (dict "level" "logLevel") -}}
+{{- range $block, $names := $nested -}}
+{{- $given := dig $block (dict) $.Values.settings -}}
+{{- range $name, $value := $names -}}
+{{- if hasKey $given $name -}}{{- fail (printf "settings.%s.%s: say it by %s" $block $name $value) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the set-up Job would refuse some minutes later. */}}
+{{- define "stream-peer.checkSecurity" -}}
+{{- $security := .Values.kafka.security -}}
+{{- $sasl := hasPrefix "sasl_" $security.protocol -}}
+{{- $token := eq $security.mechanism "OAUTHBEARER" -}}
+{{- $fromElsewhere := or .Values.extraEnv .Values.extraEnvFrom -}}
+{{- if and $sasl $token (not $security.tokenSecret.name) (not $fromElsewhere) -}}
+{{- fail "kafka.security.tokenSecret.name: OAUTHBEARER needs a Secret with the token" -}}
+{{- end -}}
+{{- if and $sasl (not $token) (not $fromElsewhere) -}}
+{{- if not $security.passwordSecret.name -}}
+{{- fail (printf "kafka.security.passwordSecret.name: %s needs a Secret with the password" $security.protocol) -}}
+{{- end -}}
+{{- if not (or $security.username $security.passwordSecret.usernameKey) -}}
+{{- fail (printf "kafka.security.username: %s needs it, or passwordSecret.usernameKey" $security.protocol) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq $security.protocol "sasl_plaintext") (not $security.allowPlaintextPassword) -}}
+{{- fail "kafka.security.allowPlaintextPassword: sasl_plaintext shows the password to anyone on the wire; use sasl_ssl" -}}
+{{- end -}}
+{{- if not $sasl -}}
+{{- range $name := list "passwordSecret" "tokenSecret" -}}
+{{- if (index $security $name).name -}}
+{{- fail (printf "kafka.security.%s would not be used by protocol %s: set sasl_ssl" $name $security.protocol) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not (hasSuffix "ssl" $security.protocol) -}}
+{{- range $name := list "caSecret" "certificateSecret" -}}
+{{- if (index $security $name).name -}}
+{{- fail (printf "kafka.security.%s would not be used by protocol %s: set ssl or sasl_ssl" $name $security.protocol) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "stream-peer.checkScaling" -}}
+{{- $scaling := .Values.autoscaling -}}
+{{- if ne $scaling.by "none" -}}
+{{- range include "stream-peer.workloads" . | fromYamlArray -}}
+{{- if gt (int .maxReplicas) (int .partitions) -}}
+{{- fail (printf "autoscaling.maxReplicas: %d workers of %s would share %d partitions, and some have nothing to do" (int .maxReplicas) .name (int .partitions)) -}}
+{{- end -}}
+{{- if gt (int $scaling.minReplicas) (int .maxReplicas) -}}
+{{- fail (printf "autoscaling.minReplicas is above the maxReplicas of %s" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $own := or (ne .Values.kafka.security.mechanism "OAUTHBEARER") $scaling.lag.authenticationRef.name -}}
+{{- if and (eq $scaling.by "lag") (not $own) -}}
+{{- fail "autoscaling.lag.authenticationRef.name: KEDA cannot read a token file; name a TriggerAuthentication of your own" -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,93 @@
+{{/* What every pod of the chart has in common; the argument is (list . name-of-the-ConfigMap name-of-the-account). */}}
+{{- define "stream-peer.pod" -}}
+{{- $root := index . 0 -}}
+{{- $values := $root.Values -}}
+serviceAccountName: {{ index . 2 }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- with $values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: tmp
+    emptyDir: {sizeLimit: 16Mi}
+  - name: settings
+    configMap: {name: {{ index . 1 }}}
+  {{- range $name, $secret := include "stream-peer.secrets" $root | fromYaml }}
+  - name: {{ $name }}
+    secret:
+      {{- toYaml $secret | nindent 6 }}
+      {{- /* 0440: readable for the pod's group (fsGroup) only. */}}
+      defaultMode: 288
+  {{- end }}
+  {{- with $values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* What every container has in common; its own variables come first: the argument is (list . variables). */}}
+{{- define "stream-peer.container" -}}
+{{- $root := index . 0 -}}
+{{- $values := $root.Values -}}
+image: {{ include "stream-peer.image" $root }}
+imagePullPolicy: {{ $values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+env:
+  {{- with index . 1 }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  - {name: STREAM_PEER_CONFIG, value: /etc/stream-peer/settings/settings.yaml}
+  {{- with $values.kafka.security }}
+  {{- if .username }}
+  - {name: STREAM_PEER_SECURITY__USERNAME, value: {{ .username | quote }}}
+  {{- else if .passwordSecret.usernameKey }}
+  - name: STREAM_PEER_SECURITY__USERNAME
+    valueFrom: {secretKeyRef: {name: {{ .passwordSecret.name | quote }}, key: {{ .passwordSecret.usernameKey | quote }}}}
+  {{- end }}
+  {{- if .passwordSecret.name }}
+  - {name: STREAM_PEER_SECURITY__PASSWORD_FILE, value: /etc/stream-peer/password/password}
+  {{- end }}
+  {{- end }}
+  {{- with $values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+  - {name: settings, mountPath: /etc/stream-peer/settings, readOnly: true}
+  {{- range $name, $secret := include "stream-peer.secrets" $root | fromYaml }}
+  - {name: {{ $name }}, mountPath: /etc/stream-peer/{{ $name }}, readOnly: true}
+  {{- end }}
+  {{- with $values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}

@@ -1,0 +1,131 @@
+"""The chart as Helm renders it, once for each values file and version of Kubernetes."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.infra.support.tools import ROOT, run, said, tool
+
+CHART = "helm/stream-peer"
+KUBERNETES = ("1.29", "1.34", "1.37")
+RELEASE, NAMESPACE = "release", "peer"
+CI = {file.name.removesuffix("-values.yaml"): file for file in sorted((ROOT / CHART / "ci").glob("*-values.yaml"))}
+WORKER, SET_UP, TEST = "worker", "set-up", "test"
+COMPONENT, STAGE = "app.kubernetes.io/component", "stream-peer/stage"
+
+Manifest = dict[str, Any]
+
+
+def template(
+    values: str, *arguments: str, version: str = "1.34", chart: str = CHART
+) -> subprocess.CompletedProcess[str]:
+    """What ``helm template`` makes of values, given as YAML, or says against them."""
+    return run(
+        *(tool("helm"), "template", RELEASE, chart, "--namespace", NAMESPACE, "--kube-version", f"{version}.0"),
+        *("--values", "-", *arguments),
+        stdin=values,
+    )
+
+
+@cache
+def rendered(values: str, version: str = "1.34") -> str:
+    """The manifests as text; ``values`` is YAML."""
+    result = template(values, version=version)
+    assert result.returncode == 0, said(result)
+    return result.stdout
+
+
+@cache
+def manifests(values: str) -> Sequence[Manifest]:
+    """The manifests; whoever reads them leaves them as they are."""
+    return parsed(rendered(values))
+
+
+def parsed(text: str) -> Sequence[Manifest]:
+    """The documents of a rendered chart, without empty ones."""
+    return tuple(document for document in yaml.load_all(text, yaml.CSafeLoader) if document)
+
+
+def of_ci(name: str) -> Sequence[Manifest]:
+    """The manifests for one of the values files in ``ci/``."""
+    return manifests(CI[name].read_text(encoding="utf-8"))
+
+
+def all_of(kind: str, every: Sequence[Manifest], component: str | None = None) -> list[Manifest]:
+    """The manifests of a kind, all or those of a component."""
+    return [
+        manifest
+        for manifest in every
+        if manifest["kind"] == kind and component in (None, manifest["metadata"]["labels"][COMPONENT])
+    ]
+
+
+def one(kind: str, every: Sequence[Manifest], component: str | None = None) -> Manifest:
+    """The manifest of a kind, of which there is one."""
+    (found,) = all_of(kind, every, component)
+    return found
+
+
+def pod_specs(every: Sequence[Manifest]) -> Iterator[Manifest]:
+    """What pods are made from: those of workers, of the set-up Job and of ``helm test``."""
+    for manifest in every:
+        if manifest["kind"] in ("StatefulSet", "Job"):
+            yield manifest["spec"]["template"]["spec"]
+        if manifest["kind"] == "Pod":
+            yield manifest["spec"]
+
+
+def containers(spec: Manifest) -> list[Manifest]:
+    """All containers of a pod."""
+    return [*spec.get("initContainers", []), *spec["containers"]]
+
+
+def worker(every: Sequence[Manifest]) -> Manifest:
+    """The container of the one StatefulSet."""
+    (found,) = one("StatefulSet", every)["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def environment(container: Manifest, pod: str = f"{RELEASE}-stream-peer-0") -> dict[str, str]:
+    """The variables as the container will have them, in a pod of that name; what comes from Secrets is ``x``."""
+    found: dict[str, str] = {}
+    for variable in container["env"]:
+        text = variable.get("value")
+        if text is None:
+            text = "x" if "secretKeyRef" in variable["valueFrom"] else pod
+        for name, value in found.items():
+            text = text.replace(f"$({name})", value)
+        found[variable["name"]] = text
+    return found
+
+
+def mounted(text: str, files: Path) -> str:
+    """A text whose paths in a pod lead to files here, which hold ``x``."""
+    for directory, file in (
+        ("secret", "secret"),
+        ("http-token", "token"),
+        ("password", "password"),
+        ("token", "token"),
+        ("ca", "ca.crt"),
+        ("certificate", "tls.crt"),
+        ("certificate", "tls.key"),
+    ):
+        path = files / directory / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x", encoding="utf-8")
+    return text.replace("/etc/stream-peer", str(files))
+
+
+def kubernetes_accepts(texts: Sequence[str], version: str) -> subprocess.CompletedProcess[str]:
+    """What the schemas of a Kubernetes version say of rendered charts; misspelt names are faults."""
+    with tempfile.TemporaryDirectory() as directory:
+        files = [Path(directory) / f"{number}.yaml" for number, _ in enumerate(texts)]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text, encoding="utf-8")
+        return run(tool("kubernetes-validate"), "--strict", "--quiet", "-k", version, *map(str, files))
