@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from stream_peer.engine.stage import Stage
 from stream_peer.engine.state_log import NOTHING_APPLIED, Fold, Writer, claim_row
@@ -92,11 +93,14 @@ class Keeper:
         findings = self._findings({tp: logs[tp] for tp in tps})
         decide(findings, self._on_recreated)
         for tp in tps:
-            stage = self.input.make_stage(tp.partition)
-            start, writer = self._begin(tp, stage, logs[tp], findings.get(tp))
-            owned = OwnedPartition((self.input.stage_name, tp), stage, start, writer, source, self._around, draining)
-            self.partitions[tp.partition] = owned
-            owned.start()
+            # The partition's task begins in this context: whatever is logged in it, by libraries too, says where.
+            with bound_contextvars(stage=self.input.stage_name, topic=tp.topic, partition=tp.partition):
+                stage = self.input.make_stage(tp.partition)
+                start, writer = self._begin(tp, stage, logs[tp], findings.get(tp))
+                place = self.input.stage_name, tp
+                owned = OwnedPartition(place, stage, start, writer, source, self._around, draining)
+                self.partitions[tp.partition] = owned
+                owned.start()
 
     def _findings(self, logs: Mapping[Any, InputLog]) -> dict[Any, Finding]:
         changelog = self.input.changelog
@@ -123,12 +127,6 @@ class Keeper:
         fold, claim = self.folds[tp.partition], self.claims[tp.partition]
         expected = max(claim.offset + 1, fold.next)
         writer = Writer(fold, tp.partition, claim.id, expected, start.origin)
-        log.info(
-            "partition_owned",
-            stage=self.input.stage_name,
-            partition=tp.partition,
-            applied=start.applied,
-            entries=len(known.recovered.entries),
-            ignored=fold.foreign,
-        )
+        entries = len(known.recovered.entries)
+        log.info("partition_owned", offset=start.applied, entries=entries, ignored=fold.foreign)
         return Beginning(start.applied, start.want, start.must_settle), StateWriter(self.input.changelog, writer)

@@ -188,7 +188,7 @@ class OwnedPartition:
             self._give_up()
 
     def _give_up(self) -> None:
-        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, applied=self._covered)
+        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, offset=self._covered)
         self._halt()
         self.leave_rest()
         for event in self._open:
@@ -322,7 +322,7 @@ class OwnedPartition:
         if agrees is not None:
             self._around.observer.audited(self.stage_name, self.tp.partition, agrees)
             if not agrees:
-                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, applied=self.applied)
+                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self.applied)
 
     async def _fold_anew(self) -> None:
         """Refold until the stage is content."""

@@ -138,4 +138,4 @@ async def test_a_state_that_does_not_agree_is_an_error_and_folded_anew(monkeypat
     assert stage.refolds[0] == 3
     assert stage.counts == {b"a": 4}
     assert failed[0]["log_level"] == "error"
-    assert failed[0]["applied"] == 3
+    assert failed[0]["offset"] == 3
