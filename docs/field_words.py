@@ -80,7 +80,7 @@ FIELDS = {
     "WeightedExpert.mix": "weight for combining forecasts: p = sum of mix*p over the experts present, normalised",
     "select": "weight for following one expert; what the certificate speaks about",
     "coverage": "share of the feed's questions that the expert answered",
-    "peer_loss": "mean loss against reference answers, unbiased: estimates the loss against outcomes; smaller is better",
+    "peer_loss": "mean loss against reference answers, which estimates that against outcomes; smaller is better",
     "ScoredExpert.peer_loss": "loss against the expert's reference answer, unbiased; smaller is better",
     "outcome_loss": "loss against the outcome; null while it is not known",
     "WeightedExpert.outcome_loss": "mean loss on resolved questions; null before the first",

@@ -1,0 +1,298 @@
+"""The contract as an AsyncAPI 3 document, and the table of topics: from the classes that decode and the topic plan.
+
+``docs/generate.py`` runs this. What the document shows as examples are the messages in ``examples/messages``, which
+tests decode: one file a message and major version, never changed once released.
+"""
+
+import json
+import runpy
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stream_peer import __version__
+from stream_peer.adapters.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
+from stream_peer.engine.dead_letters import REASON_HEADER, dead_letter
+from stream_peer.engine.sources import SOURCE_HEADER
+from stream_peer.engine.stage import LogRecord
+from stream_peer.errors import RejectedEvent
+from stream_peer.events import topics
+from stream_peer.events.outputs import output_headers
+from stream_peer.events.rejections import Reason
+from stream_peer.settings import Settings
+
+CONTRACT = "docs/reference/asyncapi.yaml"
+TOPIC_TABLE = "docs/generated/topics.md"
+MESSAGE_FILES = "examples/messages"
+DAY = 86_400_000
+BINDING = "0.5.0"
+"""Version of AsyncAPI's Kafka bindings."""
+
+_SCHEMAS = runpy.run_path(str(Path(__file__).with_name("message_schemas.py")))
+INCOMING: Mapping[str, type] = _SCHEMAS["INCOMING"]
+FEED_LOG: Mapping[str, type] = _SCHEMAS["FEED_LOG"]
+OUTPUTS: Mapping[str, type] = _SCHEMAS["OUTPUTS"]
+
+_QUESTION_KEY = {"type": "string", "description": "the question's id", "minLength": 1, "maxLength": 256}
+_FEED_KEY = {"type": "string", "description": "name of the feed"}
+_PART_KEY = "; a record in parts has /part behind it"
+_ANY_KEY = {"description": "as it came"}
+_TEXT = {"type": "string"}
+_CONTROLS = ("expert", "feed", "feed-import", "settings")
+_EVENTS = ("question", "forecast", "forecasts", "resolution")
+
+ABOUT = """\
+What platforms write to stream_peer, what it writes itself, and what subscribers read. Send and receive are said from
+the service's side: it receives what you write. Keys are hashed by murmur2, as the Java client does.
+
+Within a major version only optional fields are added: ignore fields that you do not know."""
+CHANNELS = {
+    topics.FORECAST_EVENTS: ("What platforms say about questions: forecasts and outcomes", "question id"),
+    topics.CONTROL_EVENTS: ("What operators say about feeds and experts; written by commands of stream-peer", "feed"),
+    topics.FEED_LOG: ("The service's own log, kept for ever: all that follows is computed from it", "feed"),
+    topics.WEIGHTS: ("Whom to listen to now: the newest record of a feed is all there is to know", "feed"),
+    topics.ERROR_RATES: ("How often a feed's reference answers are wrong", "feed"),
+    topics.REFERENCE_ANSWERS: ("The experts' stand-in for the outcome of a question", "question id"),
+    topics.PEER_LOSSES: ("How each expert did on a question", "question id"),
+    topics.MIXED_FORECASTS: ("The crowd's forecast of a question", "question id"),
+    topics.DEAD_LETTERS: ("What could not be used, untouched, with the reason in headers", "as it came"),
+}
+GROUPS = {topics.FORECAST_EVENTS: "question", topics.CONTROL_EVENTS: "feed", topics.FEED_LOG: "feed"}
+"""End of the name of the consumer group that reads a topic; the outputs are read without one."""
+REFUSAL = {
+    "exception": "class of the error",
+    "message": "what is wrong, with the value at fault",
+    "topic": "where the record stood",
+    "partition": "where the record stood",
+    "offset": "where the record stood",
+    "stream-peer-reason": "why it was refused, one of a closed set",
+}
+OPERATIONS = (
+    ("receive", topics.FORECAST_EVENTS, (*_EVENTS, "tick", *_CONTROLS), "What you write, and what it told itself"),
+    ("send", topics.FORECAST_EVENTS, (*_EVENTS, "tick", *_CONTROLS), "Ticks, controls for all, events gone astray"),
+    ("receive", topics.CONTROL_EVENTS, _CONTROLS, "Controls are checked, and handed on to feed-log"),
+    ("send", topics.CONTROL_EVENTS, _CONTROLS, "The commands expert, reset, delete, import and settings apply"),
+    ("send", topics.FEED_LOG, tuple(FEED_LOG), "Rounds, outcomes and controls, in the order in which they count"),
+    ("receive", topics.FEED_LOG, tuple(FEED_LOG), "The one input of the feed stage"),
+    *(("send", topic, (topic, "gone"), CHANNELS[topic][0]) for topic in OUTPUTS),
+    ("receive", topics.WEIGHTS, (topics.WEIGHTS, "gone"), "Any worker answers for any feed"),
+    ("send", topics.DEAD_LETTERS, ("dead-letter",), CHANNELS[topics.DEAD_LETTERS][0]),
+)
+
+
+def files(root: Path) -> dict[str, str]:
+    """The contract and the table of topics: path in the repository and content."""
+    written = yaml.dump(document(root), Dumper=_Blocks, sort_keys=False, width=120, allow_unicode=True)
+    return {CONTRACT: f"# Made by docs/generate.py.\n{written}", TOPIC_TABLE: topic_table()}
+
+
+def document(root: Path) -> dict[str, Any]:
+    """The contract, as plain data."""
+    return {
+        "asyncapi": "3.0.0",
+        "id": "urn:stream-peer",
+        "info": {
+            "title": "stream_peer",
+            "version": __version__,
+            "description": ABOUT,
+            "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "servers": _servers(),
+        "channels": {name: _channel(name, wanted) for name, wanted in _plan().items() if name in CHANNELS},
+        "operations": {_operation_name(*operation): _operation(*operation) for operation in OPERATIONS},
+        "components": {
+            "messages": _messages(root),
+            "schemas": _schemas(),
+            "parameters": {"prefix": {"description": "the setting `prefix`, put before every topic", "default": ""}},
+            "securitySchemes": {name: {"type": name} for name in ("scramSha512", "scramSha256", "plain", "X509")},
+        },
+    }
+
+
+def topic_table() -> str:
+    """All topics with keys, partitions and settings, as the topic plan makes and demands them."""
+    rows = [("topic", "key", "partitions", "settings"), ("---",) * 4]
+    for name, wanted in _plan().items():
+        key = CHANNELS[name][1] if name in CHANNELS else "of the state"
+        follows = "" if wanted.count_from.startswith("partitions.") else f", {wanted.count_from}"
+        settings = ", ".join(_setting(key, policy) for key, policy in wanted.policies.items())
+        rows.append((f"`{name}`", key, f"{wanted.partitions}{follows}", settings))
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _setting(key: str, policy: Policy) -> str:
+    days = f" ({int(policy.value) // DAY} d)" if key.endswith(".ms") and policy.value != str(FOREVER) else ""
+    others = {"equal": "", "at-least": " or more", "free": " or what you like"}[policy.rule]
+    return f"`{key}={policy.value}`{days}{others}"
+
+
+def _plan() -> dict[str, WantedTopic]:
+    """The plan of a deployment without a prefix."""
+    return {wanted.name: wanted for wanted in wanted_topics(Settings())}
+
+
+def _servers() -> dict[str, Any]:
+    bootstrap = {"bootstrap": {"description": "host:port of a broker, the setting `bootstrap`"}}
+    schemes = [{"$ref": f"#/components/securitySchemes/{name}"} for name in ("scramSha512", "scramSha256", "plain")]
+    mutual = {"$ref": "#/components/securitySchemes/X509"}
+    return {
+        "plaintext": {"host": "{bootstrap}", "protocol": "kafka", "variables": bootstrap},
+        "secure": {
+            "host": "{bootstrap}",
+            "protocol": "kafka-secure",
+            "description": "TLS, with one of these",
+            "variables": bootstrap,
+            "security": [*schemes, mutual],
+        },
+    }
+
+
+def _channel(name: str, wanted: WantedTopic) -> dict[str, Any]:
+    carried = dict.fromkeys(message for _, topic, found, _ in OPERATIONS if topic == name for message in found)
+    return {
+        "address": "{prefix}" + name,
+        "title": name,
+        "summary": CHANNELS[name][0],
+        "description": f"Key: {CHANNELS[name][1]}. Partitions: {wanted.partitions} ({wanted.count_from}).",
+        "messages": {message: {"$ref": f"#/components/messages/{message}"} for message in carried},
+        "parameters": {"prefix": {"$ref": "#/components/parameters/prefix"}},
+        "bindings": {"kafka": _channel_binding(name, wanted)},
+    }
+
+
+def _channel_binding(name: str, wanted: WantedTopic) -> dict[str, Any]:
+    configuration: dict[str, Any] = {key: _typed(policy.value) for key, policy in wanted.policies.items()}
+    configuration["cleanup.policy"] = [configuration["cleanup.policy"]]
+    return {
+        "topic": name,
+        "partitions": wanted.partitions,
+        "replicas": Settings().replication,
+        "topicConfiguration": configuration,
+        "bindingVersion": BINDING,
+    }
+
+
+def _typed(value: str) -> int | str:
+    return int(value) if value == str(FOREVER) or value.isdecimal() else value
+
+
+def _operation_name(action: str, topic: str, *_: object) -> str:
+    return action + "".join(word.capitalize() for word in topic.split("-"))
+
+
+def _operation(action: str, topic: str, messages: Iterable[str], summary: str) -> dict[str, Any]:
+    channel = f"#/channels/{topic}"
+    made = {
+        "action": action,
+        "summary": summary,
+        "channel": {"$ref": channel},
+        "messages": [{"$ref": f"{channel}/messages/{message}"} for message in messages],
+    }
+    if action == "receive" and topic in GROUPS:
+        group = {**_TEXT, "description": f"setting `prefix`, setting `id`, then -{GROUPS[topic]}"}
+        group["default"] = f"{Settings().prefix}{Settings().id}-{GROUPS[topic]}"
+        made["bindings"] = {"kafka": {"groupId": group, "bindingVersion": BINDING}}
+    return made
+
+
+def _messages(root: Path) -> dict[str, Any]:
+    of_feeds = (topics.WEIGHTS, topics.ERROR_RATES)
+    found: dict[str, Any] = {}
+    for name, kind in {**INCOMING, **FEED_LOG, **OUTPUTS}.items():
+        by_feed = name in (*_CONTROLS, *FEED_LOG, *of_feeds)
+        key: dict[str, Any] = {**(_FEED_KEY if by_feed else _QUESTION_KEY)}
+        if name in OUTPUTS:
+            key["description"] += _PART_KEY
+        if name == "settings":
+            key["description"] = "settings"
+        found[name] = _message(name, _payload(kind.__name__), key, _headers(name), _examples(root, name))
+    gone = {"type": "null", "description": "no value: the feed or the expert was let go of, and the key's records end"}
+    found["gone"] = _message("gone", gone, {**_TEXT, "description": "key of an output"}, None, [])
+    letter = {"description": "the value that was refused, cut at 64 KB"}
+    found["dead-letter"] = _message("dead-letter", letter, _ANY_KEY, _dead_letter_headers(), [])
+    found["dead-letter"]["contentType"] = "application/octet-stream"
+    return found
+
+
+def _message(
+    name: str, payload: dict[str, Any], key: dict[str, Any], headers: dict[str, Any] | None, examples: list[Any]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        **({"headers": headers} if headers else {}),
+        "payload": payload,
+        "bindings": {"kafka": {"key": key, "bindingVersion": BINDING}},
+        **({"examples": examples} if examples else {}),
+    }
+
+
+def _payload(component: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{component}"}
+
+
+def _headers(name: str) -> dict[str, Any] | None:
+    if name in OUTPUTS:
+        said = {header: {**_TEXT, "description": "as in the value"} for header, _ in output_headers("")}
+        return {"type": "object", "properties": said, "required": list(said)}
+    if name in INCOMING:
+        source = "only on what the service forwards or broadcasts: where it stood, as JSON"
+        return {"type": "object", "properties": {SOURCE_HEADER: {**_TEXT, "description": source}}}
+    return None
+
+
+def _dead_letter_headers() -> dict[str, Any]:
+    letter = dead_letter(LogRecord(0, 0, None, None), "", 0, RejectedEvent(Reason.EMPTY, message=""))
+    said: dict[str, Any] = {
+        name: {**_TEXT, "description": REFUSAL[name.rsplit(".", 1)[-1]]} for name, _ in letter.headers
+    }
+    said[REASON_HEADER]["enum"] = [str(reason) for reason in Reason]
+    return {"type": "object", "description": "after the original headers", "properties": said, "required": list(said)}
+
+
+def _examples(root: Path, name: str) -> list[dict[str, Any]]:
+    lines = (root / MESSAGE_FILES / f"{name}.v1.jsonl").read_text(encoding="utf-8").splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        payload = json.loads(line)
+        headers = {h: v.decode() for h, v in output_headers(payload["settings"])} if name in OUTPUTS else {}
+        said = {"headers": headers} if headers else {}
+        found.append({"name": f"{name}-{number}", **said, "payload": payload})
+    return found
+
+
+def _schemas() -> dict[str, Any]:
+    kinds = [*INCOMING.values(), *FEED_LOG.values(), *OUTPUTS.values()]
+    found: dict[str, Any] = _SCHEMAS["components"](kinds, "#/components/schemas/{name}")
+    return {name: _draft_7(schema) for name, schema in found.items()}
+
+
+def _draft_7(schema: Any) -> Any:
+    """A schema in the dialect that AsyncAPI's own is made from: tuples are ``items``, and ``$ref`` stands alone."""
+    if isinstance(schema, list):
+        return [_draft_7(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed = {key: _draft_7(part) for key, part in schema.items()}
+    if "prefixItems" in changed:
+        changed["items"] = changed.pop("prefixItems")
+    if "$ref" in changed and len(changed) > 1:
+        changed["allOf"] = [{"$ref": changed.pop("$ref")}]
+    return changed
+
+
+class _Blocks(yaml.SafeDumper):
+    """Writes every value where it belongs, without anchors, and text of several lines as such."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the dumper's own method
+        """No anchors: a reader wants the text."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Blocks.add_representer(str, _text)
