@@ -3,6 +3,7 @@
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -94,6 +95,8 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with the exit code of what happened."""
+    if os.getpid() == 1:  # in a container: the kernel keeps from process 1 every signal that it has no handler for
+        signal.signal(signal.SIGTERM, _end)
     try:
         code = cli.main(args=arguments, prog_name="stream-peer", standalone_mode=False)
     except click.ClickException as error:
@@ -121,6 +124,11 @@ def said(error: StreamPeerError) -> str:
     lines = [f"  {fault.path} ({fault.origin}): {fault.message}" for fault in error.faults]
     count = "A setting is" if len(lines) == 1 else f"{len(lines)} settings are"
     return "\n".join([f"stream-peer: {count} wrong:", *lines])
+
+
+def _end(number: int, _frame: object) -> None:
+    """End as any other process does of the signal, until a command has a better way."""
+    os._exit(128 + number)
 
 
 def _say_no_more() -> None:

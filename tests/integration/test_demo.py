@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
+from stream_peer.demo.feed import FEED, MALFORMED, SETTINGS
 from stream_peer.events import topics
 from tests.integration.support.client import KafkaClient
+from tests.integration.support.service import service
 
 LIMIT = 120.0
 
@@ -100,3 +102,25 @@ def test_on_a_given_kafka_the_demo_keeps_to_its_own_topics_and_removes_them(kafk
 
     left = {topic for topic in kafka.topics() - before if topic.startswith("demo-")}
     assert left == set()
+
+
+@pytest.mark.slow
+@pytest.mark.real_kafka
+def test_its_events_can_be_fed_to_workers_that_run_already_once(kafka: KafkaClient, tmp_path: Path) -> None:
+    feed_only = ("demo", "--feed-only", "--pace", "1")
+    with service(kafka, tmp_path, feeds={"other": {"round_every": "45m"}}) as own:
+        own.set_up()
+        refused = own.command(*feed_only)
+        own.apply({FEED: SETTINGS["feeds"][FEED]})
+        first = own.run(*feed_only)
+        own.settle()
+        again = own.run(*feed_only)
+        weights, letters, forecasts = own.weights(FEED), own.dead_letters(), own.read(topics.FORECAST_EVENTS)
+
+    assert refused.returncode == 78
+    assert f"feeds.{FEED}.round_every (applied last): the demo's events need 45m" in refused.stderr
+    assert "30,305 of 30,305 events are sent." in first
+    assert again == f"The feed {FEED} has weights already: its events were sent before, and are not sent again.\n"
+    assert weights["questions"] > 800
+    assert len(letters) == MALFORMED
+    assert sum(message.value.startswith(b'{"type":"tick"') for message in forecasts if message.value) == 4

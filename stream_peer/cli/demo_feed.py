@@ -1,0 +1,62 @@
+"""``stream-peer demo --feed-only``: the demo's events for a deployment that runs already."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from stream_peer.adapters.control_events import newest_document
+from stream_peer.adapters.weights_view import read_newest
+from stream_peer.cli.demo_kafka import DemoKafka, connected
+from stream_peer.demo.feed import FEED, SETTINGS, closing_tick, paced, read_events
+from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.events.feed_settings import load_document
+from stream_peer.settings import Settings
+
+_PAUSE_SECONDS = 0.1
+_LINES = 10
+
+
+async def feed(settings: Settings, pace: float) -> None:
+    """Send the demo's events within ``pace`` seconds, and say how far it is; nothing if they were sent before.
+
+    Raises
+    ------
+    SettingsError
+        If the feed has not the settings applied that its events need.
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If the deployment's topics cannot be used.
+    """
+    applied = await newest_document(settings)
+    _check_rounds({} if applied is None else applied.document)
+    if FEED in await read_newest(settings):
+        click.echo(f"The feed {FEED} has weights already: its events were sent before, and are not sent again.")
+        return
+    async with connected(settings) as kafka:
+        await _send(kafka, pace)
+
+
+def _check_rounds(document: Mapping[str, Any]) -> None:
+    """Refuse settings by which all events of the feed fall into a round or two, from which nothing could be learned."""
+    wanted, given = load_document(SETTINGS).of(FEED).round_every, load_document(document).of(FEED).round_every
+    if given != wanted:
+        text = SETTINGS["feeds"][FEED]["round_every"]
+        message = f"the demo's events need {text}: put it into the settings file, then run `stream-peer settings apply`"
+        raise SettingsError([SettingFault(f"feeds.{FEED}.round_every", "applied last", message)])
+
+
+async def _send(kafka: DemoKafka, pace: float) -> None:
+    events = read_events()
+    sent, said = 0, 0
+    click.echo(f"Sending {len(events):,} events of the feed {FEED} within {pace:g} s.")
+    for due in paced(events, pace, time.monotonic):
+        await kafka.send(due)
+        sent += len(due)
+        if sent * _LINES // len(events) > said:
+            said = sent * _LINES // len(events)
+            click.echo(f"{sent:,} of {len(events):,} events are sent.")
+        await asyncio.sleep(_PAUSE_SECONDS)
+    await kafka.send_to_all(b"tick", closing_tick(events))
+    click.echo(f"All are sent. Watch: stream-peer tail {FEED}")
