@@ -53,10 +53,12 @@ def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int
     from stream_peer.adapters.prometheus import Metrics
     from stream_peer.adapters.weight_story.http import WeightAnswers, from_kafka
     from stream_peer.cli.announcer import Announcer
+    from stream_peer.settings.agreement import agreement_hash
     from stream_peer.topology.health import Health
     from stream_peer.topology.worker import run
 
-    metrics, health = Metrics(), Health()
+    health = Health()
+    metrics = Metrics(health, agreement_hash(settings, secret))
     server = HttpServer(settings.http, metrics, health, WeightAnswers(from_kafka(settings, secret)))
     announcer = Announcer(health.ready, lambda: server.url)
     code = run(settings, metrics, secret, [server, announcer], health=health, fault=fault)

@@ -43,6 +43,10 @@ class Agenda:
         self._heap: list[tuple[Milliseconds, str]] = []
         self._moments: dict[str, Milliseconds] = {}
 
+    def __len__(self) -> int:
+        """How many questions wait."""
+        return len(self._moments)
+
     def put(self, question_id: str, moment: Milliseconds | None) -> None:
         """Remember when a question becomes due; None: nothing waits for it any more."""
         if moment is None:

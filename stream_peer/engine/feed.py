@@ -305,6 +305,11 @@ class FeedStage:
             return None
         return read_question(found, question_id, entry, entry.latest())
 
+    @property
+    def settings_hash(self) -> str:
+        """Names the feed settings in force."""
+        return self.feeds.book.hash
+
     # --- checking and folding anew ---
 
     def agrees(self) -> bool:

@@ -117,6 +117,17 @@ class QuestionStage(NeverRefolds):
         """Tells the source topic from one that was deleted under the same name; 0 if that is not known."""
         return self._routes.incarnation
 
+    @property
+    def open_questions(self) -> int:
+        """Questions with a round still to come."""
+        return len(self._reconciler.deadlines)
+
+    @property
+    def next_deadline(self) -> Milliseconds | None:
+        """When the next of these rounds is due, by the partition's clock; None: no question is open."""
+        due = self._reconciler.deadlines.next
+        return due if due < NEVER else None
+
     def plan_of(self, question_id: str) -> Plan | None:
         """The moments of a question, as its events so far give them; None if it is unknown, or a stub."""
         question = self._live.get(question_id)

@@ -20,9 +20,11 @@ class Reconciler:
         When questions are due next, by the partition's clock.
     ticks : Agenda
         When a tick is needed if the clock has not met a deadline.
+    deadlines : Agenda
+        When the next round is due of questions that have one to come: of those that are open.
     """
 
-    __slots__ = ("_clock", "_routes", "_store", "agenda", "ticks")
+    __slots__ = ("_clock", "_routes", "_store", "agenda", "deadlines", "ticks")
 
     def __init__(self, routes: Routes, clock: Clock, store: QuestionStore) -> None:
         self._routes = routes
@@ -30,6 +32,7 @@ class Reconciler:
         self._store = store
         self.agenda = Agenda()
         self.ticks = Agenda()
+        self.deadlines = Agenda()
 
     def attend(
         self, question: QuestionState, record: Record, effects: Effects, unchanged_before: Milliseconds = 0
@@ -72,21 +75,22 @@ class Reconciler:
             waiting.append(closed)
         due = min(waiting, default=None)
         self.agenda.put(question.id, ends if due is None else min(due, ends))
+        self.deadlines.put(question.id, due)
         idle_after = settings.idle_after if question.history.experts else None
         self.ticks.put(question.id, None if due is None or idle_after is None else due + idle_after)
         question.watch(plan, now - grace)
 
     def let_go(self, question: QuestionState, *, wholly: bool = False) -> None:
         """Let a question's history go; what was emitted of it leaves a stub, unless it is to go ``wholly``."""
-        self.agenda.put(question.id, None)
-        self.ticks.put(question.id, None)
+        for agenda in (self.agenda, self.ticks, self.deadlines):
+            agenda.put(question.id, None)
         leaves_stub = question.terms is not None and not wholly
         self._store.shrink(question, question.stub(self._clock.now) if leaves_stub else None)
 
     def clear(self) -> None:
         """Nothing is due any more."""
-        self.agenda.clear()
-        self.ticks.clear()
+        for agenda in (self.agenda, self.ticks, self.deadlines):
+            agenda.clear()
 
 
 def warn(question: QuestionState, code: str, sentence: str | None, effects: Effects) -> None:

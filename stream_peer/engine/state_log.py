@@ -176,6 +176,7 @@ class Fold:
         self.head: bytes | None = None
         self.foreign = 0
         self._values: dict[bytes, bytes] = {}  # what the head covers; as of when matters no more
+        self._bytes = 0  # of these values
         self._ahead: dict[bytes, tuple[Version, Version | None]] = {}  # what it does not, with the version before
         self._stale: set[bytes] = set()  # keys whose last record in the log is not what counts
         self._gone: set[bytes] = set()  # keys whose last record says, under the head, that they are gone
@@ -247,13 +248,24 @@ class Fold:
 
     def _settle(self, kind: bytes, value: bytes | None, prev: Version | None) -> None:
         """The head covers this value."""
+        self._keep(kind, value)
         if value is not None:
-            self._values[kind] = value
             if prev is not None and prev[1] is not None and len(prev[1]) > len(value):
                 self._loose[kind] = None
         else:
-            self._values.pop(kind, None)
             self._gone.add(kind)
+
+    def _keep(self, kind: bytes, value: bytes | None) -> None:
+        self._bytes += len(value or b"") - len(self._values.get(kind, b""))
+        if value is None:
+            self._values.pop(kind, None)
+        else:
+            self._values[kind] = value
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many records the state is, and the bytes of their values."""
+        return len(self._values) + (self.head is not None), self._bytes + len(self.head or b"")
 
     def recovered(self) -> Recovered:
         """State at the head: of each key the newest version that the head covers.
@@ -266,10 +278,7 @@ class Fold:
                 msg = f"{kind!r} has no version at or below {self.applied}, only {prev[0]} and newer"
                 raise StateError(msg)
             self._stale.add(kind)
-            if prev is None or prev[1] is None:
-                self._values.pop(kind, None)
-            else:
-                self._values[kind] = prev[1]
+            self._keep(kind, None if prev is None else prev[1])
         self._ahead.clear()
         return Recovered(self.applied - self.origin.base, self.head, MappingProxyType(self._values))
 
@@ -329,6 +338,11 @@ class Writer:
         self._prefix = b"%d/" % partition
         self._pending: list[tuple[bytes, Version, Version | None]] = []
         self._tombstones: list[bytes] = []
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many records the durable state is, and the bytes of their values."""
+        return self._fold.size
 
     @property
     def must_rewrite(self) -> bool:

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.producer.message_accumulator import MessageAccumulator
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 from faust.transport.drivers import aiokafka as driver
@@ -34,6 +35,7 @@ METHODS = {
     (Recovery, "active_remaining"): ("self",),
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
+    (MessageAccumulator, "reenqueue"): ("self", "batch"),
 }
 ATTRIBUTES = (
     "_acked",

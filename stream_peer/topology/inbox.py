@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,13 @@ class Portion(NamedTuple):
 
     event: Any
     records: Sequence[Record]
+
+
+class Heard(NamedTuple):
+    """A record that was read, and how old it looked when it came, in seconds of our clock."""
+
+    offset: int
+    age: float
 
 
 class Inbox:
@@ -49,6 +57,7 @@ class Inbox:
         self._room = asyncio.Event()
         self._passed = self._stopped = False
         self.lengthy = False
+        self._heard: Heard | None = None
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -59,6 +68,11 @@ class Inbox:
         """The time of the record that is taken next; None: nothing waits."""
         return self._portions[0].records[0].timestamp if self._portions else None
 
+    def take_heard(self) -> Heard | None:
+        """The first record that came since the last call; None: nothing came."""
+        heard, self._heard = self._heard, None
+        return heard
+
     async def put(self, event: Any) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
         records = None if self._must_pass() else self._in_order(event)
@@ -66,6 +80,8 @@ class Inbox:
             self._source.forget(event.message)
             return
         self._source.accept(event.message)
+        if self._heard is None:
+            self._heard = Heard(records[0].offset, time.time() - records[0].timestamp / 1000)
         self.want = records[-1].offset + 1
         self._portions.append(Portion(event, records))
         self._size += len(records)

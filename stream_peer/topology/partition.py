@@ -20,7 +20,7 @@ from stream_peer.engine.state_log import OUTLIVES
 from stream_peer.events.times import Milliseconds
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
-from stream_peer.topology.inbox import Inbox, Portion
+from stream_peer.topology.inbox import Heard, Inbox, Portion
 from stream_peer.topology.refolds import Progress, refold
 from stream_peer.topology.state_writer import StateWriter
 from stream_peer.topology.surroundings import Source, Surroundings
@@ -146,6 +146,10 @@ class OwnedPartition:
         """The time of the oldest record that was read and is not folded yet; None: there is none."""
         return self._inbox.oldest
 
+    def take_heard(self) -> Heard | None:
+        """The first record that came since the last call; None: nothing came."""
+        return self._inbox.take_heard()
+
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is under way, everything is in the snapshot."""
@@ -230,6 +234,8 @@ class OwnedPartition:
                 self._slices += 1
         self.counting = False
         self._around.observer.owned(self.stage_name, self.tp.partition, self.stage)
+        if self._writer is not None:
+            self._tell_size(self._writer)
 
     async def _work(self) -> None:
         """Whatever is to be done now. Nothing is made durable between a record that calls for a refold and its end."""
@@ -411,6 +417,10 @@ class OwnedPartition:
             self._covered = applied
         seconds = time.perf_counter() - began
         self._around.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
+        self._tell_size(writer)
+
+    def _tell_size(self, writer: StateWriter) -> None:
+        self._around.observer.stored(self.stage_name, self.tp.partition, *writer.rows.size)
 
 
 def _some(outputs: Iterator[Output]) -> list[Output]:

@@ -47,6 +47,11 @@ class BatchProducer(Service):
         Physical name of a logical topic.
     compression : str or None
         Of everything that is written.
+
+    Attributes
+    ----------
+    retries : int
+        How often a batch was sent once more, because a broker did not take it.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class BatchProducer(Service):
         self._partitions: dict[str, int] = {}
         self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._client: Any = None
+        self.retries = 0
 
     async def on_start(self) -> None:
         """Connect."""
@@ -71,7 +77,17 @@ class BatchProducer(Service):
             compression_type=self._compression,
             **self._options,
         )
+        self._count_retries(self._client._message_accumulator)  # noqa: SLF001 - aiokafka counts them for itself
         await self._client.start()
+
+    def _count_retries(self, accumulator: Any) -> None:
+        reenqueue = accumulator.reenqueue
+
+        def counted(batch: Any) -> None:
+            self.retries += 1
+            reenqueue(batch)
+
+        accumulator.reenqueue = counted
 
     async def on_stop(self) -> None:
         """Disconnect; everything that counts was awaited before."""

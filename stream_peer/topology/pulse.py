@@ -1,10 +1,12 @@
 """Beside folding: telling the watchdog that the loop turns, and looking after progress, lag and ticks."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from aiokafka.errors import KafkaError
 from mode import Service
 
 from stream_peer.engine.observer import Observer
@@ -13,6 +15,7 @@ from stream_peer.topology.notices import Notices
 from stream_peer.topology.partition import OwnedPartition
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.question_app import QUESTION
+from stream_peer.topology.skew import ClockSkew
 from stream_peer.topology.ticks import Ticker
 from stream_peer.topology.watchdog import Vitals, Watchdog
 
@@ -30,10 +33,19 @@ class Stalls:
 
 
 class Pulse(Service):
-    """Started after the producer and before the apps; the watchdog runs while it does."""
+    """Started after the producer and before the apps; the watchdog runs while it does.
+
+    ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
+    """
 
     def __init__(
-        self, apps: Sequence[Any], producer: BatchProducer, vitals: Vitals, watchdog: Watchdog, stalls: Stalls
+        self,
+        apps: Sequence[Any],
+        producer: BatchProducer,
+        vitals: Vitals,
+        watchdog: Watchdog,
+        stalls: Stalls,
+        skew: ClockSkew | None = None,
     ) -> None:
         super().__init__()
         self._apps = apps
@@ -43,6 +55,8 @@ class Pulse(Service):
         self._stalls = stalls
         self._ticker = Ticker()
         self._lags = Lags()
+        self._skew = skew
+        self._retries = 0
         self._observer: Observer = apps[0].observer
         self._notices: Notices = apps[0].notices
 
@@ -79,12 +93,23 @@ class Pulse(Service):
                     for partition in [] if app.rebalancing else app.ownership.partitions():
                         names.add(await self._look_at(app, partition, caught_up))
             self._vitals.retain(names)
+            self._tell_of_clients()
             ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
             await self._producer.send(ticks)
             self._notices.close()
             await self.sleep(_LOOK_SECONDS)
 
+    def _tell_of_clients(self) -> None:
+        if self._skew is not None:
+            self._observer.skewed(self._skew.seconds)
+        if self._producer.retries > self._retries:
+            self._observer.retried(self._producer.retries - self._retries)
+            self._retries = self._producer.retries
+
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+        if self._skew is not None and partition.stage_name == QUESTION:
+            with contextlib.suppress(KafkaError):  # revoked meanwhile
+                self._skew.look(partition, app.consumer.highwater(partition.tp))
         lag = await self._lags.of(partition, app.consumer)
         self._observer.lag(partition.stage_name, partition.tp.partition, lag, partition.oldest)
         if lag == 0 and partition.idle and partition.stage_name == QUESTION:

@@ -24,6 +24,7 @@ from stream_peer.topology.owners import FeedOwners
 from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.pulse import Pulse, Stalls
 from stream_peer.topology.question_app import question_app
+from stream_peer.topology.skew import ClockSkew
 from stream_peer.topology.stage_app import StageApp
 from stream_peer.topology.surroundings import Surroundings
 from stream_peer.topology.watchdog import Limits, Vitals, Watchdog, leave
@@ -140,7 +141,8 @@ def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault
     )
     apps = _apps(settings, around, stages)
     stalls = Stalls(settings.session, settings.rebalance_timeout, settings.broker_patience)
-    return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls), apps)
+    skew = ClockSkew() if settings.broker == "kafka" else None
+    return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls, skew), apps)
 
 
 def _apps(settings: Settings, around: Surroundings, stages: StageMakers) -> list[StageApp]:

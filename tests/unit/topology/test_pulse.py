@@ -29,6 +29,7 @@ class Idle:
 
     def __init__(self) -> None:
         self.looked = asyncio.Event()
+        self.retries = 0
 
     async def answers(self) -> bool:
         return True

@@ -1,0 +1,36 @@
+"""What all workers of a deployment must be told alike: a hash of it, so that one who is told otherwise shows."""
+
+import hashlib
+import json
+
+from stream_peer.engine.draws import fingerprint
+from stream_peer.settings.model import Settings
+from stream_peer.settings.shown import shown_settings
+
+AGREED = (
+    "prefix",
+    "id",
+    "broker",
+    "store",
+    "start",
+    "on_recreated",
+    "partitions.forecast_events",
+    "partitions.control_events",
+    "partitions.feed_log",
+    "partitions.dead_letters",
+)
+"""Settings that decide what a worker makes of its input, or where it puts it. The secret does as well."""
+
+
+def agreement_hash(settings: Settings, secret: bytes) -> str:
+    """Names the settings that all workers must share, the secret by its fingerprint.
+
+    Examples
+    --------
+    >>> alike = agreement_hash(Settings(), b"a"), agreement_hash(Settings(instance="other", session=9.0), b"a")
+    >>> len(set(alike)), agreement_hash(Settings(id="other"), b"a") in alike, agreement_hash(Settings(), b"b") in alike
+    (1, False, False)
+    """
+    shown = dict(shown_settings(settings))
+    agreed = [fingerprint(secret), *((path, shown[path]) for path in AGREED)]
+    return hashlib.blake2b(json.dumps(agreed).encode(), digest_size=4).hexdigest()
