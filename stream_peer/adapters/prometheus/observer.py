@@ -15,7 +15,7 @@ from prometheus_client import (
 
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
-from stream_peer.adapters.prometheus.work import INPUTS, Owned, Probes, WorkCollector
+from stream_peer.adapters.prometheus.work import INPUTS, Lag, Owned, Probes, WorkCollector
 from stream_peer.engine.stage import Effects, Stage
 from stream_peer.events.times import Milliseconds
 
@@ -59,6 +59,10 @@ class Metrics:
             made = self._made[name]
             child = self._children[key] = made.labels(*labels) if labels else made
         return child
+
+    def lags(self) -> list[Lag]:
+        """How far behind the worker is with each partition that it owns."""
+        return list(self._work.lags())
 
     # Partitions come and go: their gauges with them.
 

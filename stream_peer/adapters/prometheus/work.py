@@ -5,7 +5,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -88,6 +88,15 @@ class Owned:
     stored: tuple[int, int] | None = None
 
 
+class Lag(NamedTuple):
+    """What is not folded of an owned input partition: records, and the age of the oldest in seconds. None: unknown."""
+
+    topic: str
+    partition: int
+    records: int | None
+    seconds: float | None
+
+
 class WorkCollector(Collector):
     """Ownership, lag, state, questions, recovery, refolds; health, clock and settings of the worker.
 
@@ -137,6 +146,14 @@ class WorkCollector(Collector):
             yield from self._state((stage, number), owned)
             if isinstance(owned.stage, HasQuestions):
                 yield from _questions((number,), owned.stage)
+
+    def lags(self) -> Iterator[Lag]:
+        """Of each owned partition."""
+        for (stage, partition), owned in sorted(self.owned.items(), key=lambda item: item[0]):
+            topic = INPUTS.get(stage, stage)
+            told = {point.name: point.value for point in self._lag((topic, str(partition)), owned)}
+            records = told.get("lag_records")
+            yield Lag(topic, partition, None if records is None else int(records), told.get("lag_seconds"))
 
     def _lag(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
         if owned.lag is None:

@@ -328,3 +328,11 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
     )
 
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_lags_are_told_as_they_are_exported() -> None:
+    metrics = metrics_of({}, partition=0)
+    metrics.owned("question", 2, FeedsOnly({}))
+    metrics.lag("question", 2, 0, None)
+
+    assert [tuple(lag) for lag in metrics.lags()] == [("feed-log", 0, None, None), ("forecast-events", 2, 0, 0.0)]
