@@ -47,13 +47,24 @@ def status_page(view: StatusView) -> str:
     view : StatusView
         What to show. Of more than ``FEEDS_SHOWN`` feeds, those that need attention come first.
     """
-    feeds = sorted(view.feeds, key=lambda feed: (_ORDER[feed.status], feed.name))
+    feeds = sorted(view.feeds, key=lambda feed: urgency(feed.status, feed.name))
     shown = feeds[:FEEDS_SHOWN]
     style = resources.files("stream_peer.pages").joinpath("status.css").read_text(encoding="utf-8")
     parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
     if not feeds:
         parts.append(_no_feed(view.events_topic))
     return document("Whom to listen to", "\n".join(filter(None, [*parts, _worker(view), _footer(view)])), style=style)
+
+
+def urgency(status: TrustState, name: str) -> tuple[int, str]:
+    """By what feeds are sorted: those that need attention come first.
+
+    Examples
+    --------
+    >>> sorted([("ok", "a"), ("ok", "b"), ("contradicted", "c")], key=lambda feed: urgency(*feed))[0]
+    ('contradicted', 'c')
+    """
+    return _ORDER[status], name
 
 
 def _state_of_worker(view: StatusView) -> str:
