@@ -1,0 +1,65 @@
+// Mix forecasts by the newest weights of a feed: node read-weights.mjs BOOTSTRAP FEED EXPERT=PROBABILITY ...
+//
+// npm install kafkajs fzstd. The topic is compacted: it is read from its start to the end it has now, and the last record
+// of each key counts. Records of thousands of experts come in parts, with keys FEED/0, FEED/1, ...; parts of one revision
+// belong together.
+import { randomUUID } from "node:crypto";
+import { decompress } from "fzstd";
+import kafkajs from "kafkajs";
+
+const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({ decompress: async (bytes) => Buffer.from(decompress(bytes)) });
+
+const [bootstrap, feed, ...given] = process.argv.slice(2);
+if (given.length === 0) fail("read-weights.mjs BOOTSTRAP FEED EXPERT=PROBABILITY ...");
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+/** The last value of each key, from the start of a topic to the end that it has now. */
+async function newest(kafka, topic) {
+  const values = new Map();
+  const admin = kafka.admin();
+  await admin.connect();
+  const ends = new Map();
+  for (const { partition, low, high } of await admin.fetchTopicOffsets(topic)) {
+    if (BigInt(high) > BigInt(low)) ends.set(partition, BigInt(high));
+  }
+  const groupId = `read-weights-${randomUUID()}`; // kafkajs knows no consumer without a group: it is deleted below
+  const consumer = kafka.consumer({ groupId });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  await new Promise((resolve, reject) => {
+    if (ends.size === 0) resolve();
+    consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+    const eachBatch = async ({ batch }) => {
+      for (const { key, value } of batch.messages) values.set(String(key), value);
+      if (BigInt(batch.lastOffset()) + 1n >= (ends.get(batch.partition) ?? 0n)) ends.delete(batch.partition);
+      if (ends.size === 0) resolve();
+    };
+    consumer.run({ autoCommit: false, eachBatch }).catch(reject);
+  });
+  await consumer.disconnect();
+  await admin.deleteGroups([groupId]);
+  await admin.disconnect();
+  return values;
+}
+
+const kafka = new Kafka({ brokers: bootstrap.split(","), clientId: "read-weights", logLevel: logLevel.NOTHING });
+const topic = (process.env.STREAM_PEER_PREFIX ?? "") + "weights";
+const values = [...(await newest(kafka, topic)).values()].filter((value) => value !== null); // null: the feed is deleted
+const records = values.map((value) => JSON.parse(value)).filter((record) => record.feed === feed);
+if (records.length === 0) fail(`no weights of ${feed}`);
+
+const revision = Math.max(...records.map((record) => record.revision));
+const parts = records.filter((record) => record.revision === revision);
+if (parts.length < (parts[0].parts ?? 1)) fail("a newer record is just being written: try again");
+
+const mix = new Map(parts.flatMap(({ experts }) => experts).map(({ id, mix }) => [id, mix]));
+const forecasts = given.map((text) => [text.slice(0, text.lastIndexOf("=")), Number(text.slice(text.lastIndexOf("=") + 1))]);
+const weight = (expert) => mix.get(expert) ?? 0; // an expert without an entry has weight 0
+const present = forecasts.reduce((sum, [expert]) => sum + weight(expert), 0);
+const mixed = forecasts.reduce((sum, [expert, probability]) => sum + weight(expert) * probability, 0) / present;
+console.log(`${mixed.toFixed(4)} (status ${parts[0].status}, revision ${revision})`);
