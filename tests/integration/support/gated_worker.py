@@ -1,8 +1,8 @@
-"""``stream-peer worker`` that waits for the test in the middle of a refold, or of the snapshot that follows one.
+"""``stream-peer worker`` that waits for the test: before it folds, in the middle of a refold, or of its snapshot.
 
 ``python -m tests.integration.support.gated_worker``. The environment names a directory (``GATES``): while it holds a
-file ``refold`` or ``snapshot``, the worker waits at that place and leaves a file ``refold.reached`` or
-``snapshot.reached``. Portions and slices are small, so that there is a middle.
+file ``fold``, ``refold`` or ``snapshot``, the worker waits at that place and leaves a file ``fold.reached`` and the
+like. Portions and slices are small, so that there is a middle.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any
 from stream_peer.cli import main
 from stream_peer.topology import state_writer
 from stream_peer.topology.log_reader import LogReading
+from stream_peer.topology.partition import OwnedPartition
 from stream_peer.topology.state_writer import StateWriter
 
 _PORTION = 100
@@ -23,7 +24,7 @@ _SLICE_BYTES = 20_000
 def gate() -> None:
     """Put the gates in."""
     gates = Path(os.environ["GATES"])
-    batch, append = LogReading.batch, StateWriter._append
+    handle, batch, append = OwnedPartition._handle, LogReading.batch, StateWriter._append
     slices: Counter[int] = Counter()
     waiting: list[Any] = []  # records of the one log that is read at a time
 
@@ -31,6 +32,10 @@ def gate() -> None:
         while (gates / place).exists():
             (gates / f"{place}.reached").touch()
             await asyncio.sleep(0.02)
+
+    async def gated_handle(self: OwnedPartition) -> None:
+        await passed("fold")
+        await handle(self)
 
     async def gated_batch(self: LogReading) -> Any:
         if waiting:
@@ -48,6 +53,7 @@ def gate() -> None:
             await passed("snapshot")
 
     state_writer._SLICE_BYTES = _SLICE_BYTES
+    OwnedPartition._handle = gated_handle  # type: ignore[method-assign]  # on purpose
     LogReading.batch = gated_batch  # type: ignore[method-assign]  # on purpose
     StateWriter._append = gated_append  # type: ignore[method-assign]  # on purpose
 
