@@ -71,9 +71,13 @@ def quantile(q: float, metric: str, by: str = "") -> str:
     return f"histogram_quantile({q}, sum by ({labels}) (rate({worker(metric + '_bucket')}[$__rate_interval])))"
 
 
-def or_none(expression: str) -> str:
-    """An expression, or 0 where it has no series and a worker is there to say so: nothing of it has happened."""
-    return f"{expression} or 0 * sum({worker('live')})"
+def or_none(expression: str, label: str = "") -> str:
+    """An expression, or 0 where it has no series and a worker is there to say so: nothing of it has happened.
+
+    ``label``: the label of its series that names them; the 0 is of ``none``.
+    """
+    nothing = f"0 * sum({worker('live')})"
+    return f"{expression} or " + (f'label_replace({nothing}, "{label}", "none", "", "")' if label else nothing)
 
 
 def numbered(selector: str, label: str, states: Iterable[str], first: int = 1) -> str:

@@ -71,9 +71,9 @@ def _weights() -> Panel:
         "Shares in the mixed forecast; each feed's add up to 1. Experts beyond the first ones (top_experts) are "
         "'other'. A break is a time without an owner of the feed, not a change of weights."
     )
-    query = over_time(of_feed("expert_weight", _MIX, by="feed, expert"), "{{feed}} {{expert}}")
+    query = over_time(of_feed("expert_weight", _MIX, by="feed, expert"), "{{expert}} · {{feed}}")
     about = About("Weights over time", "percentunit", says, "no weights yet")
-    return graph(about, query, width=14, height=11, limits=(0, 1), stacked=True, wide_legend=True)
+    return graph(about, query, width=14, height=11, limits=(0, None), stacked=True, wide_legend=True)
 
 
 def _top_experts() -> Panel:
@@ -95,8 +95,8 @@ def _states() -> Panel:
         "Trust in the feed, and the status of its error rates, over time. A status other than ok says that a rate "
         "cannot be told from votes (insufficient: too few questions); a fallback prices losses meanwhile."
     )
-    queries = [over_time(trust(), "{{feed}} trust"), over_time(rate_status(), "{{feed}} error rate")]
-    return timeline(About("Trust over time", "none", says), *queries, height=5)
+    queries = [over_time(trust(), "trust · {{feed}}"), over_time(rate_status(), "error rate · {{feed}}")]
+    return timeline(About("Trust over time", "none", says), *queries, height=6)
 
 
 def _error_rate() -> Panel:
@@ -106,13 +106,13 @@ def _error_rate() -> Panel:
         "upper end at 50 %: not enough data."
     )
     queries = [
-        over_time(ESTIMATE, "{{feed}} estimated"),
-        over_time(of_feed("reference_error_low_ratio"), "{{feed}} low"),
-        over_time(of_feed("reference_error_high_ratio"), "{{feed}} high"),
-        over_time(of_feed("reference_error_measured_ratio"), "{{feed}} measured"),
+        over_time(ESTIMATE, "estimated · {{feed}}"),
+        over_time(of_feed("reference_error_low_ratio"), "low · {{feed}}"),
+        over_time(of_feed("reference_error_high_ratio"), "high · {{feed}}"),
+        over_time(of_feed("reference_error_measured_ratio"), "measured · {{feed}}"),
     ]
     about = About("Error rate of reference answers", "percentunit", says)
-    return graph(about, *queries, limits=(0, None), dashed="(low|high)$")
+    return graph(about, *queries, limits=(0, None), dashed="^(low|high) ")
 
 
 def _rests_on() -> Panel:
@@ -130,8 +130,8 @@ def _alarms() -> Panel:
         "drift: by how much the rate rose (above 0) or fell lately; 0 while it is steady."
     )
     queries = [
-        over_time(of_feed("dependence_z"), "{{feed}} dependence"),
-        over_time(of_feed("error_rate_drift_z"), "{{feed}} error rate drift"),
+        over_time(of_feed("dependence_z"), "dependence · {{feed}}"),
+        over_time(of_feed("error_rate_drift_z"), "error rate drift · {{feed}}"),
     ]
     return graph(About("Dependence and drift", "none", says), *queries, axis="standard deviations")
 
@@ -143,8 +143,8 @@ def _brier() -> Panel:
         "no outcomes."
     )
     queries = [
-        over_time(of_feed("brier", by="feed, forecast"), "{{feed}} {{forecast}}"),
-        over_time(of_feed("shadow_brier", by="feed, shadow, forecast"), "{{feed}} {{shadow}}: {{forecast}}"),
+        over_time(of_feed("brier", by="feed, forecast"), "{{forecast}} · {{feed}}"),
+        over_time(of_feed("shadow_brier", by="feed, shadow, forecast"), "{{shadow}}: {{forecast}} · {{feed}}"),
     ]
     about = About("Mix against mean, median and best expert", "none", says)
     return graph(about, *queries, width=10, height=9, axis="Brier score", wide_legend=True)
@@ -155,9 +155,9 @@ def _mixers() -> Panel:
         "Which way of weighing makes the mix: the plain mean, by peer losses, by outcomes slowly or quickly. Outcomes "
         "move these shares; without outcomes they stay as set."
     )
-    query = over_time(of_feed("mixer_share_ratio", by="feed, mixer"), "{{feed}} {{mixer}}")
+    query = over_time(of_feed("mixer_share_ratio", by="feed, mixer"), "{{mixer}} · {{feed}}")
     about = About("Ways of weighing", "percentunit", says, "no weights yet")
-    return graph(about, query, width=7, height=9, limits=(0, 1), stacked=True)
+    return graph(about, query, width=7, height=9, limits=(0, None), stacked=True)
 
 
 def _certificate() -> Panel:
@@ -166,8 +166,8 @@ def _certificate() -> Panel:
         "more, as estimated. Regret should stay below the certificate. No certificate line: no bound holds now."
     )
     queries = [
-        over_time(of_feed("certificate_regret"), "{{feed}} certificate"),
-        over_time(of_feed("select_regret"), "{{feed}} regret"),
+        over_time(of_feed("certificate_regret"), "certificate · {{feed}}"),
+        over_time(of_feed("select_regret"), "regret · {{feed}}"),
     ]
     about = About("Certificate against regret", "none", says, "no bound")
     return graph(about, *queries, width=7, height=9, axis="summed loss")
@@ -175,9 +175,9 @@ def _certificate() -> Panel:
 
 def _terms() -> Panel:
     says = "What the certificate is made of; the terms add up to it. The largest says what would make it tighter."
-    query = over_time(of_feed("certificate_term", by="feed, term"), "{{feed}} {{term}}")
+    query = over_time(of_feed("certificate_term", by="feed, term"), "{{term}} · {{feed}}")
     about = About("Terms of the certificate", "none", says, "no bound")
-    return graph(about, query, axis="summed loss", stacked=True)
+    return graph(about, query, axis="summed loss")
 
 
 def _ranks() -> Panel:
@@ -195,9 +195,9 @@ def _shares() -> Panel:
         "which add nothing. Shrinkage: share of equal weights in select; above 0 the feed is not trusted."
     )
     queries = [
-        over_time(of_feed("tie_ratio"), "{{feed}} ties"),
-        over_time(of_feed("low_evidence_ratio"), "{{feed}} low evidence"),
-        over_time(of_feed("select_shrink_ratio"), "{{feed}} shrinkage"),
+        over_time(of_feed("tie_ratio"), "ties · {{feed}}"),
+        over_time(of_feed("low_evidence_ratio"), "low evidence · {{feed}}"),
+        over_time(of_feed("select_shrink_ratio"), "shrinkage · {{feed}}"),
     ]
     return graph(About("Ties, low evidence, shrinkage", "percentunit", says), *queries, limits=(0, None))
 
@@ -208,8 +208,8 @@ def _suspects() -> Panel:
         "another or the crowd. The weights topic names them. Put copies in a team."
     )
     queries = [
-        over_time(of_feed("drifting_experts"), "{{feed}} drifting"),
-        over_time(of_feed("grouped_experts"), "{{feed}} say the same"),
+        over_time(of_feed("drifting_experts"), "drifting · {{feed}}"),
+        over_time(of_feed("grouped_experts"), "say the same · {{feed}}"),
     ]
     return graph(About("Conspicuous experts", "short", says), *queries, axis="experts", limits=(0, None))
 
@@ -226,7 +226,7 @@ def _told() -> Panel:
         "long: nobody forecasts, or the service lags."
     )
     queries = [
-        over_time(rate(feed("feed_rounds_total"), "feed, kind", 60), "{{feed}} {{kind}} rounds"),
-        over_time(rate(feed("feed_outcomes_total"), "feed, kind", 60), "{{feed}} {{kind}} outcomes"),
+        over_time(rate(feed("feed_rounds_total"), "feed, kind", 60), "{{kind}} rounds · {{feed}}"),
+        over_time(rate(feed("feed_outcomes_total"), "feed, kind", 60), "{{kind}} outcomes · {{feed}}"),
     ]
     return graph(About("Rounds and outcomes", "short", says, "none"), *queries, axis="a minute", limits=(0, None))

@@ -81,6 +81,8 @@ def graph(
         panel.min(low)
     if high is not None:
         panel.max(high)
+    elif about.unit == "short":
+        panel.axis_soft_max(1)  # nothing at all is not drawn as fractions of something
     if dashed:
         style = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
         panel.override_by_regexp(f"/{dashed}/", [style])

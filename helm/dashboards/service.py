@@ -46,8 +46,8 @@ def _overdue() -> Panel:
         "the past (history: true) are met by their events, not by clocks: there it says how far back they lie."
     )
     oldest = f"time() - min({worker('oldest_deadline_timestamp_seconds')})"
-    about = About("Deadlines overdue by", "s", says, "none open")
-    return number(about, at_the_end(f"clamp_min({oldest}, 0)", "overdue"), decimals=0)
+    about = About("Deadlines overdue by", "s", says, NONE)
+    return number(about, at_the_end(or_none(f"clamp_min({oldest}, 0)"), "overdue"), decimals=0)
 
 
 def _snapshot_now() -> Panel:
@@ -111,7 +111,7 @@ def _results() -> Panel:
 
 def _dead() -> Panel:
     says = "Messages refused a minute, by reason. One reason that rises is one producer at fault: look at dead-letters."
-    query = over_time(or_none(rate(worker("dead_letters_total"), "reason", 60)), "{{reason}}")
+    query = over_time(or_none(f"{rate(worker('dead_letters_total'), 'reason', 60)} > 0", "reason"), "{{reason}}")
     about = About("Dead letters by reason", "short", says, NONE)
     return graph(about, query, axis="messages a minute", limits=(0, None))
 
@@ -193,4 +193,6 @@ def _versions() -> Panel:
     named = f"{worker('settings_info')} * on (job, instance) group_left (version, python) {worker('build_info')}"
     labels = {"instance": "Worker", "version": "Version", "python": "Python", "kind": "Kind", "hash": "Settings"}
     columns = [Column(HIDDEN, column(f"max by ({', '.join(labels)}) ({named})"))]
-    return rows(About("Versions and settings", "none", says, NONE), columns, labels, sort="Worker", descending=False)
+    return rows(
+        About("Versions and settings", "none", says, NONE), columns, labels, sort="Worker", descending=False, height=5
+    )

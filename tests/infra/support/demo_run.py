@@ -1,0 +1,75 @@
+"""A real run for dashboards: a worker on Kafka folds events while a real Prometheus scrapes it."""
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from stream_peer.demo.feed import FeedEvent, closing_tick
+from stream_peer.events import topics
+from tests.infra.support.crowds import Crowd
+from tests.infra.support.panels import Window
+from tests.infra.support.prometheus import Prometheus, configuration
+from tests.infra.support.tools import ROOT
+from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.service import Service, Shape, service
+from tests.integration.support.waiting import wait_until
+
+RULES = ROOT / "helm" / "stream-peer" / "rules"
+_RATE_INTERVAL = "10s"
+
+
+class ScrapedRun(NamedTuple):
+    """What was run, who scraped it, and when that was."""
+
+    service: Service
+    prometheus: Prometheus
+    window: Window
+
+
+@contextmanager
+def scraped_run(kafka: KafkaClient, directory: Path, crowd: Crowd, *, slices: int) -> Iterator[ScrapedRun]:
+    """Send events in so many slices, each when the one before is folded; end when all is scraped."""
+    with ExitStack() as stack:
+        run = stack.enter_context(service(kafka, directory, shape=Shape(2, 2), feeds=crowd.feeds))
+        run.set_up()
+        targets = [f"127.0.0.1:{worker.port}" for worker in run.workers.values()]
+        scraped = configuration(targets, sorted(RULES.glob("*.yaml")))
+        prometheus = stack.enter_context(Prometheus(scraped))
+        wait_until(lambda: prometheus.value("sum(stream_peer_live)"), 30, "the worker was never scraped")
+        start = time.time()
+        if crowd.events:
+            _send(run, crowd.events, slices)
+        _wait_scraped(run, prometheus)
+        yield ScrapedRun(run, prometheus, Window(start, time.time(), _RATE_INTERVAL))
+
+
+def _send(run: Service, events: Sequence[FeedEvent], slices: int) -> None:
+    sent = sum(run.committed("question", topics.FORECAST_EVENTS).values())
+    for due in _sliced(events, -(-len(events) // slices)):
+        run.produce(topics.FORECAST_EVENTS, [Message(event.key, event.value) for event in due])
+        sent += len(due)
+        run.wait_committed(sent)
+    tick = closing_tick(events)
+    run.produce(topics.FORECAST_EVENTS, [Message(b"tick", tick, place) for place in range(run.shape.questions)])
+    run.settle()
+
+
+def _sliced(events: Iterable[FeedEvent], size: int) -> Iterator[tuple[FeedEvent, ...]]:
+    rest = iter(events)
+    while due := tuple(itertools.islice(rest, size)):
+        yield due
+
+
+def _wait_scraped(run: Service, prometheus: Prometheus) -> None:
+    """Until Prometheus knows what the worker knows at the end."""
+    for metric in ("stream_peer_feed_resolved_questions", "stream_peer_records_total"):
+        told = partial(_tells, prometheus, metric, run.metric(metric))
+        wait_until(told, 30, f"Prometheus never scraped the last {metric}")
+
+
+def _tells(prometheus: Prometheus, metric: str, known: float) -> bool:
+    return (prometheus.value(f"sum({metric})") or 0.0) == known
