@@ -41,7 +41,7 @@ affinity:
 {{- $selector := dict "matchLabels" (include "stream-peer.selector" $ | fromYaml) }}
 topologySpreadConstraints:
   {{- range . }}
-  - {{- mergeOverwrite (dict "labelSelector" $selector) . | toYaml | nindent 4 }}
+  - {{- (hasKey . "labelSelector" | ternary . (merge (dict "labelSelector" $selector) .)) | toYaml | nindent 4 }}
   {{- end }}
 {{- end }}
 {{- end -}}
