@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 
 from stream_peer.adapters.feed_log_reader import replay_from_log
 from stream_peer.events import topics
@@ -114,7 +115,7 @@ def test_after_kills_freezes_joins_and_leaves_all_that_was_said_follows_from_the
 
 @pytest.mark.case("C38")
 def test_a_worker_told_to_stop_under_load_leaves_in_time_and_commits_what_it_did(
-    kafka: KafkaClient, tmp_path: Path
+    kafka: KafkaClient, tmp_path: Path, repository: Path
 ) -> None:
     with service(kafka, tmp_path, **RESTLESS) as deployment:
         worker = deployment.set_up().workers["w1"].wait_ready()
@@ -129,7 +130,17 @@ def test_a_worker_told_to_stop_under_load_leaves_in_time_and_commits_what_it_did
         deployment.settle()
 
         assert code == 0, worker.said()
-        assert took < deployment.settings.shutdown_deadline
+        assert took < deployment.settings.shutdown_deadline < grace_period(repository)
         assert committed == covered
         assert sum(committed.values()) >= 500
-        Recount(deployment).check()
+        recount = Recount(deployment)
+        recount.check()
+        assert recount.repeats == 0
+        comparison = replay_from_log(deployment.settings, FEEDS[0], secret=SECRET.encode())
+        assert comparison.is_equal, comparison
+
+
+def grace_period(repository: Path) -> float:
+    """How long the chart lets a pod live after SIGTERM, in seconds."""
+    values = yaml.safe_load((repository / "helm/stream-peer/values.yaml").read_text())
+    return float(values["terminationGracePeriodSeconds"])
