@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.engine.facts import Head, Stack, head_of, losses_of, mixes_of, stacked
+from stream_peer.engine.forecast_scores import squared_losses
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
@@ -34,6 +35,7 @@ from stream_peer.engine.sums import (
     IndexArray,
     VoteRule,
     expert_column,
+    feed_column,
     feed_columns,
     fixed,
 )
@@ -73,6 +75,7 @@ _AVERAGED_TRUTH = _rows(*_JUDGED, "outcome_loss", "resolved", "true_regret", *_M
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "fast_absolute")
 _COUNTS = feed_columns("questions", "votes")
 _MIXERS = feed_columns("peer_peer", "net_square")
+_TIED, _SQUARED = feed_column("tied"), feed_columns("mix_squared", "median_squared")
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
 _REVEALED, _ANSWERS = FEED_RULE.index("revealed_pair"), slice(FEED_RULE.index("answer"), FEED_RULE.index("answer2") + 1)
@@ -280,8 +283,10 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     votes = share * of_counting.half_yes / VOTES, share * of_counting.half_voters / VOTES
     feed = np.zeros(N_FEED)
     feed[_COUNTS] = share if outcome is None else 1.0, outcome is not None, 1.0, means.voters / VOTES, *votes
+    feed[_TIED] = share * of_counting.tie
     if outcome is not None:
         feed[_MIXERS] = _mixer_columns(means, outcome)
+        feed[_SQUARED] = squared_losses(stack, outcome)
     for rule in rules:
         feed[_OF_RULES[rule]] = _rule_columns(heads, rule, outcome, weight)
         four = [head for head in counting if head.rule == rule and head.vote_fourth >= 0.0]

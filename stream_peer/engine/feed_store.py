@@ -23,7 +23,7 @@ from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
 
-SCHEMA = 5
+SCHEMA = 6
 """Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed."""
 
 Rows = dict[bytes, bytes | None]

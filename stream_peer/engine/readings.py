@@ -3,7 +3,7 @@
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from stream_peer.engine.sums import (
 )
 from stream_peer.engine.variants import Situation, variant_selection
 from stream_peer.events.feed_settings import MixerSettings
-from stream_peer.numerics.bounds import live_bounds
+from stream_peer.numerics.bounds import certificate_terms, live_bounds
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.losses import FloatArray, IntArray
@@ -262,6 +262,22 @@ def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) ->
     )
 
 
+class Certified(NamedTuple):
+    """An upper bound on the regret of the published selection weights, and what it is made of, which adds up to it.
+
+    Attributes
+    ----------
+    bound : float
+        That against the expert who decides it.
+    terms : mapping of str to float
+        ``estimate``: regret on questions without outcome, at the rates of the interval that make it largest; ``noise``:
+        what wrong reference answers may have hidden; ``outcomes``: regret on resolved questions.
+    """
+
+    bound: float
+    terms: Mapping[str, float]
+
+
 def read_certificate(
     feed: IntArray,
     columns: FloatArray,
@@ -270,7 +286,7 @@ def read_certificate(
     steps: int,
     confidence: float,
     method: Method,
-) -> float | None:
+) -> Certified | None:
     """Upper bound on the regret of the published selection weights; None if the rates allow none.
 
     Four fifths of the error probability pay for the noise, one fifth for the intervals of the rates; each is shared by
@@ -279,14 +295,40 @@ def read_certificate(
     """
     delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
     bounds = columns[_TRUE_REGRET].copy()
+    sums = []
     for rule in rules:
         rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
         own = columns[RULE_ROWS[rule]]
-        against, if_one, if_zero = own[_PUBLISHED_REGRETS]
         ends = interval_ends(rates.estimate)
+        sums.append((own, ends))
+        against, if_one, if_zero = own[_PUBLISHED_REGRETS]
         bounds += live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
-    bound = float(np.maximum.reduce(bounds, initial=-np.inf)) * method.loss_unit
-    return round(bound, DECIMALS) if np.isfinite(bound) else None
+    if not len(bounds) or not np.isfinite(bounds).all():
+        return None
+    decides = int(bounds.argmax())
+    made_of = [_terms(own[:, [decides]], ends, n_experts, 0.8 * delta) for own, ends in sums]
+    parts = *map(sum, zip(*made_of, strict=True)), float(columns[_TRUE_REGRET, decides])
+    terms = {name: part * method.loss_unit for name, part in zip(("estimate", "noise", "outcomes"), parts, strict=True)}
+    return Certified(round(float(bounds[decides]) * method.loss_unit, DECIMALS), terms)
+
+
+def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
+    """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
+    against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+    terms = certificate_terms(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
+    return float(terms.priced[0]) / terms.informative, float(terms.boundary[0]) / terms.informative
+
+
+def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> float | None:
+    """Summed loss of the published selection weights above that of the best expert; None: there are no experts.
+
+    Estimated at the newest rates where no outcome is known. Below 0 if they did better than every expert.
+    """
+    regrets = columns[_TRUE_REGRET].copy()
+    for of_rule in rates:
+        against, if_one, if_zero = columns[RULE_ROWS[of_rule.rule]][_PUBLISHED_REGRETS]
+        regrets += unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+    return round(float(regrets.max()) * method.loss_unit, DECIMALS) if len(regrets) else None
 
 
 def _means(totals: FloatArray, counts: FloatArray) -> FloatArray:

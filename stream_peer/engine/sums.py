@@ -81,6 +81,11 @@ FEED_COMMON = (
     "stretch_square",
     "net_difference",
     "net_square",
+    "tied",  # rounds that count whose published reference answer was a tie
+    "mix_squared",  # squared losses of forecasts on resolved questions; so are the next
+    "stretched_squared",
+    "mean_squared",
+    "median_squared",
 )
 FEED_RULE = (
     "moment_weight",

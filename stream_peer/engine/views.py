@@ -8,9 +8,17 @@ import msgspec
 import numpy as np
 
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.forecast_scores import low_evidence_share, read_scores, tie_share
 from stream_peer.engine.published import published_weights
 from stream_peer.engine.rates import Rates, outcome_reasons
-from stream_peer.engine.readings import DECIMALS, read_certificate, read_extent, read_records
+from stream_peer.engine.readings import (
+    DECIMALS,
+    Certified,
+    read_certificate,
+    read_extent,
+    read_records,
+    read_regret,
+)
 from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
@@ -46,8 +54,8 @@ class FeedView(NamedTuple):
     """The newest outputs of a feed, how many of its experts have metrics of their own, and what else is gauged.
 
     ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
-    shares of rounds, see ``figures``. None while not known. ``certificate_terms`` add up to the certificate, if there
-    is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first; ``squared``:
+    shares of rounds, see ``forecast_scores``. None while not known. ``certificate_terms`` add up to the certificate, if
+    there is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first; ``squared``:
     whether the losses of experts are squared ones; ``updated``: when the feed last changed.
     """
 
@@ -123,7 +131,8 @@ def read_feed(feed: Feed) -> WeightsReading:
 
 def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
     """The outputs keyed by feed."""
-    trust, signs = feed.trust(), feed.signs()
+    trust, signs, sums = feed.trust(), feed.signs(), feed.sums.feed
+    certified = _certified(feed, reading)
     return FeedView(
         Weights(
             **heading(feed),
@@ -135,7 +144,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, feed.mixing.shares, strict=True))),
             stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
             select_shrink=feed.standing.shrink,
-            certificate=_certificate(feed, reading),
+            certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
             experts=_weighted_experts(feed, reading),
             shadows=feed.shadows.scores(feed.sums),
             drift=_drift(feed, reading),
@@ -146,6 +155,11 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
         feed.mean_voters,
+        ties=tie_share(sums),
+        low_evidence=low_evidence_share(sums),
+        select_regret=read_regret(reading.columns, feed.all_rates, feed.method),
+        certificate_terms=certified.terms if certified else {},
+        brier=read_scores(sums),
         squared=feed.settings.loss == "squared",
         updated=feed.standing.at,
     )
@@ -191,7 +205,7 @@ def _count(feed: Feed, column: int) -> float:
     return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
 
 
-def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
+def _certified(feed: Feed, reading: WeightsReading) -> Certified | None:
     if feed.settings.memory is not None:
         return None
     if not (feed.method.certifies and certifies(feed.standing.trust) and len(reading.experts)):
@@ -199,8 +213,7 @@ def _certificate(feed: Feed, reading: WeightsReading) -> Certificate | None:
     standing, confidence = feed.standing, feed.settings.confidence
     rules = [rates.rule for rates in feed.all_rates]
     steps = 1 + standing.outcomes + standing.switches
-    bound = read_certificate(feed.sums.feed, reading.columns, rules, len(feed.roster), steps, confidence, feed.method)
-    return None if bound is None else Certificate(regret_at_most=bound, confidence=confidence)
+    return read_certificate(feed.sums.feed, reading.columns, rules, len(feed.roster), steps, confidence, feed.method)
 
 
 def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExpert]:

@@ -132,6 +132,8 @@ def test_a_column_of_the_experts_holds_what_the_evidence_says(column: str, row: 
     assert of_expert(column) == pytest.approx(expected, abs=1e-11)
 
 
+STRETCHED = 0.5 + 1.5 * (MEAN - 0.5)
+MEDIAN = (0.35 + 0.6) / 2
 F = MEAN  # all mixers weigh alike in these facts, and so say the same
 FEED_ROWS: dict[str, tuple[str, Mapping[Verdict, float]]] = {
     "questions": ("questions", dict.fromkeys(VOTED, 1.0)),
@@ -148,6 +150,11 @@ FEED_ROWS: dict[str, tuple[str, Mapping[Verdict, float]]] = {
     "truth table, wrong of 1": ("wrong_one", {ONE: 0.5}),
     "agreement of resolved questions": ("revealed_pair", dict.fromkeys(KNOWN, -1.0 / 3.0)),
     "stretch, product": ("stretch_product", {ZERO: (0 - F) * (F - 0.5), ONE: (1 - F) * (F - 0.5)}),
+    "ties": ("tied", dict.fromkeys(VOTED, 1.0)),
+    "score of the mix": ("mix_squared", {ZERO: F**2, ONE: (1 - F) ** 2}),
+    "score of the stretched": ("stretched_squared", {ZERO: STRETCHED**2, ONE: (1 - STRETCHED) ** 2}),
+    "score of the mean": ("mean_squared", {ZERO: F**2, ONE: (1 - F) ** 2}),
+    "score of the median": ("median_squared", {ZERO: MEDIAN**2, ONE: (1 - MEDIAN) ** 2}),
     "stretch, square": ("stretch_square", dict.fromkeys(KNOWN, (F - 0.5) ** 2)),
 }
 

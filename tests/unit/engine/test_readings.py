@@ -13,6 +13,7 @@ from stream_peer.engine.readings import (
     read_certificate,
     read_mixing,
     read_records,
+    read_regret,
     read_weights,
     selection_weights,
 )
@@ -131,7 +132,7 @@ def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates(
 
     assert first is not None
     assert later is not None
-    assert 2.0 < first < later
+    assert 2.0 < first.bound < later.bound
     assert read_certificate(agreeing(3), columns, [0], 3, 1, 0.95, METHOD) is None
 
 
@@ -145,7 +146,7 @@ def test_there_is_a_certificate_after_any_number_of_steps_at_any_confidence(step
 
     assert early is not None
     assert late is not None
-    assert early < late < 10.0 * early
+    assert early.bound < late.bound < 10.0 * early.bound
 
 
 def test_sums_are_read_in_their_unit() -> None:
@@ -181,8 +182,12 @@ def test_losses_are_read_in_the_unit_of_the_method() -> None:
     log = Method(loss=LOG)
 
     assert read_records(columns, [rates], log).outcome_loss == pytest.approx([0.25 * LOG.upper])
-    bounds = [read_certificate(agreeing(1000), columns, [0], 3, 1, 0.95, method) for method in (log, METHOD)]
-    assert bounds[0] == pytest.approx(LOG.upper * (bounds[1] or 0.0))
+    found = [read_certificate(agreeing(1000), columns, [0], 3, 1, 0.95, method) for method in (log, METHOD)]
+    bounds, noise = zip(*((one.bound, one.terms["noise"]) for one in found if one), strict=True)
+    assert bounds[0] == pytest.approx(LOG.upper * bounds[1])
+    assert noise[0] == pytest.approx(LOG.upper * noise[1])
+    regrets = [read_regret(columns, [rates], method) for method in (log, METHOD)]
+    assert regrets[0] == pytest.approx(LOG.upper * (regrets[1] or 0.0))
 
 
 def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
@@ -196,4 +201,43 @@ def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> No
 
     assert one is not None
     assert both is not None
-    assert both > one + 10.0  # the noise of a rule under which next to nothing was scored
+    assert both.bound > one.bound + 10.0  # the noise of a rule under which next to nothing was scored
+
+
+@pytest.mark.parametrize("rules", [[0], [1], [0, 1]])
+def test_the_terms_of_a_certificate_add_up_to_it(rules: list[int]) -> None:
+    columns = expert_sums(
+        3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0], true_regret=[-1.0, 30.0, 2.0]
+    )
+    for name, values in (("published_regret", [1.0, 2.0, 5.0]), ("variance", [20.0, 10.0, 0.0])):
+        columns[expert_column(name, "own-median")] = values
+    moments = slice(feed_column("moment_weight"), feed_column("pair_rest") + 1)
+    feed = agreeing(1000)
+    feed[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = feed[moments]
+
+    found = read_certificate(feed, columns, rules, 3, 1, 0.95, METHOD)
+
+    assert found is not None
+    assert sum(found.terms.values()) == pytest.approx(found.bound)
+    assert found.terms["outcomes"] == 30.0  # of the second expert, who decides
+    assert found.terms["noise"] > 0.0
+
+
+def test_the_estimated_regret_is_that_against_the_best_expert_and_below_its_certificate() -> None:
+    columns = expert_sums(
+        3, published_regret=[2.0, 1.0, -4.0], variance=[90.0, 80.0, 70.0], true_regret=[0.5, 0.0, 0.0]
+    )
+    feed = agreeing(1000)
+    rates = read_rates(feed, 0, 0.95, METHOD)
+
+    regret, certified = (
+        read_regret(columns, [rates], METHOD),
+        read_certificate(feed, columns, [0], 3, 1, 0.95, METHOD),
+    )
+
+    assert regret == pytest.approx(2.0 / rates.distance + 0.5)
+    assert regret is not None
+    assert certified is not None
+    assert regret < certified.bound
+    assert read_regret(columns[:, 2:], [rates], METHOD) == pytest.approx(-4.0 / rates.distance)
+    assert read_regret(columns[:, :0], [rates], METHOD) is None
