@@ -10,25 +10,33 @@ FROM ${BASE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY requirements/build.txt requirements/runtime.txt requirements/
-# pip and the build backend stay in an environment of their own; the one that is shipped holds neither.
+# pip and the build backend stay in an environment of their own; the one that is shipped holds neither,
+# nor the packages' own tests, headers and sources of C.
 RUN python3 -m venv /opt/build \
     && /opt/build/bin/python -m pip install --require-hashes --only-binary :all: -r requirements/build.txt \
     && python3 -m venv --without-pip /opt/venv \
-    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary :all: \
-        -r requirements/runtime.txt
+    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --require-hashes \
+        --only-binary :all: -r requirements/runtime.txt \
+    && find /opt/venv -depth -type d \( -name tests -o -name test -o -name include \) -exec rm -r {} + \
+    && find /opt/venv -type f \( -name '*.a' -o -name '*.c' -o -name '*.h' -o -name '*.pyx' \) -delete
 COPY pyproject.toml README.md LICENSE ./
 COPY stream_peer stream_peer
+# Compiled once, here: the root file system that it runs on may be read-only, and a health check has to be quick.
+# Unchecked hashes instead of times: the same sources give the same layer.
 RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /opt/wheel . \
-    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-deps --no-index /opt/wheel/*.whl
+    && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps --no-index /opt/wheel/*.whl \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
 FROM ${BASE}
+ARG BASE
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="stream-peer" \
       org.opencontainers.image.description="Learns from a Kafka stream of forecasts whom to listen to" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE}"
 ENV PATH="/opt/venv/bin:${PATH}" \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
@@ -37,8 +45,7 @@ USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-# Kubernetes ignores this and has probes of its own.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/healthz/ready', timeout=4)"]
+# At the worker's own http.port. Kubernetes ignores this and has probes of its own.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["stream-peer", "health"]
 ENTRYPOINT ["stream-peer"]
 CMD ["worker"]

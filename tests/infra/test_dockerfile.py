@@ -1,5 +1,9 @@
+import json
 import re
 
+import click
+
+from stream_peer.cli import cli
 from tests.infra.support.tools import ROOT, run, said, tool
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -66,7 +70,15 @@ def test_the_build_context_holds_only_what_is_copied() -> None:
     assert copied == let_in
 
 
-def test_the_health_check_asks_a_path_that_the_worker_serves() -> None:
+def test_the_health_check_is_a_command_of_the_product_without_a_shell() -> None:
     check = next(line for line in final_stage() if line.startswith("HEALTHCHECK "))
+    options, command = check.split(" CMD ")
+    words = json.loads(command)
+    timeout = re.search(r"--timeout=(\d+)s", options)
+    asking = cli.get_command(click.Context(cli), words[1])
 
-    assert "http://127.0.0.1:8080/healthz/ready" in check
+    assert words[0] == "stream-peer"
+    assert asking is not None
+    own = asking.make_context("stream-peer health", words[2:], resilient_parsing=True).params["timeout"]
+    assert timeout
+    assert own < float(timeout.group(1))

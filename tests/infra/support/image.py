@@ -1,0 +1,244 @@
+"""Builds the image and runs it as a cluster would: buildah and podman on a store of their own, without a registry.
+
+The base is made by debootstrap once and kept in the user's cache, and so are the layers that did not change: the
+first run takes some minutes, the next ones seconds. Images of earlier runs are removed a day later.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.infra.support.prometheus import needed
+from tests.infra.support.tools import ROOT
+from tests.integration.support.waiting import wait_until
+
+NEEDED = ("buildah", "podman", "runc", "debootstrap", "git")
+RELEASE = "bookworm"
+BASE = f"localhost/stream-peer-base:{RELEASE}"
+IMAGE = "localhost/stream-peer:test"
+USER = "10001:10001"
+
+# What restricted pods have, and what runc needs here: it may not raise limits.
+_CONFINED = (
+    *("--read-only", "--read-only-tmpfs=false", "--tmpfs", "/tmp:rw,noexec,nosuid,size=16m", "--user", USER),  # noqa: S108
+    *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--network", "host"),
+    *("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"),
+)
+_HARMLESS = "unable to get systemd connection"  # podman would have systemd call the health check
+_MADE_FOR_PIP = ("/etc/ssl/certs", "/etc/pip.conf")
+_BEGUN = time.monotonic()
+
+
+class Ended(NamedTuple):
+    """A command in a container that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def can_build() -> None:
+    """Skip the test where images cannot be built; fail it where everything must be there."""
+    if os.geteuid() != 0:
+        pytest.skip("images are built by root here")
+    needed(*NEEDED)
+
+
+def say(text: str) -> None:
+    """A line of the log of the run, which `make image` shows."""
+    sys.stdout.write(f"image: {time.monotonic() - _BEGUN:5.1f} s  {text}\n")
+    sys.stdout.flush()
+
+
+class Store:
+    """Images and containers in a directory of their own. Made by ``opened``, for one user at a time."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    @cached_property
+    def driver(self) -> str:
+        """overlay, which shares layers; vfs where the kernel (or a container around us) does not allow it."""
+        overlay = self._tool("buildah", "overlay", "info")
+        return "overlay" if subprocess.run(overlay, capture_output=True, check=False).returncode == 0 else "vfs"
+
+    def _tool(self, name: str, driver: str, *arguments: str) -> list[str]:
+        home = self.home / driver
+        own = ["--runtime", "runc", "--cgroup-manager", "cgroupfs"] if name == "podman" else []
+        roots = ["--root", str(home / "store"), "--runroot", str(home / "run")]
+        return [name, *roots, "--storage-driver", driver, *own, *arguments]
+
+    def buildah(self, *arguments: str, seconds: float = 600) -> str:
+        """Run buildah, which must succeed; what it printed."""
+        return _succeeded(_run(self._tool("buildah", self.driver, *arguments), seconds))
+
+    def podman(self, *arguments: str, seconds: float = 120) -> Ended:
+        """Run podman, and keep what it says."""
+        return _run(self._tool("podman", self.driver, *arguments), seconds)
+
+    # --- building ---
+
+    def make_base(self) -> None:
+        """A base with Python, as small as Debian's own tools make it, unless the cache has it."""
+        if self.podman("image", "exists", BASE).code == 0:
+            say(f"the base {BASE} is in the cache")
+            return
+        root = self.home / "root"
+        shutil.rmtree(root, ignore_errors=True)
+        say(f"making the base {BASE} by debootstrap, once")
+        include = "--include=python3,python3-venv,ca-certificates"
+        _succeeded(_run(["debootstrap", "--variant=minbase", include, RELEASE, str(root)], 900))
+        shutil.rmtree(root / "var/cache/apt/archives")
+        container = self.buildah("from", "scratch").strip()
+        self.buildah("add", "--quiet", container, str(root), "/")
+        self.buildah("commit", "--quiet", container, BASE)
+        self.buildah("rm", container)
+        shutil.rmtree(root)
+
+    def build(self, context: Path, **arguments: str) -> None:
+        """Build the image from a directory; layers that did not change are taken from the cache."""
+        shared = ["--layers"] if self.driver == "overlay" else []
+        mounts = [f"--volume={path}:{path}:ro" for path in _MADE_FOR_PIP if Path(path).exists()]
+        given = [f"--build-arg={name}={value}" for name, value in {"BASE": BASE, **arguments}.items()]
+        how = ["--isolation", "chroot", "--pull-never", "--network", "host", "--format", "docker"]
+        say(f"building {IMAGE} ({self.driver})")
+        self.buildah("build", *shared, *how, *mounts, *given, "--tag", IMAGE, str(context))
+        self.podman("image", "prune", "--force", "--filter", "until=24h")
+        say("built")
+
+    # --- looking at it ---
+
+    def inspect(self, image: str = IMAGE) -> Any:
+        """What is known of an image."""
+        return json.loads(_succeeded(self.podman("image", "inspect", image)))[0]
+
+    def history(self) -> str:
+        """How each layer above the base came about, as anybody can read who has the image."""
+        return _succeeded(self.podman("history", "--no-trunc", "--format", "{{.CreatedBy}}", IMAGE))
+
+    def added_bytes(self) -> int:
+        """Size of the layers above the base."""
+        return int(self.inspect()["Size"]) - int(self.inspect(BASE)["Size"])
+
+    # --- running it ---
+
+    def run(self, *command: str, mounts: Mapping[Path, str] | None = None, **environment: str) -> Ended:
+        """Run a command of the product in a container to its end."""
+        return self._container(["run", "--rm"], [], command, mounts or {}, environment)
+
+    def shell(self, script: str) -> Ended:
+        """Run a line of shell in a container."""
+        return self._container(["run", "--rm"], ["--entrypoint", "/bin/sh"], ["-c", script], {}, {})
+
+    @contextmanager
+    def container(
+        self, *command: str, mounts: Mapping[Path, str] | None = None, **environment: str
+    ) -> Iterator["Container"]:
+        """A container that runs while the block does."""
+        name = f"stream-peer-{uuid.uuid4().hex[:8]}"
+        started = self._container(["run", "--detach"], ["--name", name], command, mounts or {}, environment)
+        try:
+            _succeeded(started)
+            yield Container(self, name)
+        finally:
+            self.podman("rm", "--force", "--time", "0", name)
+
+    def _container(
+        self,
+        how: Sequence[str],
+        options: Sequence[str],
+        command: Sequence[str],
+        mounts: Mapping[Path, str],
+        environment: Mapping[str, str],
+    ) -> Ended:
+        given = [f"--env={name}={value}" for name, value in environment.items()]
+        files = [f"--volume={outside}:{inside}:ro" for outside, inside in mounts.items()]
+        return self.podman(*how, *_CONFINED, *options, *given, *files, IMAGE, *command)
+
+
+class Container(NamedTuple):
+    """A container that was started."""
+
+    store: Store
+    name: str
+
+    def logs(self) -> str:
+        """All that it said."""
+        ended = self.store.podman("logs", self.name)
+        return ended.out + ended.err
+
+    def shell(self, script: str) -> Ended:
+        """Run a line of shell in it."""
+        return self.store.podman("exec", self.name, "/bin/sh", "-c", script)
+
+    def health(self) -> Ended:
+        """Run its HEALTHCHECK."""
+        return self.store.podman("healthcheck", "run", self.name)
+
+    def wait_healthy(self, deadline: float = 90.0) -> None:
+        """Until its HEALTHCHECK succeeds."""
+
+        def healthy() -> bool:
+            assert self.state()["Running"], f"it ended:\n{self.logs()}"
+            return self.health().code == 0
+
+        wait_until(healthy, deadline, lambda: f"never healthy: {self.health()}\n{self.logs()}", every=0.5)
+
+    def state(self) -> Any:
+        """Whether it runs, and with which code it ended."""
+        return json.loads(_succeeded(self.store.podman("inspect", self.name)))[0]["State"]
+
+    def signal(self, name: str) -> None:
+        """Send a signal to its first process."""
+        _succeeded(self.store.podman("kill", "--signal", name, self.name))
+
+    def wait(self, deadline: float) -> int:
+        """Wait for its end; the exit code."""
+        wait_until(lambda: not self.state()["Running"], deadline, lambda: f"it never ended:\n{self.logs()}", every=0.1)
+        return int(self.state()["ExitCode"])
+
+
+@contextmanager
+def opened() -> Iterator[Store]:
+    """The store in the user's cache; who comes second waits."""
+    can_build()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = cache / "stream-peer" / "images"
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        lock = stack.enter_context((home / "lock").open("w"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Store(home)
+
+
+def export(target: Path) -> Path:
+    """What git has and what it would take, without what it ignores: the tree that a clone would be built from."""
+    listed = _succeeded(_run(["git", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"], 60))
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+def _run(command: Sequence[str], seconds: float) -> Ended:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    heard = [line for line in done.stderr.splitlines(keepends=True) if _HARMLESS not in line]
+    return Ended(done.returncode, done.stdout, "".join(heard))
+
+
+def _succeeded(ended: Ended) -> str:
+    assert ended.code == 0, f"exit {ended.code}\n{ended.out[-4000:]}\n{ended.err[-4000:]}"
+    return ended.out
