@@ -17,8 +17,8 @@ _POLL_MILLISECONDS = 500
 
 
 @asynccontextmanager
-async def onlooker(settings: Settings) -> AsyncIterator[Any]:
-    """A started consumer without a group, whose errors are ours.
+async def onlooker(settings: Settings, **options: Any) -> AsyncIterator[Any]:
+    """A started consumer without a group, whose errors are ours; ``options`` are more of the client's.
 
     Raises
     ------
@@ -33,6 +33,7 @@ async def onlooker(settings: Settings) -> AsyncIterator[Any]:
         client_id=f"{settings.prefix}{settings.id}-onlooker",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        **options,
         **aiokafka_options(settings.security),
     )
     with kafka_errors(settings):

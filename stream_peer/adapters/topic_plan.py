@@ -122,7 +122,7 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
 def worker_rights(settings: Settings) -> tuple[AclEntry, ...]:
     """What a worker needs: nothing on the cluster, no right to create topics."""
     internal = f"{settings.prefix}{settings.id}-"
-    read = (topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG, topics.WEIGHTS)
+    read = (topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG, topics.WEIGHTS, topics.ERROR_RATES)
     write = (topics.FORECAST_EVENTS, topics.FEED_LOG, *topics.OUTPUTS)
     return (
         *(AclEntry("Read", "topic", settings.topic(name)) for name in read),

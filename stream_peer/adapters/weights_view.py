@@ -1,6 +1,6 @@
 """The newest weights of every feed, read from the compacted topic by anyone, without a group."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ class NewestWeights:
             self._parts[weights.feed] = parts
             if len(parts) < weights.parts:
                 return None
-            weights = _joined(parts)
+            weights = joined_parts([parts[n] for n in sorted(parts)])
         return self._newer(weights)
 
     def _newer(self, weights: Weights) -> Weights | None:
@@ -92,8 +92,10 @@ async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[
         return found
 
 
-def _joined(parts: dict[int, Weights]) -> Weights:
-    ordered = [parts[n] for n in sorted(parts)]
-    experts = [expert for part in ordered for expert in part.experts]
-    groups = joined_groups(ordered)
-    return msgspec.structs.replace(ordered[0], experts=experts, groups=groups, part=msgspec.UNSET, parts=msgspec.UNSET)
+def joined_parts(parts: Sequence[Weights]) -> Weights:
+    """The whole record of its parts in order; a record that came whole is its only part."""
+    if len(parts) == 1 and parts[0].parts is msgspec.UNSET:
+        return parts[0]
+    experts = [expert for part in parts for expert in part.experts]
+    groups = joined_groups(parts)
+    return msgspec.structs.replace(parts[0], experts=experts, groups=groups, part=msgspec.UNSET, parts=msgspec.UNSET)

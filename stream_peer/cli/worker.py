@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import click
 import structlog
+from msgspec.structs import replace
 
 from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
@@ -19,13 +20,14 @@ log = structlog.get_logger(__name__)
 
 
 @click.command(name="worker")
-@settings_options("stage", "http.host", "http.port", "instance", "log.format", "log.level")
+@settings_options("stage", "http.host", "http.port", "http.advertise", "instance", "log.format", "log.level")
 @click.pass_context
 def worker_command(context: click.Context, invocation: Invocation) -> None:
     """Run a worker until it is told to stop (SIGTERM, Ctrl-C). Start as many as you like, up to one a partition.
 
     It reads forecast-events and control-events and publishes weights, error rates, reference answers, peer losses
-    and mixed forecasts. Metrics are at /metrics, health at /healthz/live, /healthz/ready and /healthz/startup.
+    and mixed forecasts. By HTTP it answers for all feeds: a page for people at /, data at /feeds, metrics at /metrics,
+    health at /healthz/live, /healthz/ready and /healthz/startup, and what there is at /openapi.json.
 
     \b
     stream-peer worker --bootstrap kafka:9092
@@ -37,46 +39,64 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     secret = read_secret(settings)
-    _check_address(settings.http, invocation.loaded)
-    logs.configure(settings.log, secrets=settings.secrets())
-    if settings.broker == "kafka":
-        _check_topics(invocation)
-        _compare_feed_settings(invocation)
-    log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
-    if os.environ.get(VARIABLE):
-        log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
-    context.exit(_run(settings, secret, fault))
+    with _bound(settings.http, invocation.loaded) as bound:
+        logs.configure(settings.log, secrets=settings.secrets())
+        if settings.broker == "kafka":
+            _check_topics(invocation)
+            _compare_feed_settings(invocation)
+        log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
+        if os.environ.get(VARIABLE):
+            log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
+        code = _run(settings, secret, fault, bound)
+    context.exit(code)
 
 
-def _run(settings: Settings, secret: bytes, fault: Callable[[str], None]) -> int:
-    from stream_peer.adapters.http import HttpServer
+def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound: socket.socket) -> int:
+    from stream_peer.adapters.feed_follower import FeedFollower
+    from stream_peer.adapters.http import About, HttpServer, Sources
     from stream_peer.adapters.prometheus import Metrics
     from stream_peer.adapters.weight_story.http import WeightAnswers, from_kafka
     from stream_peer.cli.announcer import Announcer
+    from stream_peer.events.topics import FORECAST_EVENTS
     from stream_peer.settings.agreement import agreement_hash
     from stream_peer.topology.health import Health
+    from stream_peer.topology.owners import FeedOwners
     from stream_peer.topology.worker import run
 
-    health = Health()
-    metrics = Metrics(health, agreement_hash(settings, secret))
-    server = HttpServer(settings.http, metrics, health, WeightAnswers(from_kafka(settings, secret)))
-    announcer = Announcer(health.ready, lambda: server.url)
-    code = run(settings, metrics, secret, [server, announcer], health=health, fault=fault)
+    settings = _advertised(settings, bound)
+    agreed = agreement_hash(settings, secret)
+    health, owners, follower = Health(), FeedOwners(), FeedFollower(settings)
+    metrics, weights = Metrics(health, agreed), WeightAnswers(from_kafka(settings, secret))
+    about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
+    server = HttpServer(settings.http, Sources(metrics, health, follower, owners, weights, about), bound)
+    services = [server, follower, Announcer(health.ready, lambda: server.url)]
+    code = run(settings, metrics, secret, services, health=health, owners=owners, fault=fault)
     log.info("worker_stopped", code=code)
     return code
 
 
-def _check_address(http: Http, loaded: Loaded) -> None:
-    """Whether the address of the HTTP server can be bound: a typo shows before the group is joined."""
-    family = socket.AF_INET6 if ":" in http.host else socket.AF_INET
+def _bound(http: Http, loaded: Loaded) -> socket.socket:
+    """The HTTP server's address, bound: a typo shows before the group is joined, and the port is known to it."""
+    from stream_peer.adapters.http import bind
+
     try:
-        socket.create_server((http.host, http.port), family=family).close()
+        return bind(http)
     except OSError as error:
-        reason = str(error.strerror).split(" (while", maxsplit=1)[0]
         elsewhere = (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL
         path = "http.host" if elsewhere else "http.port"
-        message = f"cannot listen on {http.host}:{http.port} ({reason})"
+        message = f"cannot listen on {http.host}:{http.port} ({error.strerror})"
         raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
+
+
+def _advertised(settings: Settings, bound: socket.socket) -> Settings:
+    """The settings with the address that the group is told, unless they name one: the machine's, if all are bound."""
+    from stream_peer.adapters.http import port_of, url_of
+
+    http = settings.http
+    if http.advertise is not None:
+        return settings
+    host = socket.gethostname() if http.host in ("", "0.0.0.0", "::") else http.host  # noqa: S104 - compared only
+    return replace(settings, http=replace(http, advertise=url_of(host, port_of(bound))))
 
 
 def _check_topics(invocation: Invocation) -> None:

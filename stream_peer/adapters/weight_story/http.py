@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import TypeAlias
 
-import msgspec
 from aiohttp import web
 
+from stream_peer.adapters.problems import RETRY_SECONDS, problem
 from stream_peer.adapters.weight_story.kafka_log import read_accounts
 from stream_peer.adapters.weight_story.records import WeightKind, WeightStory, encode_story
 from stream_peer.adapters.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
@@ -20,13 +20,10 @@ from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings
 
 PATIENCE_SECONDS = 60.0
-RETRY_SECONDS = 5
 _MOST_QUESTIONS = 10_000
 _NOT_UNDERSTOOD = "The question cannot be understood"
 _BACKWARDS = "from is after to"
 _NAMES = {"from", "to", "weight", "questions"}
-
-_encode_problem = msgspec.json.Encoder().encode
 
 
 class _GivenUpError(StreamPeerError):
@@ -62,20 +59,15 @@ class WeightAnswers:
         self._busy = False
         self._stop = threading.Event()
 
-    def add_to(self, application: web.Application) -> None:
-        """Add the route; what is being computed is given up when the application ends."""
-        application.router.add_get("/feeds/{feed}/experts/{expert}/explain", self.explain)
-        application.on_shutdown.append(self._end)
-
     async def explain(self, request: web.Request) -> web.Response:
         """Answer one request."""
         try:
             asked = _asked(request)
         except ValueError as error:
-            return _problem(400, _NOT_UNDERSTOOD, str(error))
+            return problem(400, str(error), _NOT_UNDERSTOOD)
         if self._busy:
             detail = "another explanation is being computed, and only one is at a time"
-            return _problem(503, "Busy", detail, retry=RETRY_SECONDS)
+            return problem(503, detail, "Busy", retry=RETRY_SECONDS)
         try:
             async with asyncio.timeout(self._patience):
                 found = await self._computed(asked)
@@ -85,9 +77,9 @@ class WeightAnswers:
                 f"the feed's log is too long to be read within {self._patience:g} seconds; `stream-peer explain` has "
                 "no such limit"
             )
-            return _problem(503, "Too much to read", detail, retry=RETRY_SECONDS)
+            return problem(503, detail, "Too much to read", retry=RETRY_SECONDS)
         except StreamPeerError as error:
-            return _problem(503, "The log cannot be read", str(error), retry=RETRY_SECONDS)
+            return problem(503, str(error), "The log cannot be read", retry=RETRY_SECONDS)
         if isinstance(found, NotThere):
             return _not_there(found)
         return web.Response(
@@ -128,7 +120,8 @@ class WeightAnswers:
         else:
             future.set_result(outcome)
 
-    async def _end(self, _application: web.Application) -> None:
+    async def end(self, _application: web.Application) -> None:
+        """Give up what is being computed: the application ends."""
         self._stop.set()
 
 
@@ -167,11 +160,5 @@ def _asked(request: web.Request) -> WeightRequest:
 
 def _not_there(found: NotThere) -> web.Response:
     if found.what == "span":
-        return _problem(400, _NOT_UNDERSTOOD, _BACKWARDS)
-    return _problem(404, f"No such {found.what}", found.message)
-
-
-def _problem(status: int, title: str, detail: str, retry: int | None = None) -> web.Response:
-    headers = {"Cache-Control": "no-store"} | ({} if retry is None else {"Retry-After": str(retry)})
-    body = _encode_problem({"type": "about:blank", "title": title, "status": status, "detail": detail})
-    return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+        return problem(400, _BACKWARDS, _NOT_UNDERSTOOD)
+    return problem(404, found.message, f"No such {found.what}")

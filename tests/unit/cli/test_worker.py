@@ -34,10 +34,12 @@ class Ran:
         services: Iterable[Any],
         *,
         health: Any,
+        owners: Any,
         fault: Callable[[str], None],
     ) -> int:
         assert observer
-        assert len(list(services)) == 2
+        assert len(list(services)) == 3
+        assert owners.of("any feed").reason
         assert health.ready() == (False, "starting")
         fault("nowhere")
         self.settings, self.secret = settings, secret

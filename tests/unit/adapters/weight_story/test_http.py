@@ -2,21 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import aiohttp
 import pytest
 
-from stream_peer.adapters.http import HttpServer
-from stream_peer.adapters.prometheus import Metrics
 from stream_peer.adapters.weight_story.http import WeightAnswers
 from stream_peer.adapters.weight_story.request import LogRead, WeightRequest
 from stream_peer.engine.weight_account import Account
 from stream_peer.errors import BrokerUnavailableError
-from stream_peer.settings import Http
-from tests.unit.adapters.test_http import Patient
+from tests.unit.adapters.http.serving import Client, sources
+from tests.unit.adapters.http.serving import serving as serving_all
 from tests.unit.adapters.weight_story.test_story import accounts_of
 
 
@@ -27,19 +24,13 @@ def read_season(request: WeightRequest, account: Account, go_on: Callable[[], No
     return LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
 
 
-@asynccontextmanager
-async def serving(answers: WeightAnswers) -> AsyncIterator[HttpServer]:
-    server = HttpServer(Http(port=0), Metrics(), Patient(), answers)
-    await server.on_start()
-    try:
-        yield server
-    finally:
-        await server.on_stop()
+def serving(answers: WeightAnswers) -> AbstractAsyncContextManager[Client]:
+    return serving_all(sources(answers=answers))
 
 
-async def get(server: HttpServer, path: str) -> tuple[int, dict[str, str], Any]:
-    async with aiohttp.ClientSession() as session, session.get(server.url + path) as response:
-        return response.status, dict(response.headers), await response.json(content_type=None)
+async def get(client: Client, path: str) -> tuple[int, Mapping[str, str], Any]:
+    found = await client.get(path)
+    return found.status, found.headers, found.json
 
 
 async def test_the_same_story_is_served_as_json() -> None:
@@ -123,11 +114,3 @@ async def test_a_log_that_is_too_long_is_given_up() -> None:
         assert (status, body["title"]) == (503, "Too much to read")
         assert "stream-peer explain" in body["detail"]
         assert await asyncio.to_thread(ended.wait, 30)
-
-
-async def test_a_server_without_a_log_has_no_such_route() -> None:
-    server = HttpServer(Http(port=0), Metrics(), Patient())
-    await server.on_start()
-    async with aiohttp.ClientSession() as session, session.get(server.url + "/feeds/f/experts/e/explain") as response:
-        assert response.status == 404
-    await server.on_stop()

@@ -1,0 +1,14 @@
+"""The worker's HTTP interface.
+
+- ``routes``: the table of routes, from which both the router and the OpenAPI document are made
+- ``server``: binds, and says who handles which route
+- ``feeds``, ``questions``, ``probes``, ``page``: who does; ``answers``: with what
+- ``guard``, ``token``, ``connection``: what every request passes
+- ``queries``, ``fresh``: parameters and pages; answers that a client may keep
+- ``openapi``: the document
+"""
+
+from stream_peer.adapters.http.page import About
+from stream_peer.adapters.http.server import HttpServer, Sources, bind, port_of, url_of
+
+__all__ = ["About", "HttpServer", "Sources", "bind", "port_of", "url_of"]

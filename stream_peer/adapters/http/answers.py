@@ -1,0 +1,90 @@
+"""What the routes answer with: the classes that are encoded, and that the OpenAPI document is made of."""
+
+from typing import Literal
+
+import msgspec
+
+from stream_peer.events.outputs import (
+    DriftedExpert,
+    ErrorRates,
+    ExpertGroup,
+    MixedForecast,
+    ReferenceAnswer,
+    TrustState,
+    WeightedExpert,
+    Weights,
+)
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a probe is told; ``reason`` says why not, if it is unavailable."""
+
+    status: Literal["ok", "unavailable"]
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """Which release runs on which Python."""
+
+    name: str
+    version: str
+    python: str
+
+
+class FeedSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed in a list: ``status`` is its trust, ``revision`` and ``at`` are those of its newest ``weights``."""
+
+    feed: str
+    status: TrustState
+    questions: float
+    resolved: float
+    revision: int
+    at: str
+
+
+class FeedList(msgspec.Struct, frozen=True, kw_only=True):
+    """Feeds by name. ``next`` is the ``cursor`` of the next page, null on the last one."""
+
+    feeds: list[FeedSummary]
+    next: str | None
+
+
+class FeedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed as its topics have it: the newest record of ``weights``, put together of its parts, and ``error-rates``.
+
+    Of a feed with many experts ``weights.experts`` holds a page: those behind ``cursor``, by id. ``experts`` counts all
+    of them, and ``next`` is the ``cursor`` of the next page, null on the last one.
+    """
+
+    feed: str
+    experts: int
+    next: str | None
+    weights: Weights
+    error_rates: ErrorRates | None
+
+
+class ExpertAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert of a feed: its weights and record, and what is known of it beside the others.
+
+    ``status`` is the feed's trust. ``groups`` are those that it is found in of experts who say the same; ``drift`` says
+    how it changed lately, null if it is not among those that changed most.
+    """
+
+    feed: str
+    revision: int
+    at: str
+    settings: str
+    status: TrustState
+    expert: WeightedExpert
+    groups: list[ExpertGroup]
+    drift: DriftedExpert | None
+
+
+class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest reference answer and mixed forecast of a question, at the newest error rates of its feed."""
+
+    feed: str
+    question: str
+    revision: int
+    reference_answer: ReferenceAnswer
+    mixed_forecast: MixedForecast

@@ -1,0 +1,92 @@
+"""Connections: what is wrong with a request before it is one is told as a problem document too."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+
+from stream_peer.adapters.http.guard import HEADERS, of_http_exception
+from stream_peer.adapters.problems import problem
+
+log = structlog.get_logger(__name__)
+
+_LIMITS: Mapping[str, Any] = {
+    "max_line_size": 8_190,  # of the request line: an id has at most 256 bytes, three times as many characters
+    "max_field_size": 8_190,
+    "max_headers": 64,
+    "keepalive_timeout": 75.0,  # also for a request that does not come to its end
+    "lingering_time": 0.5,  # of reading a body that nobody wants
+}
+
+
+class _Connection(web.RequestHandler):
+    """One connection. aiohttp calls ``handle_error`` for what is no request, and for errors outside of all handlers."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Say what is wrong, and close."""
+        if request.writer.output_size > 0:
+            msg = "an answer was begun already"
+            raise ConnectionError(msg)
+        if isinstance(exc, LineTooLong):
+            told = problem(431, f"no line of a request may be longer than {_LIMITS['max_line_size']} bytes")
+        elif status == 400:
+            log.debug("http_not_understood", reason=message)
+            told = problem(400, "this is no request that can be understood")
+        else:
+            log.error("http_failed", path=request.path, reason=repr(exc), exc_info=exc)
+            told = problem(status, "the worker failed to answer; its log says why")
+        for name, value in HEADERS.items():
+            told.headers.setdefault(name, value)
+        told.force_close()
+        return told
+
+
+class _Server(web.Server):
+    """Makes connections of ours, and tells problems that come before all middlewares, such as an odd Expect."""
+
+    @classmethod
+    def of(cls, made: web.Server) -> "_Server":
+        """A server of ours that does what another would."""
+        handle = made.request_handler
+
+        async def told(request: Any) -> web.StreamResponse:
+            try:
+                return await handle(request)
+            except web.HTTPException as error:
+                return of_http_exception(error, request.path)
+
+        limits = made._kwargs  # noqa: SLF001 - aiohttp leaves no other way to connections of one's own
+        return cls(told, request_factory=made.request_factory, loop=asyncio.get_running_loop(), **limits)
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class Runner(web.AppRunner):
+    """Runs an application on connections of ours, within the limits of this module.
+
+    Parameters
+    ----------
+    application : Application
+    shutdown_seconds : float
+        That requests have to end when the worker does.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, application: web.Application, shutdown_seconds: float) -> None:
+        super().__init__(application, access_log=None, shutdown_timeout=shutdown_seconds, **_LIMITS)
+
+    async def _make_server(self) -> web.Server:
+        return _Server.of(await super()._make_server())

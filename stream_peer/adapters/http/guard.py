@@ -1,0 +1,104 @@
+"""What every request passes before it is answered, and every answer before it is sent."""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from stream_peer.adapters.http.routes import LONGEST_ID, OPEN
+from stream_peer.adapters.http.token import Gate
+from stream_peer.adapters.problems import ProblemError, problem
+
+log = structlog.get_logger(__name__)
+
+HEADERS: Mapping[str, str] = {
+    "Server": "stream-peer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Every answer has them, unless it has its own."""
+
+
+async def add_headers(_request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Give an answer the headers that all have."""
+    response.headers.pop("Server", None)  # aiohttp has set its own by now
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+
+
+@web.middleware
+async def tell_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whatever goes wrong, the client gets a problem document; an error of ours is logged, and not shown."""
+    try:
+        return await handler(request)
+    except ProblemError as error:
+        return error.answer()
+    except web.HTTPException as error:
+        return of_http_exception(error, request.path)
+    except Exception as error:
+        log.exception("http_failed", path=request.path, reason=repr(error))
+        return problem(500, "the worker failed to answer; its log says why")
+
+
+def of_http_exception(error: web.HTTPException, path: str) -> web.Response:
+    """A problem document of what aiohttp would say as plain text."""
+    allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    details = {
+        404: f"there is nothing at {path[:300]!r}; /openapi.json says what there is",
+        405: "GET and HEAD are answered, and nothing is changed by HTTP",
+        417: "no request takes a body",
+    }
+    return problem(error.status, details.get(error.status, error.reason), headers=allowed)
+
+
+def admit(gate: Gate) -> Middleware:
+    """Only those who may ask are answered; orchestrators may always."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not request.path.startswith(OPEN) and not gate.admits(request.headers.get("Authorization")):
+            detail = "a bearer token is needed, which is in the file that http.token_file names"
+            return problem(401, detail, headers={"WWW-Authenticate": 'Bearer realm="stream-peer"'})
+        return await handler(request)
+
+    return check
+
+
+@web.middleware
+async def check_size(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """No request has a body, and no id is longer than ids can be."""
+    if request.body_exists:
+        refused = problem(413, "no request takes a body")
+        refused.force_close()
+        return refused
+    for part in request.rel_url.raw_path.split("/"):
+        if len(unquote_to_bytes(part)) > LONGEST_ID:
+            raise ProblemError(404, f"no id is longer than {LONGEST_ID} bytes", "Too long to be anything")
+    return await handler(request)
+
+
+async def invite_nothing(request: web.Request) -> None:
+    """Do not ask for the body that a client offers to send."""
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        raise web.HTTPExpectationFailed
+
+
+def limit_time(seconds: Mapping[str, float]) -> Middleware:
+    """An answer that takes longer is given up. ``seconds``: by the router's patterns."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        patience = seconds.get("" if resource is None else resource.canonical)
+        try:
+            async with asyncio.timeout(patience):
+                return await handler(request)
+        except TimeoutError:
+            return problem(503, f"there was no answer within {patience:g} seconds", "Too slow", retry=5)
+
+    return check

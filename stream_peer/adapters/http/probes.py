@@ -1,0 +1,65 @@
+"""``/healthz/{live,ready,startup}``, ``/version`` and ``/metrics``: how this worker is."""
+
+import platform
+from typing import Protocol
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.aiohttp import make_aiohttp_handler
+
+from stream_peer import __version__
+from stream_peer.adapters.http.answers import Probe, Version
+
+_NOT_KEPT = {"Cache-Control": "no-store"}
+_encode = msgspec.json.Encoder().encode
+
+
+class HealthAnswers(Protocol):
+    """Whoever knows how the worker is: each answer is (yes, why not)."""
+
+    def live(self) -> tuple[bool, str]:
+        """Whether the worker makes progress. If not, restart it."""
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether its partitions are assigned and recovered."""
+
+    def started(self) -> tuple[bool, str]:
+        """Whether it was ready once."""
+
+
+class Probes:
+    """Answers probes and scrapes."""
+
+    def __init__(self, health: HealthAnswers, registry: CollectorRegistry) -> None:
+        self._health = health
+        self._scrape = make_aiohttp_handler(registry)
+
+    async def live(self, _request: web.Request) -> web.Response:
+        """Answer ``/healthz/live``."""
+        return _probe(*self._health.live())
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        """Answer ``/healthz/ready``."""
+        return _probe(*self._health.ready())
+
+    async def startup(self, _request: web.Request) -> web.Response:
+        """Answer ``/healthz/startup``."""
+        return _probe(*self._health.started())
+
+    async def version(self, _request: web.Request) -> web.Response:
+        """Answer ``/version``."""
+        return _json(Version(name="stream_peer", version=__version__, python=platform.python_version()))
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        """Answer ``/metrics``."""
+        return await self._scrape(request)
+
+
+def _probe(yes: bool, reason: str) -> web.Response:  # noqa: FBT001 - an unpacked answer
+    told = Probe(status="ok" if yes else "unavailable", reason=reason or msgspec.UNSET)
+    return _json(told, 200 if yes else 503)
+
+
+def _json(told: msgspec.Struct, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=_encode(told), content_type="application/json", headers=_NOT_KEPT)

@@ -1,0 +1,65 @@
+"""Bearer tokens, which whoever asks must know one of, in a file that may change while the worker runs."""
+
+import hmac
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_SCHEME = "bearer "
+
+
+class Gate(Protocol):
+    """Whoever decides who may ask."""
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether the value of an ``Authorization`` header is good enough; None: there was none."""
+
+
+class Everybody:
+    """Lets everybody ask."""
+
+    def admits(self, authorization: str | None) -> bool:
+        """Yes."""
+        del authorization
+        return True
+
+
+class TokenFile:
+    """Lets those ask who know a token: a line of a file, which is read again whenever it has changed.
+
+    A file that cannot be read, or holds none, lets nobody: a mistake must not open the door.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: object = None
+        self._tokens: list[bytes] = []
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether it bears one of the tokens; how long that takes says nothing of how near it came."""
+        self._read()
+        if authorization is None or authorization[: len(_SCHEME)].lower() != _SCHEME:
+            return False
+        given = authorization[len(_SCHEME) :].strip().encode(errors="surrogateescape")
+        return sum(hmac.compare_digest(given, token) for token in self._tokens) > 0  # all are compared, always
+
+    def _read(self) -> None:
+        try:
+            found = self._path.stat()
+            seen: object = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if seen != self._seen:
+                self._tokens = [line.strip() for line in self._path.read_bytes().splitlines() if line.strip()]
+                self._seen = seen
+                if not self._tokens:
+                    log.warning("http_token_missing", file=str(self._path), reason="it holds no token: nobody may ask")
+        except OSError as error:
+            if self._tokens or self._seen is None:
+                log.warning("http_token_missing", file=str(self._path), reason=error.strerror)
+            self._tokens, self._seen = [], error.errno
