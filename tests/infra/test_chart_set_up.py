@@ -39,7 +39,7 @@ def test_what_the_job_needs_is_there_before_it_and_before_the_release(name: str)
         needed.add(("ServiceAccount", spec["serviceAccountName"]))
 
     weights = {(m["kind"], m["metadata"]["name"]): int(m["metadata"]["annotations"][WEIGHT]) for m in hooks}
-    assert {m["metadata"]["annotations"][HOOK] for m in hooks} == {"pre-install,pre-upgrade"}
+    assert {m["metadata"]["annotations"][HOOK] for m in hooks} == {"pre-install,pre-upgrade,pre-rollback"}
     assert needed <= weights.keys()
     assert all(weights[each] < weights["Job", job(name)["metadata"]["name"]] for each in needed)
 
