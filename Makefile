@@ -2,6 +2,8 @@
 #
 #   make demo     the whole service on this machine, on real data, with a live table and a report
 #   make test     unit, property and doctests, then integration on the most real broker that can be had
+#   make image    build the image and run it, confined, against a real Kafka
+#   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +17,9 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint infra bench bench-short soak quality generated docs format lock clean
+.PHONY: help demo test check lint infra image stack bench bench-short soak quality generated docs format lock dist sbom clean
+
+include tools.mk
 
 help:
 	@grep -E '^#   make ' Makefile | cut -c5-
@@ -47,6 +51,14 @@ check: lint docs infra
 # Chart, compose file, rules, dashboards, workflows, contract, repository. `make image` runs what builds the image.
 infra: $(VENV)/.dev tools
 	$(VENV)/bin/python -m pytest $(INFRA_ARGS) -m "not image" tests/infra
+
+# The image, built and run: minutes the first time, when debootstrap makes a base; as root, with buildah, podman and runc.
+image: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -s -v -m image tests/infra/test_image.py
+
+# What an operator has, with the demo's data in it; ONCE=1 induces three faults and wants their alerts.
+stack: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.infra.stack
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
@@ -99,7 +111,22 @@ lock: $(VENV)/.dev
 	$(PIP_COMPILE) --constraint requirements/demo.txt --all-extras --output-file requirements/dev.txt pyproject.toml build/dev.in
 	$(PIP_COMPILE) --constraint requirements/dev.txt --output-file requirements/quality.txt requirements/quality.in
 
+# What a release consists of: source, wheel, chart; and what comes along with the wheel, by name, version and licence.
+DIST ?= dist
+dist: $(VENV)/.dev $(TOOLS)/.complete
+	rm -rf $(DIST)
+	$(VENV)/bin/python -m build --no-isolation --outdir $(DIST) .
+	$(TOOLS)/bin/helm package helm/stream-peer --destination $(DIST)/chart
+
+sbom: dist
+	$(PYTHON) -m venv --clear --without-pip $(DIST)/runtime
+	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --require-hashes -r requirements/runtime.txt
+	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-deps --no-index --find-links $(DIST) stream-peer
+	sed "s/^dynamic = .*/version = \"$$($(VENV)/bin/python -c 'import stream_peer; print(stream_peer.__version__)')\"/" \
+		pyproject.toml > $(DIST)/runtime/pyproject.toml
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject $(DIST)/runtime/pyproject.toml --output-reproducible \
+		--output-file $(DIST)/sbom.cdx.json $(DIST)/runtime
+	rm -rf $(DIST)/runtime
+
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis report.html paper-report paper-images
-
-include tools.mk

@@ -11,7 +11,7 @@ import pytest
 
 from stream_peer.cli import cli
 
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "docs/*.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "docs/*.md", "docs/runbook/*.md"]
 FENCED = re.compile(r"^ *(?:```|~~~).*?^ *(?:```|~~~)", re.DOTALL | re.MULTILINE)
 OURS = re.compile(r"(?:^|[\s`/(])stream-peer +([^`]*)")
 MODULES = re.compile(r"python -m\s+(benchmarks(?:\.\w+)?)")
