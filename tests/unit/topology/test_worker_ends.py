@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 _PROGRAM = """
-    import os, signal, sys, mode
+    import asyncio, os, signal, sys, mode
     from stream_peer.topology.watchdog import Limits, Vitals
     from stream_peer.topology.worker import StageWorker
 
@@ -17,8 +17,18 @@ _PROGRAM = """
                 raise OSError("address in use")
 
         async def on_started(self):
-            if sys.argv[1] == "is-told-to-stop":
+            secret = "-".join(["never", "shown"])
+            if sys.argv[1] == "is-asked-for-more":
+                os.kill(os.getpid(), signal.SIGUSR1)
+                os.kill(os.getpid(), signal.SIGUSR2)
+            if sys.argv[1] in ("is-told-to-stop", "is-asked-for-more", "is-told-twice"):
                 os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.1)  # mode handles signals in turns of the loop
+
+        async def on_stop(self):
+            if sys.argv[1] == "is-told-twice":
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.sleep(20)
 
         @mode.Service.task
         async def work(self):
@@ -29,8 +39,24 @@ _PROGRAM = """
 """
 
 
-@pytest.mark.parametrize(("story", "code"), [("fails-to-start", 69), ("is-told-to-stop", 0), ("crashes", 70)])
-def test_a_service_that_fails_gives_its_exit_code_whenever_it_fails(story: str, code: int) -> None:
+def run(story: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", textwrap.dedent(_PROGRAM), story]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("story", "code"),
+    [("fails-to-start", 69), ("is-told-to-stop", 0), ("crashes", 70), ("is-told-twice", 70)],
+)
+def test_a_service_that_fails_gives_its_exit_code_whenever_it_fails(story: str, code: int) -> None:
+    ended = run(story)
+
     assert ended.returncode == code, ended.stderr
+
+
+def test_signals_that_ask_for_more_do_not_show_variables_or_wait_for_somebody_to_type() -> None:
+    ended = run("is-asked-for-more")
+
+    assert ended.returncode == 0, ended.stderr
+    assert "never-shown" not in ended.stderr + ended.stdout
+    assert "Pdb" not in ended.stderr + ended.stdout
