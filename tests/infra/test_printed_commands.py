@@ -11,7 +11,15 @@ import pytest
 
 from stream_peer.cli import cli
 
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "docs/*.md", "docs/runbook/*.md"]
+PAGES = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "benchmarks/README.md",
+    "docs/*.md",
+    "docs/runbook/*.md",
+]
 FENCED = re.compile(r"^ *(?:```|~~~).*?^ *(?:```|~~~)", re.DOTALL | re.MULTILINE)
 OURS = re.compile(r"(?:^|[\s`/(])stream-peer +([^`]*)")
 MODULES = re.compile(r"python -m\s+(benchmarks(?:\.\w+)?)")
@@ -43,6 +51,8 @@ def commands(repository: Path) -> Iterator[tuple[str, str]]:
 
 
 def _command(line: str) -> str:
+    if line.startswith(("helm ", "kubectl ")):  # there stream-peer is the name of a release; what a pod runs follows --
+        line = line.partition(" -- ")[2]
     found = OURS.search(line)
     return re.split(r" {2,}|[|&>#]| — ", found.group(1))[0].strip() if found else ""
 
