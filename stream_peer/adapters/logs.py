@@ -67,6 +67,11 @@ class Repeats:
         window.seen += 1
         return window.seen <= self._burst
 
+    @property
+    def keeps_back(self) -> bool:
+        """Whether something was kept back that is not told yet."""
+        return any(window.seen > self._burst for window in self._kinds.values())
+
     def take_over(self, *, all_of_them: bool = False) -> list[logging.LogRecord]:
         """Forget the windows that are over, or all; a record for each in which something was kept back."""
         ends = self._clock() - self.window
@@ -99,9 +104,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
         if self._repeats.admits(record):
             super().emit(record)
         elif self._timer is None:
-            self._timer = threading.Timer(self._repeats.window, self._tell_later)
-            self._timer.daemon = True
-            self._timer.start()
+            self._wake_up()
 
     def close(self) -> None:
         """Say what was kept back, to the last."""
@@ -112,10 +115,18 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             self.flush()
         super().close()
 
-    def _tell_later(self) -> None:
+    def _wake_up(self) -> None:
+        """Look again when the window is over that keeps something back now, in a thread: the log may be quiet then."""
+        self._timer = threading.Timer(self._repeats.window, self._look_again)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look_again(self) -> None:
         with self._locked():
             self._timer = None
-            self._tell(all_of_them=True)
+            self._tell()
+            if self._repeats.keeps_back:
+                self._wake_up()
 
     def _tell(self, *, all_of_them: bool = False) -> None:
         for record in self._repeats.take_over(all_of_them=all_of_them):
