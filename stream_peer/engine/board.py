@@ -28,15 +28,17 @@ class Board:
         self._unpublished: set[str] = set()
         self._published: dict[str, Publication] = {}
         self._views: dict[str, FeedView] = {}
+        self._outdated: set[str] = set()
 
     def changed(self, feed: Feed) -> None:
         """A record changed the feed."""
         self._unpublished.add(feed.name)
-        self._views.pop(feed.name, None)
+        self._outdated.add(feed.name)
 
     def end(self, name: str) -> None:
         """There is no such feed any more."""
         self._unpublished.discard(name)
+        self._outdated.discard(name)
         self._published.pop(name, None)
         self._views.pop(name, None)
 
@@ -59,7 +61,12 @@ class Board:
     def view(self, feed: Feed, reading: WeightsReading | None = None) -> FeedView:
         """The newest outputs of a feed as objects; ``reading`` if it is at hand."""
         view = self._views.get(feed.name)
-        if view is None:
+        if view is None or feed.name in self._outdated:
             view = feed_view(feed, read_feed(feed) if reading is None else reading)
             self._views[feed.name] = view
+            self._outdated.discard(feed.name)
         return view
+
+    def latest(self, feed: Feed) -> FeedView:
+        """The outputs of a feed as they were last published or asked for: whoever looks often costs nothing."""
+        return self._views.get(feed.name) or self.view(feed)

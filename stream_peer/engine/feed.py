@@ -289,9 +289,16 @@ class FeedStage:
             effects.counts["published" if outputs else "unmoved", ""] += 1
 
     def views(self) -> Mapping[str, FeedView]:
-        """The newest outputs of each feed, for metrics and HTTP."""
-        feeds = sorted(self.feeds.by_name.items())
-        return {name: self.feeds.board.view(feed) for name, feed in feeds if feed.standing.revision >= 0}
+        """The newest outputs of each feed."""
+        return {name: self.feeds.board.view(feed) for name, feed in self._spoken()}
+
+    def latest_views(self) -> Mapping[str, FeedView]:
+        """The outputs of each feed as they were last published, for metrics."""
+        return {name: self.feeds.board.latest(feed) for name, feed in self._spoken()}
+
+    def _spoken(self) -> Iterator[tuple[str, Feed]]:
+        """Feeds of which there is something to say, by name."""
+        return ((name, feed) for name, feed in sorted(self.feeds.by_name.items()) if feed.standing.revision >= 0)
 
     def has_feed(self, feed: str) -> bool:
         """Whether there is such a feed."""
@@ -444,6 +451,8 @@ class FeedStage:
             feed = self.feeds.by_name.get(self._uncounted.pop())
             if feed is not None:
                 yield from feed.recount()
+                self.feeds.board.latest(feed)  # else the first to look would compute those of all feeds at once
+                yield
         yield from self.imports.recount(self.feeds)
 
 

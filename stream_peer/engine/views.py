@@ -1,6 +1,7 @@
 """Outputs keyed by feed: readings of its sums. Records above ``LARGEST`` bytes are split, keyed ``key/part``."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
 LARGEST = 900_000
+FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
+"""How many resolved questions the best expert must have had a say in, and what share of them."""
 _STANDS_IN = "the rates are symmetric ones of the same votes"
 _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
 
@@ -53,15 +56,18 @@ _QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
 class FeedView(NamedTuple):
     """The newest outputs of a feed, how many of its experts have metrics of their own, and what else is gauged.
 
+    ``leading``: these experts and a few more, by their weights in the mix; ``totals``: of the two kinds of weights.
     ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
     shares of rounds, see ``forecast_scores``. None while not known. ``certificate_terms`` add up to the certificate, if
-    there is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first; ``squared``:
-    whether the losses of experts are squared ones; ``updated``: when the feed last changed.
+    there is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first;
+    ``best_brier``: that of the best expert who had a say in half of them; ``updated``: when the feed last changed.
     """
 
     weights: Weights
     error_rates: ErrorRates
     top_experts: int = 20
+    leading: Sequence[WeightedExpert] = ()
+    totals: tuple[float, float] = (0.0, 0.0)
     dependence_z: float | None = None
     rank_correlation: float | None = None
     mean_voters: float | None = None
@@ -70,7 +76,8 @@ class FeedView(NamedTuple):
     select_regret: float | None = None
     certificate_terms: Mapping[str, float] = MappingProxyType({})
     brier: Mapping[str, float] = MappingProxyType({})
-    squared: bool = True
+    best_brier: float | None = None
+    effective_experts: float = 0.0
     updated: Milliseconds = 0
 
 
@@ -132,7 +139,7 @@ def read_feed(feed: Feed) -> WeightsReading:
 def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
     """The outputs keyed by feed."""
     trust, signs, sums = feed.trust(), feed.signs(), feed.sums.feed
-    certified = _certified(feed, reading)
+    certified, experts = _certified(feed, reading), _weighted_experts(feed, reading)
     return FeedView(
         Weights(
             **heading(feed),
@@ -145,13 +152,15 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
             stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
             select_shrink=feed.standing.shrink,
             certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
-            experts=_weighted_experts(feed, reading),
+            experts=experts,
             shadows=feed.shadows.scores(feed.sums),
             drift=_drift(feed, reading),
             groups=_groups(feed, reading),
         ),
         _error_rates(feed),
         feed.settings.top_experts,
+        _leading(experts, reading, math.ceil(1.25 * feed.settings.top_experts)),
+        (float(reading.mix.sum()), float(reading.select.sum())),
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
         feed.mean_voters,
@@ -160,7 +169,8 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         select_regret=read_regret(reading.columns, feed.all_rates, feed.method),
         certificate_terms=certified.terms if certified else {},
         brier=read_scores(sums),
-        squared=feed.settings.loss == "squared",
+        best_brier=_best_brier(feed, reading),
+        effective_experts=1.0 / squares if (squares := float(np.square(reading.mix).sum())) else 0.0,
         updated=feed.standing.at,
     )
 
@@ -246,6 +256,22 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
         )
         for place, mix, select, counted, share, peer_loss, outcome_loss, resolved in rows
     ]
+
+
+def _leading(experts: list[WeightedExpert], reading: WeightsReading, count: int) -> list[WeightedExpert]:
+    """Those of the largest weights in the mix, of equal ones the first by id."""
+    order = np.argsort(-reading.mix, kind="stable")[:count]
+    return [experts[place] for place in order.tolist()]
+
+
+def _best_brier(feed: Feed, reading: WeightsReading) -> float | None:
+    """The smallest mean squared loss of an expert with outcomes enough; None: there is none, or losses are others."""
+    if feed.settings.loss != "squared":
+        return None
+    records = read_records(reading.columns, feed.all_rates, feed.method)
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(feed, _RESOLVED))
+    losses = records.outcome_loss[records.resolved >= enough]
+    return float(losses.min()) if len(losses) else None
 
 
 def _known(values: FloatArray) -> list[float | None]:

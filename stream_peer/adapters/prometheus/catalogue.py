@@ -80,8 +80,8 @@ WHOM_TO_TRUST = (
         "brier",
         "Mean squared loss on resolved questions, smaller is better; 0.25 is always saying 1/2. mix and stretched: what"
         " was published, beside the mean and the median of the same forecasts. best-expert: the smallest mean loss, on"
-        " its own questions, of an expert with at least 10 of them and a coverage of a half; chosen in hindsight, so"
-        " mix may be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
+        " its own questions, of an expert who had a say in at least 10 and half of them; chosen in hindsight, so mix"
+        " may well be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
         "feed",
         "forecast",
     ),

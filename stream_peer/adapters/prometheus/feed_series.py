@@ -8,12 +8,10 @@ import msgspec
 
 from stream_peer.adapters.prometheus.top_experts import OTHER, TopExperts
 from stream_peer.engine.views import FeedView
-from stream_peer.events.outputs import ErrorRateStatus, TrustState, Weights
+from stream_peer.events.outputs import ErrorRateStatus, TrustState
 
 _TRUST_STATES: tuple[TrustState, ...] = get_args(TrustState)
 _STATUSES: tuple[ErrorRateStatus, ...] = get_args(ErrorRateStatus)
-_FEWEST_RESOLVED = 10.0
-_LEAST_COVERAGE = 0.5
 
 OF_AN_EXPERT = 3
 """Series of an expert that has its own: two kinds of weights, and the coverage."""
@@ -59,18 +57,20 @@ class FeedSeries:
         """At most ``room`` series of experts, and those of the others."""
         count = max(0, min(self.view.top_experts, room // OF_AN_EXPERT))
         if self._experts[0] != count:
-            self._experts = count, list(self._weights(self.view.weights, count))
+            self._experts = count, list(self._weights(self.view, count))
         return self._experts[1]
 
-    def _weights(self, weights: Weights, count: int) -> Iterator[Point]:
-        shown, rest = self._top.choose(weights.experts, count)
+    def _weights(self, view: FeedView, count: int) -> Iterator[Point]:
+        shown = self._top.choose(view.leading, count)
         for expert in shown:
             yield Point("expert_weight", (self._feed, expert.id, "mix"), expert.mix)
             yield Point("expert_weight", (self._feed, expert.id, "select"), expert.select)
             yield Point("expert_coverage_ratio", (self._feed, expert.id), expert.coverage)
-        if rest:
-            yield Point("expert_weight", (self._feed, OTHER, "mix"), math.fsum(expert.mix for expert in rest))
-            yield Point("expert_weight", (self._feed, OTHER, "select"), math.fsum(expert.select for expert in rest))
+        if len(shown) < len(view.weights.experts):
+            mix = view.totals[0] - math.fsum(expert.mix for expert in shown)
+            select = view.totals[1] - math.fsum(expert.select for expert in shown)
+            yield Point("expert_weight", (self._feed, OTHER, "mix"), max(0.0, mix))
+            yield Point("expert_weight", (self._feed, OTHER, "select"), max(0.0, select))
 
 
 def _common(feed: str, view: FeedView) -> Iterator[Point]:
@@ -110,8 +110,7 @@ def _evidence(view: FeedView) -> Iterator[tuple[str, float | None]]:
 
 def _counted(view: FeedView) -> Iterator[tuple[str, float]]:
     weights = view.weights
-    squares = math.fsum(expert.mix * expert.mix for expert in weights.experts)
-    yield "effective_experts", 1.0 / squares if squares else 0.0
+    yield "effective_experts", view.effective_experts
     yield "feed_questions", weights.questions
     yield "feed_resolved_questions", weights.resolved
     yield "feed_updated_timestamp_seconds", view.updated / 1000
@@ -125,17 +124,4 @@ def _labelled(view: FeedView) -> Iterator[tuple[str, Mapping[str, float]]]:
     yield "mixer_share_ratio", msgspec.structs.asdict(weights.mixer)
     if weights.certificate is not None:
         yield "certificate_term", view.certificate_terms
-    best = _best_loss(weights) if view.brier and view.squared else None
-    yield "brier", view.brier if best is None else {**view.brier, "best-expert": best}
-
-
-def _best_loss(weights: Weights) -> float | None:
-    """The smallest mean loss by outcomes of an expert who had a say in much; None: there is none."""
-    losses = (
-        expert.outcome_loss
-        for expert in weights.experts
-        if expert.outcome_loss is not None
-        and expert.resolved >= _FEWEST_RESOLVED
-        and expert.coverage >= _LEAST_COVERAGE
-    )
-    return min(losses, default=None)
+    yield "brier", view.brier if view.best_brier is None else {**view.brier, "best-expert": view.best_brier}

@@ -28,7 +28,7 @@ _OF_COUNTERS = sum(map(len, _COUNTED.values()))
 class HasViews(Protocol):
     """A stage that can say what was last published of its feeds."""
 
-    def views(self) -> Mapping[str, FeedView]:
+    def latest_views(self) -> Mapping[str, FeedView]:
         """The last published outputs of each feed."""
 
 
@@ -86,7 +86,7 @@ class FeedCollector(Collector):
         views: dict[str, FeedView] = {}
         counts: Tally[tuple[str, str]] = Tally()
         for place in self._places.values():
-            here = place.stage.views()
+            here = place.stage.latest_views()
             for key in [key for key in place.counts if key[0] not in here]:
                 del place.counts[key]
             views.update(here)

@@ -18,14 +18,11 @@ class TopExperts:
     def __init__(self) -> None:
         self._shown: frozenset[str] = frozenset()
 
-    def choose(
-        self, experts: Iterable[WeightedExpert], count: int
-    ) -> tuple[list[WeightedExpert], list[WeightedExpert]]:
-        """The experts to show, at most ``count``, and the rest."""
-        ranked = sorted(experts, key=lambda expert: (-expert.mix, expert.id))
-        names = [expert.id for expert in ranked if expert.id != OTHER]
+    def choose(self, leading: Iterable[WeightedExpert], count: int) -> list[WeightedExpert]:
+        """The experts to show, at most ``count``, of those who lead, by weight."""
+        ranked = [expert for expert in leading if expert.id != OTHER]
+        names = [expert.id for expert in ranked]
         staying = [name for name in names[: count + math.ceil(count / 4)] if name in self._shown][:count]
-        kept = set(staying)
-        others = [name for name in names if name not in kept]
-        self._shown = frozenset(staying + others[: count - len(staying)])
-        return [e for e in ranked if e.id in self._shown], [e for e in ranked if e.id not in self._shown]
+        joining = [name for name in names if name not in staying]
+        self._shown = frozenset(staying + joining[: count - len(staying)])
+        return [expert for expert in ranked if expert.id in self._shown]

@@ -37,7 +37,7 @@ class FeedsOnly(ControlStage):
         super().__init__(topic="t", partition=0, forecast_partitions=1, feed_log_partitions=1)
         self.newest = dict(views)
 
-    def views(self) -> Mapping[str, FeedView]:
+    def latest_views(self) -> Mapping[str, FeedView]:
         return self.newest
 
 
@@ -58,7 +58,9 @@ def view(newest: Weights, *, top_experts: int = 20) -> FeedView:
         from_truth=TruthRates(zero=None, one=None, resolved=0.0),
         vote_rule="half",
     )
-    return FeedView(newest, rates, top_experts)
+    leading = sorted(newest.experts, key=lambda expert: -expert.mix)
+    totals = math.fsum(expert.mix for expert in leading), math.fsum(expert.select for expert in leading)
+    return FeedView(newest, rates, top_experts, leading, totals)
 
 
 def metrics_of(views: Mapping[str, FeedView], partition: int = 0) -> Metrics:
@@ -290,13 +292,6 @@ def test_an_expert_named_other_does_not_clash_with_the_others() -> None:
     metrics = metrics_of({"f": view(weights(1, {"other": 0.6, "a": 0.3, "b": 0.1}), top_experts=1)})
     found = [(labels["expert"], value) for labels, value in of(metrics, "expert_weight") if labels["kind"] == "mix"]
     assert found == [("a", 0.3), ("other", pytest.approx(0.7))]
-
-
-def test_effective_experts_are_all_for_the_mean_and_one_for_a_favourite() -> None:
-    equal = metrics_of({"f": view(weights(1, dict.fromkeys("abcd", 0.25)))})
-    single = metrics_of({"f": view(weights(1, {"a": 1.0, "b": 0.0}))})
-    assert next(of(equal, "effective_experts"))[1] == pytest.approx(4.0)
-    assert next(of(single, "effective_experts"))[1] == pytest.approx(1.0)
 
 
 def test_hostile_names_are_escaped_and_come_back_whole() -> None:

@@ -1,16 +1,25 @@
 """Which experts have gauges; what the gauges say is told in ``test_prometheus``."""
 
+from collections.abc import Mapping
+
 from stream_peer.adapters.prometheus.top_experts import TopExperts
 from tests.unit.adapters.sample_history import weights
 
 
+def chosen(top: TopExperts, mix: Mapping[str, float], count: int = 2) -> list[str]:
+    leading = sorted(weights(1, mix).experts, key=lambda expert: -expert.mix)
+    return [expert.id for expert in top.choose(leading, count)]
+
+
 def test_an_expert_at_the_edge_of_the_top_keeps_its_series() -> None:
     top = TopExperts()
-    first, _ = top.choose(weights(1, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}).experts, 2)
-    second, rest = top.choose(weights(2, {"a": 0.4, "b": 0.24, "c": 0.26, "d": 0.1}).experts, 2)
-    third, _ = top.choose(weights(3, {"a": 0.4, "b": 0.1, "c": 0.3, "d": 0.2}).experts, 2)
+    assert chosen(top, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}) == ["a", "b"]
+    assert chosen(top, {"a": 0.4, "b": 0.24, "c": 0.26, "d": 0.1}) == ["a", "b"]
+    assert chosen(top, {"a": 0.4, "b": 0.1, "c": 0.3, "d": 0.2}) == ["a", "c"]
 
-    assert [expert.id for expert in first] == ["a", "b"]
-    assert [expert.id for expert in second] == ["a", "b"]
-    assert [expert.id for expert in rest] == ["c", "d"]
-    assert [expert.id for expert in third] == ["a", "c"]
+
+def test_no_more_are_shown_than_there_is_room_for_nor_one_that_is_called_as_the_others_are() -> None:
+    top = TopExperts()
+    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 3) == ["b", "c", "d"]
+    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 1) == ["b"]
+    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 0) == []

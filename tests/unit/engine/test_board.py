@@ -43,3 +43,22 @@ def test_a_view_is_made_once_for_each_change() -> None:
     assert board.view(feed) is view
     board.changed(feed)
     assert board.view(feed) is not view
+
+
+def test_the_latest_view_is_that_of_the_last_publication_until_there_is_another() -> None:
+    board, feed = Board(), feed_of("f")
+    board.publish(feed, only_news=True)
+    first = board.latest(feed)
+    board.changed(feed)
+
+    assert board.latest(feed) is first
+    board.publish(feed, only_news=False)
+    assert board.latest(feed) is not first
+    assert board.latest(feed) is board.view(feed)
+
+
+def test_the_view_of_a_feed_that_ended_is_not_that_of_the_next_of_its_name() -> None:
+    board = Board()
+    first = board.latest(feed_of("f"))
+    board.end("f")
+    assert board.latest(feed_of("f")) is not first

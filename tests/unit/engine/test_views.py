@@ -4,7 +4,7 @@ import pytest
 from stream_peer.adapters.history import History
 from stream_peer.adapters.weights_view import NewestWeights
 from stream_peer.engine.stage import Output
-from stream_peer.engine.views import LARGEST, published
+from stream_peer.engine.views import LARGEST, FeedView, published
 from stream_peer.events import topics
 from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights, encode_output
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, settings
@@ -146,3 +146,37 @@ def test_error_rates_show_what_outcomes_say() -> None:
     assert rates["from_truth"] == {"zero": 1.0, "one": None, "resolved": 1.0}
     assert rates["status"] == "insufficient"
     assert rates["status_reasons"]
+
+
+def test_the_leading_experts_come_by_weight_and_the_totals_are_of_all() -> None:
+    rounds = [round_of(f"q{n}", {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.2}) for n in range(9)]
+    made, _ = folded(log_of([settings({"defaults": {"top_experts": 2}}), *rounds]))
+
+    view = made.views()["f"]
+
+    assert len(view.leading) == 3  # two, and whoever may take their place
+    mixes = [expert.mix for expert in view.leading]
+    assert mixes == sorted((expert.mix for expert in view.weights.experts), reverse=True)[:3]
+    assert view.totals == pytest.approx((1.0, 1.0))
+
+
+def test_effective_experts_are_all_for_the_mean_and_fewer_for_favourites() -> None:
+    said = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.2}
+    even, _ = folded(log_of([round_of("q", said)]))
+    known = [event for n in range(60) for event in (round_of(f"q{n}", said), outcome(f"q{n}", 1))]
+    favours, _ = folded(log_of(known))
+
+    assert even.views()["f"].effective_experts == pytest.approx(4.0, abs=0.2)
+    assert 1.0 <= favours.views()["f"].effective_experts < 3.9
+
+
+def test_the_best_expert_had_a_say_in_at_least_ten_and_half_of_what_was_resolved() -> None:
+    def view_after(questions: int, lucky: int) -> FeedView:
+        said = {"a": 0.8, "b": 0.7, "c": 0.4}
+        rounds = [round_of(f"q{n:02d}", said | ({"z": 0.99} if n < lucky else {})) for n in range(questions)]
+        outcomes = [outcome(f"q{n:02d}", 1) for n in range(questions)]
+        return folded(log_of([*rounds, *outcomes]))[0].views()["f"]
+
+    assert view_after(9, 9).best_brier is None
+    assert view_after(30, 14).best_brier == pytest.approx(0.2**2)
+    assert view_after(30, 15).best_brier == pytest.approx(0.01**2)
