@@ -17,6 +17,7 @@ from stream_peer.events.outputs import WeightedExpert, Weights
 
 FEEDS = Bounds(usual=100, most=1_000)
 EXPERTS = Bounds(usual=1_000, most=10_000)
+_FEW = 200
 _PAGES = ("limit", "cursor")
 _id_of = attrgetter("id")
 
@@ -148,5 +149,5 @@ def _expert(weights: Weights, expert: WeightedExpert) -> ExpertAnswer:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    meant = near(name[:300], known)
+    meant = near(name[:300], known) if len(known) <= _FEW else []  # it is searched for while all else waits
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

@@ -60,10 +60,10 @@ def page_of(request: web.Request, items: Sequence[T], name_of: Callable[[T], str
 
 
 def link_to(request: web.Request, cursor: str | None) -> dict[str, str]:
-    """The header that leads to the next page, if there is one."""
+    """The header that leads to the next page, if there is one: relative to this one, whatever proxy stands before."""
     if cursor is None:
         return {}
-    return {"Link": f'<{request.rel_url.update_query(cursor=cursor)}>; rel="next"'}
+    return {"Link": f'<?{request.rel_url.update_query(cursor=cursor).raw_query_string}>; rel="next"'}
 
 
 def _limit(request: web.Request, bounds: Bounds) -> int:
