@@ -43,9 +43,9 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def run(*command: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(*command: str, stdin: str | None = None, seconds: float = 60) -> subprocess.CompletedProcess[str]:
     """Run a command in the root of the repository and keep what it says."""
-    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 def said(result: subprocess.CompletedProcess[str]) -> str:
