@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 INK, MUTED, GRID, PAPER, FRAME = "#1f2328", "#59636e", "#e4e7eb", "#ffffff", "#d1d7de"
+FRAMED = "frame of a panel"
 SMALL, NORMAL, LARGE = 7.0, 8.5, 17.0
 _COLUMN, _ROW = 0.58, 0.30
 _COLUMNS = 24
@@ -50,7 +51,9 @@ class Canvas:
         outer = box.inside(_GAP / 2, _GAP / 2, _GAP / 2, _GAP / 2)
         corner = (outer.left / self.width, 1 - (outer.top + outer.height) / self.height)
         size = (outer.width / self.width, outer.height / self.height)
-        self.figure.add_artist(Rectangle(corner, *size, facecolor=PAPER, edgecolor=FRAME, linewidth=0.8, zorder=-1))
+        self.figure.add_artist(
+            Rectangle(corner, *size, facecolor=PAPER, edgecolor=FRAME, linewidth=0.8, zorder=-1, gid=FRAMED)
+        )
         self.text(Box(outer.left + 0.1, outer.top, 0, 0.3), title, weight="bold")
         return outer.inside(0.1, 0.3, 0.1, 0.08)
 

@@ -158,7 +158,7 @@ def draw_lines(canvas: Canvas, box: Box, panel: Mapping[str, Any], answers: Sequ
     lines = lines_of(panel, answers, times.tolist(), span.step)
     style, right = defaults(panel), panel["options"]["legend"]["placement"] == "right"
     legend_height = 0.0 if right else _legend_lines(lines, box.width) * LINE + 0.06
-    legend_width = min(2.3, box.width * 0.34) if right else 0.0
+    legend_width = min(2.6, box.width * 0.4) if right else 0.0
     plot = box.inside(0.72, 0.06, legend_width + 0.12, legend_height + 0.36)
     axes = canvas.axes(plot)
     _draw_series(axes, lines, times, stacked=style["custom"].get("stacking", {}).get("mode") == "normal")

@@ -39,7 +39,9 @@ def _trust() -> Panel:
         "experts say the same or err together. contradicted: outcomes disprove what votes say. uninformative: "
         "reference answers are like coins, use the plain mean. Follow mix in every state; select only while it is ok."
     )
-    return states_now(About("Trust", "none", says), at_the_end(trust(), "{{feed}}"), width=6)
+    return states_now(
+        About("Trust", "none", says, alerts=("StreamPeerFeedContradicted",)), at_the_end(trust(), "{{feed}}"), width=6
+    )
 
 
 def _questions() -> Panel:
@@ -111,7 +113,7 @@ def _error_rate() -> Panel:
         over_time(of_feed("reference_error_high_ratio"), "high · {{feed}}"),
         over_time(of_feed("reference_error_measured_ratio"), "measured · {{feed}}"),
     ]
-    about = About("Error rate of reference answers", "percentunit", says)
+    about = About("Error rate of reference answers", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
     return graph(about, *queries, limits=(0, None), dashed="^(low|high) ")
 
 
@@ -133,7 +135,11 @@ def _alarms() -> Panel:
         over_time(of_feed("dependence_z"), "dependence · {{feed}}"),
         over_time(of_feed("error_rate_drift_z"), "error rate drift · {{feed}}"),
     ]
-    return graph(About("Dependence and drift", "none", says), *queries, axis="standard deviations")
+    return graph(
+        About("Dependence and drift", "none", says, alerts=("StreamPeerDependenceAlarm", "StreamPeerFeedDrifts")),
+        *queries,
+        axis="standard deviations",
+    )
 
 
 def _brier() -> Panel:
@@ -169,7 +175,7 @@ def _certificate() -> Panel:
         over_time(of_feed("certificate_regret"), "certificate · {{feed}}"),
         over_time(of_feed("select_regret"), "regret · {{feed}}"),
     ]
-    about = About("Certificate against regret", "none", says, "no bound")
+    about = About("Certificate against regret", "none", says, "no bound", alerts=("StreamPeerCertificateNotFinite",))
     return graph(about, *queries, width=7, height=9, axis="summed loss")
 
 
@@ -199,7 +205,11 @@ def _shares() -> Panel:
         over_time(of_feed("low_evidence_ratio"), "low evidence · {{feed}}"),
         over_time(of_feed("select_shrink_ratio"), "shrinkage · {{feed}}"),
     ]
-    return graph(About("Ties, low evidence, shrinkage", "percentunit", says), *queries, limits=(0, None))
+    return graph(
+        About("Ties, low evidence, shrinkage", "percentunit", says, alerts=("StreamPeerLowEvidence",)),
+        *queries,
+        limits=(0, None),
+    )
 
 
 def _suspects() -> Panel:

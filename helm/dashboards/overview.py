@@ -53,14 +53,18 @@ def _alerts_now() -> Panel:
 def _workers() -> Panel:
     says = "Workers that are ready, and those that answer. Fewer ready ones: partitions wait."
     queries = [at_the_end(f"sum({worker('ready')})", "ready"), at_the_end(f"count({worker('live')})", "answering")]
-    return number(About("Workers", "none", says, NONE), *queries)
+    return number(
+        About("Workers", "none", says, NONE, alerts=("StreamPeerWorkerDown", "StreamPeerNoWorkers")), *queries
+    )
 
 
 def _behind() -> Panel:
     says = "Age of the oldest record that is not folded yet, over all inputs. 0: nothing waits."
     limits = ((None, "green"), (30, "orange"), (300, "red"))
     query = at_the_end(f"max({worker('lag_seconds')})", "behind")
-    return number(About("Behind by", "s", says, "unknown"), query, limits=limits, decimals=0)
+    return number(
+        About("Behind by", "s", says, "unknown", alerts=("StreamPeerLagGrows",)), query, limits=limits, decimals=0
+    )
 
 
 def _not_shown() -> Panel:
@@ -69,7 +73,7 @@ def _not_shown() -> Panel:
         "instead."
     )
     query = at_the_end(f"sum({worker('feeds_not_shown')})", "feeds")
-    return number(About("Feeds not shown", "none", says, NONE), query)
+    return number(About("Feeds not shown", "none", says, NONE, alerts=("StreamPeerFeedsNotShown",)), query)
 
 
 def _table() -> Panel:
@@ -103,7 +107,7 @@ def _states() -> Panel:
 
 def _rates() -> Panel:
     says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
-    about = About("Error rates", "percentunit", says)
+    about = About("Error rates", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
     return graph(about, over_time(ESTIMATE, "{{feed}}"), limits=(0, None))
 
 
@@ -129,7 +133,9 @@ def _certificates() -> Panel:
 def _dependence() -> Panel:
     says = "How far votes are from those of independent experts. Above 3 trust becomes dependent: look for copies."
     query = over_time(of_feed("dependence_z"), "{{feed}}")
-    return graph(About("Dependence", "none", says), query, axis="standard deviations")
+    return graph(
+        About("Dependence", "none", says, alerts=("StreamPeerDependenceAlarm",)), query, axis="standard deviations"
+    )
 
 
 def _rounds() -> Panel:

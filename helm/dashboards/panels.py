@@ -16,6 +16,7 @@ from grafana_foundation_sdk.models.common import (
     VisibilityMode,
 )
 from grafana_foundation_sdk.models.dashboard import (
+    DashboardLinkType,
     DataTransformerConfig,
     DynamicConfigValue,
     FieldColorModeId,
@@ -40,12 +41,17 @@ _STATE_COLORS = ("green", "blue", "yellow", "orange", "red", "purple")
 
 
 class About(NamedTuple):
-    """What every panel says of itself; ``says``: how to read it; ``empty``: what stands there if there is no series."""
+    """What every panel says of itself.
+
+    ``says``: how to read it; ``empty``: what stands there if there is no series; ``alerts``: those that go by it; it
+    leads to their pages in the runbook.
+    """
 
     title: str
     unit: str
     says: str
     empty: str = SCARCE
+    alerts: tuple[str, ...] = ()
 
 
 class Column(NamedTuple):
@@ -176,9 +182,16 @@ def _column_style(column: Column) -> list[DynamicConfigValue]:
 def _about(panel: AnyPanel, about: About, width: int, height: int, queries: Sequence[Query]) -> AnyPanel:
     panel.title(about.title).description(about.says).unit(about.unit).no_value(about.empty)
     panel.datasource(SOURCE).span(width).height(height)
+    if about.alerts:
+        panel.links([_to_page(alert) for alert in about.alerts])
     for ref, query in zip(_letters(queries), queries, strict=True):
         panel.with_target(query.ref_id(ref).datasource(SOURCE))
     return panel
+
+
+def _to_page(alert: str) -> dashboard.DashboardLink:
+    link = dashboard.DashboardLink(f"Runbook: {alert}").type(DashboardLinkType.LINK).target_blank(target_blank=True)
+    return link.url(f"${{runbook}}/{alert}.md")
 
 
 def _letters(items: Sequence[Any]) -> list[str]:

@@ -24,19 +24,25 @@ def dashboard() -> Dashboard:
 
 def _ready() -> Panel:
     says = (
-        "Workers that are assigned, recovered and up to their topics, of those that answer. Fewer: a partition waits."
+        "Workers that are assigned, recovered and up to their topics, of those that answer; and the partitions that "
+        "they fold. Fewer partitions than the topics have: nobody folds the others."
     )
     queries = [
         at_the_end(f"sum({worker('ready')})", "ready"),
         at_the_end(f"count({worker('live')})", "answering"),
+        at_the_end(f"sum by (stage) ({worker('owned_partitions')})", "{{stage}} partitions"),
     ]
-    return number(About("Workers", "none", says, NONE), *queries, width=8)
+    return number(
+        About("Workers", "none", says, NONE, alerts=("StreamPeerWorkerDown", "StreamPeerReadinessFlapping")),
+        *queries,
+        width=8,
+    )
 
 
 def _behind() -> Panel:
     says = "Age of the oldest record that is not folded yet, over all inputs. 0: nothing waits."
     limits = ((None, "green"), (30, "orange"), (300, "red"))
-    about = About("Behind by", "s", says, "unknown")
+    about = About("Behind by", "s", says, "unknown", alerts=("StreamPeerLagGrows",))
     return number(about, at_the_end(f"max({worker('lag_seconds')})", "behind"), limits=limits, decimals=0)
 
 
@@ -52,7 +58,7 @@ def _overdue() -> Panel:
 
 def _snapshot_now() -> Panel:
     says = "Longest time since a partition's state and offset were last stored. After a crash so much work is repeated."
-    about = About("Oldest snapshot", "s", says, "no partition")
+    about = About("Oldest snapshot", "s", says, "no partition", alerts=("StreamPeerSnapshotOverdue",))
     return number(about, at_the_end(f"max({worker('snapshot_age_seconds')})", "oldest"), decimals=0)
 
 
@@ -65,7 +71,12 @@ def _open() -> Panel:
 def _lag_records() -> Panel:
     says = "Records of each input that are not folded yet. It should fall after a restart; if it grows, add workers."
     query = over_time(f"sum by (topic) ({worker('lag_records')})", "{{topic}}")
-    return graph(About("Lag in records", "short", says, NONE), query, axis="records", limits=(0, None))
+    return graph(
+        About("Lag in records", "short", says, NONE, alerts=("StreamPeerLagGrows",)),
+        query,
+        axis="records",
+        limits=(0, None),
+    )
 
 
 def _lag_seconds() -> Panel:
@@ -77,7 +88,9 @@ def _lag_seconds() -> Panel:
 def _throughput() -> Panel:
     says = "Input records folded a second, by stage. 0 while there is lag: no progress, look at the log."
     query = over_time(rate(worker("records_total"), "stage"), "{{stage}}")
-    return graph(About("Throughput", "suffix: records/s", says, NONE), query, limits=(0, None))
+    return graph(
+        About("Throughput", "suffix: records/s", says, NONE, alerts=("StreamPeerNoProgress",)), query, limits=(0, None)
+    )
 
 
 def _latency() -> Panel:
@@ -112,7 +125,7 @@ def _results() -> Panel:
 def _dead() -> Panel:
     says = "Messages refused a minute, by reason. One reason that rises is one producer at fault: look at dead-letters."
     query = over_time(or_none(f"{rate(worker('dead_letters_total'), 'reason', 60)} > 0", "reason"), "{{reason}}")
-    about = About("Dead letters by reason", "short", says, NONE)
+    about = About("Dead letters by reason", "short", says, NONE, alerts=("StreamPeerDeadLetters",))
     return graph(about, query, axis="messages a minute", limits=(0, None))
 
 
@@ -131,7 +144,12 @@ def _recovery() -> Panel:
         over_time(or_none(f"sum({worker('recovery_remaining_records')})"), "recovery"),
         over_time(or_none(f"sum({worker('refold_remaining_records')})"), "refold"),
     ]
-    return graph(About("Recovery and refolds", "short", says, NONE), *queries, axis="records left", limits=(0, None))
+    return graph(
+        About("Recovery and refolds", "short", says, NONE, alerts=("StreamPeerRecoveryStuck",)),
+        *queries,
+        axis="records left",
+        limits=(0, None),
+    )
 
 
 def _unrest() -> Panel:
@@ -146,7 +164,12 @@ def _unrest() -> Panel:
         over_time(or_none(rate(worker("audits_total", 'result="differs"'), times=60)), "failed audits"),
         over_time(or_none(rate(worker("input_lost_records_total"), times=60)), "input lost"),
     ]
-    return graph(About("Unrest", "short", says, NONE), *queries, axis="a minute", limits=(0, None))
+    return graph(
+        About("Unrest", "short", says, NONE, alerts=("StreamPeerAuditDiffers", "StreamPeerInputLost")),
+        *queries,
+        axis="a minute",
+        limits=(0, None),
+    )
 
 
 def _skew() -> Panel:
@@ -155,7 +178,7 @@ def _skew() -> Panel:
         "not."
     )
     query = over_time(f"max by (instance) ({worker('clock_skew_seconds')})", "{{instance}}")
-    return graph(About("Clock skew", "s", says, "unknown"), query)
+    return graph(About("Clock skew", "s", says, "unknown", alerts=("StreamPeerClockSkew",)), query)
 
 
 def _state() -> Panel:
@@ -194,5 +217,10 @@ def _versions() -> Panel:
     labels = {"instance": "Worker", "version": "Version", "python": "Python", "kind": "Kind", "hash": "Settings"}
     columns = [Column(HIDDEN, column(f"max by ({', '.join(labels)}) ({named})"))]
     return rows(
-        About("Versions and settings", "none", says, NONE), columns, labels, sort="Worker", descending=False, height=5
+        About("Versions and settings", "none", says, NONE, alerts=("StreamPeerSettingsDiffer",)),
+        columns,
+        labels,
+        sort="Worker",
+        descending=False,
+        height=5,
     )

@@ -19,6 +19,7 @@ from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
 RULES = ROOT / "helm" / "stream-peer" / "rules"
+_LEAST_SCRAPES = 10
 _RATE_INTERVAL = "10s"
 
 
@@ -31,13 +32,15 @@ class ScrapedRun(NamedTuple):
 
 
 @contextmanager
-def scraped_run(kafka: KafkaClient, directory: Path, crowd: Crowd, *, slices: int) -> Iterator[ScrapedRun]:
-    """Send events in so many slices, each when the one before is folded; end when all is scraped."""
+def scraped_run(
+    kafka: KafkaClient, directory: Path, crowd: Crowd, *, slices: int, every: str = "1s"
+) -> Iterator[ScrapedRun]:
+    """Send events in so many slices, each when the one before is folded, until all is scraped (``every`` so often)."""
     with ExitStack() as stack:
         run = stack.enter_context(service(kafka, directory, shape=Shape(2, 2), feeds=crowd.feeds))
         run.set_up()
         targets = [f"127.0.0.1:{worker.port}" for worker in run.workers.values()]
-        scraped = configuration(targets, sorted(RULES.glob("*.yaml")))
+        scraped = configuration(targets, sorted(RULES.glob("*.yaml")), every=every)
         prometheus = stack.enter_context(Prometheus(scraped))
         wait_until(lambda: prometheus.value("sum(stream_peer_live)"), 30, "the worker was never scraped")
         start = time.time()
@@ -69,6 +72,8 @@ def _wait_scraped(run: Service, prometheus: Prometheus) -> None:
     for metric in ("stream_peer_feed_resolved_questions", "stream_peer_records_total"):
         told = partial(_tells, prometheus, metric, run.metric(metric))
         wait_until(told, 30, f"Prometheus never scraped the last {metric}")
+    scrapes = f"count_over_time(stream_peer_live[10m]) >= {_LEAST_SCRAPES}"
+    wait_until(lambda: prometheus.query(scrapes), 60, f"never {_LEAST_SCRAPES} scrapes")
 
 
 def _tells(prometheus: Prometheus, metric: str, known: float) -> bool:

@@ -1,0 +1,91 @@
+"""Dashboards on a real run: a worker on Kafka, the demo's data, a real Prometheus. All panels answer, and have room."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from helm.dashboards.drawing import Span
+from helm.dashboards.picture import picture, png
+from helm.dashboards.reading import dashboards, panels, queries
+from stream_peer.demo.feed import FEED
+from tests.infra.support.crowds import demo
+from tests.infra.support.demo_run import ScrapedRun, scraped_run
+from tests.infra.support.overlaps import faults
+from tests.infra.support.panels import answer, unanswered
+from tests.infra.support.prometheus import Prometheus, needed
+from tests.infra.support.promql import selectors
+from tests.integration.support.client import KafkaClient
+
+pytestmark = pytest.mark.real_kafka
+
+_SHARE = 0.3
+_ALL = dashboards()
+
+
+@pytest.fixture(scope="module")
+def run(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScrapedRun]:
+    needed("prometheus")
+    with scraped_run(kafka, tmp_path_factory.mktemp("run"), demo(_SHARE), slices=6) as made:
+        yield made
+
+
+def drawn(prometheus: Prometheus, run: ScrapedRun, dashboard: Mapping[str, Any], **chosen: str) -> Any:
+    window = run.window._replace(chosen=chosen)
+    return picture(dashboard, partial(answer, prometheus, window=window), Span(window.start, window.end, window.step))
+
+
+@pytest.mark.slow
+def test_every_query_of_every_panel_answers(run: ScrapedRun) -> None:
+    assert unanswered(run.prometheus, _ALL, run.window, every_query=True) == []
+
+
+@pytest.mark.slow
+def test_every_query_names_what_the_worker_exports(run: ScrapedRun) -> None:
+    exported = {sample.name for sample in run.service.all_samples()}
+    of_trouble = {"stream_peer_audits_total", "stream_peer_input_lost_records_total", "stream_peer_refolds_total"}
+    of_trouble |= {"stream_peer_refold_remaining_records", "stream_peer_recovery_remaining_records"}
+    of_trouble |= {"stream_peer_oldest_deadline_timestamp_seconds", "ALERTS"}
+    asked = {
+        selector.metric
+        for dashboard in _ALL
+        for panel in panels(dashboard)
+        for query in queries(panel)
+        for selector in selectors(query.expression)
+    }
+
+    assert asked - exported <= of_trouble
+
+
+@pytest.mark.slow
+def test_one_feed_shows_one_line_of_weights_for_each_expert_and_they_add_up(run: ScrapedRun) -> None:
+    dashboard = next(one for one in _ALL if one["uid"] == "stream-peer-feed")
+    panel = next(one for one in panels(dashboard) if one["title"] == "Weights over time")
+    found = answer(run.prometheus, queries(panel)[0], run.window._replace(chosen={"feed": FEED}))
+
+    experts = [series.labels["expert"] for series in found]
+    newest = max(series.points[-1][0] for series in found)
+    assert len(experts) == len(set(experts))
+    assert {series.labels["feed"] for series in found} == {FEED}
+    assert sum(series.points[-1][1] for series in found if series.points[-1][0] == newest) == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dashboard", _ALL, ids=[one["uid"] for one in _ALL])
+def test_nothing_overlaps_in_a_picture_of_all_feeds_of_one_and_of_none(
+    run: ScrapedRun, dashboard: dict[str, Any]
+) -> None:
+    with Prometheus() as nobody:
+        pictures = {
+            "all": drawn(run.prometheus, run, dashboard),
+            "one": drawn(run.prometheus, run, dashboard, feed=FEED),
+            "none": drawn(nobody, run, dashboard),
+        }
+
+    assert {name: found for name, figure in pictures.items() if (found := faults(figure))} == {}
+    assert all(axes.get_ylabel() for axes in pictures["all"].axes if axes.lines or axes.collections)
+    assert len(png(pictures["one"])) < 250_000
+    said = [text.get_text() for text in pictures["none"].texts]
+    empty = [panel["fieldConfig"]["defaults"]["noValue"] for panel in panels(dashboard)]
+    assert sorted(text for text in said if text in empty) == sorted(empty)
