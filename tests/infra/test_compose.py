@@ -1,29 +1,89 @@
+"""The compose set-up, as Compose itself reads it: checked against the image, the chart and its own files."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from stream_peer.settings import load
+from stream_peer import __version__
+from stream_peer.demo.feed import FEED, SETTINGS
+from stream_peer.events.feed_settings import load_document
+from stream_peer.settings import Settings, load
+from tests.infra.support.prometheus import JOB, needed
 from tests.infra.support.tools import ROOT, run, said, tool
+from tests.infra.test_printed_commands import pages, parse
 
 COMPOSE = "docker-compose.yml"
+PROFILES: list[list[str]] = [[], ["demo"], ["observability"], ["demo", "observability"]]
+ALWAYS = {"kafka", "set-up", "worker-0", "worker-1"}
+WORKERS = ("worker-0", "worker-1")
+OURS = (*WORKERS, "set-up", "feeder")
+OBSERVING = ("prometheus", "alertmanager", "grafana")
+CHART = ROOT / "helm" / "stream-peer"
+PRINTED = re.compile(r"docker compose ((?:[^`#\n](?!  ))*)")
 
 
-@pytest.fixture
-def services() -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load((ROOT / COMPOSE).read_text(encoding="utf-8"))
-    found: dict[str, Any] = document["services"]
+def rendered(profiles: list[str]) -> dict[str, Any]:
+    """What Compose makes of the file."""
+    chosen = [word for profile in profiles for word in ("--profile", profile)]
+    result = run(tool("docker-compose"), "--file", COMPOSE, *chosen, "config", "--format", "json")
+    assert result.returncode == 0, said(result)
+    assert not result.stderr, said(result)
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return rendered(PROFILES[-1])
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = compose["services"]
+    return found
+
+
+def mounted(compose: dict[str, Any], service: str) -> dict[str, Path]:
+    """Files and directories of this repository in a container, by where they are there."""
+    own = compose["services"][service]
+    files = {each["target"]: Path(compose["configs"][each["source"]]["file"]) for each in own.get("configs", [])}
+    bound = {each["target"]: Path(each["source"]) for each in own.get("volumes", []) if each["type"] == "bind"}
+    return files | bound
+
+
+def document(compose: dict[str, Any], service: str, target: str) -> Any:
+    """A file of YAML that is mounted."""
+    return yaml.safe_load(mounted(compose, service)[target].read_text(encoding="utf-8"))
+
+
+def settings_of(compose: dict[str, Any], service: str) -> Settings:
+    """The settings that a command has in its container."""
+    environment = compose["services"][service]["environment"]
+    file = mounted(compose, service)[environment["STREAM_PEER_CONFIG"]]
+    return load(file, environment).settings
+
+
 def seconds(text: str) -> float:
-    return float(text.removesuffix("s"))
+    minutes, rest = re.fullmatch(r"(?:(\d+)m)?(?:(\d+)s)?", text).groups()  # type: ignore[union-attr] # else it fails
+    return 60.0 * int(minutes or 0) + int(rest or 0)
 
 
-def test_docker_compose_accepts_the_file() -> None:
-    result = run(tool("docker-compose"), "--file", COMPOSE, "config", "--quiet")
+# --- the file ---
 
-    assert result.returncode == 0, said(result)
+
+@pytest.mark.parametrize("profiles", PROFILES, ids="+".join)
+def test_compose_reads_it_with_every_profile(profiles: list[str]) -> None:
+    names = set(rendered(profiles)["services"])
+
+    expected = ALWAYS | ({"feeder"} if "demo" in profiles else set())
+    assert names == expected | (set(OBSERVING) if "observability" in profiles else set())
 
 
 def test_the_file_follows_the_compose_schema() -> None:
@@ -38,54 +98,196 @@ def test_compose_lint_finds_no_grave_fault() -> None:
     assert result.returncode == 0, said(result)
 
 
-def test_the_set_up_and_the_worker_can_do_nothing_but_their_work(services: dict[str, Any]) -> None:
-    for name in ("set-up", "worker"):
-        service = services[name]
-
-        assert service["read_only"] is True, name
-        assert service["user"] == "10001:10001", name
-        assert service["cap_drop"] == ["ALL"], name
-        assert "no-new-privileges:true" in service["security_opt"], name
-        assert {"mem_limit", "cpus", "pids_limit"} <= service.keys(), name
-
-
-def test_ports_are_open_on_this_machine_only(services: dict[str, Any]) -> None:
+def test_ports_are_open_on_this_machine_only_each_once(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
 
-    assert len(ports) == 2
-    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert {port["host_ip"] for port in ports} == {"127.0.0.1"}
+    assert sorted(port["published"] for port in ports) == ["3000", "8080", "8081", "9090", "9092", "9093"]
 
 
-def test_the_worker_starts_after_the_broker_answers_and_the_topics_are_there(services: dict[str, Any]) -> None:
-    waits = services["worker"]["depends_on"]
+def test_no_service_may_do_more_than_its_work(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert {"mem_limit", "cpus", "pids_limit"} <= service.keys(), name
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}, name
+        if name != "kafka":
+            assert service["read_only"] is True, name
+            assert re.fullmatch(r"\d+:\d+", service["user"]), name
 
-    assert waits["kafka"] == {"condition": "service_healthy"}
-    assert waits["set-up"] == {"condition": "service_completed_successfully"}
-    assert "stream-peer topics apply" in services["set-up"]["command"][0]
-    assert "stream-peer settings apply" in services["set-up"]["command"][0]
+
+def test_images_are_named_exactly(services: dict[str, Any]) -> None:
+    assert all(re.fullmatch(r"[a-z/-]+:v?\d+\.\d+\.\d+", service["image"]) for service in services.values())
 
 
-def test_the_worker_is_given_longer_to_stop_than_it_takes(
-    services: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_every_mounted_file_is_there_and_compose_can_mount_it(compose: dict[str, Any]) -> None:
+    for service in compose["services"]:
+        for target, source in mounted(compose, service).items():
+            assert source.exists(), (service, target)
+            assert source.is_relative_to(ROOT), (service, target)
+    # It refuses to write an inline one ("content") into a root file system that is read-only, and only at the start.
+    assert all("file" in config for config in compose["configs"].values())
+
+
+def test_what_depends_on_another_waits_for_what_it_needs(services: dict[str, Any]) -> None:
+    conditions = {
+        (name, other): wait["condition"]
+        for name, service in services.items()
+        for other, wait in service.get("depends_on", {}).items()
+    }
+
+    assert conditions["set-up", "kafka"] == "service_healthy"
+    assert {conditions[worker, "set-up"] for worker in WORKERS} == {"service_completed_successfully"}
+    assert {conditions["feeder", worker] for worker in WORKERS} == {"service_healthy"}
+    tested = {other for (_, other), condition in conditions.items() if condition == "service_healthy"}
+    assert all("healthcheck" in services[name] for name in tested - set(WORKERS))  # the image brings theirs
+
+
+def printed_commands(repository: Path) -> Iterator[list[str]]:
+    for text in (*pages(repository).values(), (repository / COMPOSE).read_text(encoding="utf-8")):
+        yield from (shlex.split(found) for found in PRINTED.findall(text))
+
+
+def test_what_is_printed_to_be_typed_names_services_and_profiles_that_are_there(
+    repository: Path, services: dict[str, Any]
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    settings = load(ROOT / "docker-compose.settings.yaml").settings
+    found = [words for words in printed_commands(repository) if words and not words[0].startswith("…")]
 
-    assert seconds(services["worker"]["stop_grace_period"]) > settings.shutdown_deadline
-
-
-def test_the_settings_of_every_service_are_settings(services: dict[str, Any]) -> None:
-    for name in ("set-up", "worker"):
-        environment = services[name]["environment"]
-
-        settings = load(ROOT / "docker-compose.settings.yaml", environment).settings
-
-        assert settings.bootstrap == "kafka:19092", name
-        assert f"NETWORK://{settings.bootstrap}" in services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    profiles = {words[at + 1] for words in found for at, word in enumerate(words) if word == "--profile"}
+    named = [next(w for w in words[1:] if w in services) for words in found if words[0] in {"exec", "run", "logs"}]
+    assert profiles == {"demo", "observability", "*"}
+    assert len(named) >= 2
+    for words in found:
+        if "stream-peer" in words:
+            parse(words[words.index("stream-peer") + 1 :])
 
 
-def test_every_mounted_file_is_there(services: dict[str, Any]) -> None:
-    mounts = [volume for service in services.values() for volume in service.get("volumes", []) if volume[0] == "."]
+# --- against the image ---
 
-    assert mounts
-    assert all((ROOT / mount.split(":")[0]).is_file() for mount in mounts)
+
+def commands(service: dict[str, Any]) -> list[list[str]]:
+    """What a service of ours runs, as words behind ``stream-peer``."""
+    if service["entrypoint"] is None:
+        return [service["command"]]
+    assert service["entrypoint"] == ["/bin/sh", "-ec"]
+    lines = [shlex.split(line) for line in service["command"][0].split("&&")]
+    assert all(line[0] == "stream-peer" for line in lines)
+    return [line[1:] for line in lines]
+
+
+def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
+    found = {name: commands(services[name]) for name in OURS}
+    for words in (words for lines in found.values() for words in lines):
+        parse(words)
+
+    assert found["set-up"] == [["topics", "apply"], ["settings", "apply"]]
+    assert found["worker-0"] == found["worker-1"] == [["worker"]]
+    assert found["feeder"][0][:2] == ["demo", "--feed-only"]
+
+
+def test_our_services_run_as_the_image_does(services: dict[str, Any]) -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+    for name in OURS:
+        assert f"USER {services[name]['user']}\n" in dockerfile, name
+        assert services[name]["build"]["context"] == str(ROOT), name
+        assert any(mount.startswith("/tmp:") for mount in services[name]["tmpfs"]), name  # noqa: S108
+        published = [port["target"] for port in services[name].get("ports", [])]
+        assert all(f"EXPOSE {port}\n" in dockerfile for port in published), name
+
+
+def test_every_service_of_ours_has_settings_and_reaches_the_broker(compose: dict[str, Any]) -> None:
+    advertised = compose["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+
+    for name in OURS:
+        settings = settings_of(compose, name)
+        assert f"NETWORK://{settings.bootstrap}" in advertised, name
+        assert "kafka" in compose["services"][name]["networks"], name
+
+
+def test_workers_differ_in_their_name_and_can_be_reached(compose: dict[str, Any]) -> None:
+    for name in WORKERS:
+        settings, service = settings_of(compose, name), compose["services"][name]
+
+        assert settings.instance == name
+        assert (settings.http.host, settings.http.advertise) == ("0.0.0.0", f"http://{name}:{settings.http.port}")  # noqa: S104
+        assert [port["target"] for port in service["ports"]] == [settings.http.port]
+        assert seconds(service["stop_grace_period"]) > settings.shutdown_deadline
+
+
+def test_the_feed_of_the_demo_has_the_settings_that_its_events_need(compose: dict[str, Any]) -> None:
+    applied, wanted = settings_of(compose, "set-up").document, load_document(SETTINGS).of(FEED)
+
+    ours = load_document(applied).of(FEED)
+    assert (ours.history, ours.round_every, ours.grace) == (wanted.history, wanted.round_every, wanted.grace)
+
+
+# --- against the chart ---
+
+
+def test_image_and_port_are_those_of_the_chart(compose: dict[str, Any]) -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+
+    assert chart["appVersion"] == __version__
+    for name in OURS:
+        assert compose["services"][name]["image"] == f"{values['image']['repository']}:{__version__}"
+    assert settings_of(compose, WORKERS[0]).http.port == values["http"]["port"]
+
+
+def test_rules_and_dashboards_are_the_charts_own_files(compose: dict[str, Any]) -> None:
+    rules = mounted(compose, "prometheus")["/etc/prometheus/rules"]
+    dashboards = mounted(compose, "grafana")["/etc/stream-peer/dashboards"]
+
+    assert (rules, dashboards) == (CHART / "rules", CHART / "dashboards")
+    assert {file.name for file in rules.iterdir()} == {"alerts.yaml", "recording.yaml"}
+    assert {file.name for file in dashboards.iterdir()} == {"overview.json", "feed.json", "service.json"}
+
+
+# --- what observes ---
+
+
+def test_prometheus_scrapes_the_workers_and_has_the_rules(compose: dict[str, Any], tmp_path: Path) -> None:
+    needed("promtool")
+    (target,) = (word.split("=")[1] for word in compose["services"]["prometheus"]["command"] if "config.file" in word)
+    config = document(compose, "prometheus", target)
+    (job,) = config["scrape_configs"]
+    (rules,) = config["rule_files"]
+    directory, pattern = rules.rsplit("/", 1)
+    files = [str(file) for file in mounted(compose, "prometheus")[directory].iterdir() if fnmatch(file.name, pattern)]
+    here = tmp_path / "prometheus.yaml"
+    here.write_text(yaml.safe_dump({**config, "rule_files": files}))
+    result = run("promtool", "check", "config", str(here))
+
+    assert result.returncode == 0, said(result)
+    assert len(files) == 2
+    assert job["job_name"] == JOB
+    targets = [f"{name}:{settings_of(compose, name).http.port}" for name in WORKERS]
+    assert job["static_configs"] == [{"targets": targets}]
+    assert all("metrics" in compose["services"][name]["networks"] for name in (*WORKERS, *OBSERVING))
+
+
+def test_alertmanager_is_where_prometheus_sends_alerts(compose: dict[str, Any]) -> None:
+    needed("amtool")
+    config = document(compose, "prometheus", "/etc/prometheus/prometheus.yaml")
+    (target,) = (word.split("=")[1] for word in compose["services"]["alertmanager"]["command"] if "config.file" in word)
+    result = run("amtool", "check-config", str(mounted(compose, "alertmanager")[target]))
+
+    assert result.returncode == 0, said(result)
+    assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["alertmanager:9093"]}]}]
+
+
+def test_grafana_shows_the_dashboards_from_that_prometheus_to_whoever_looks(compose: dict[str, Any]) -> None:
+    provisioning = "/etc/grafana/provisioning"
+    (source,) = document(compose, "grafana", f"{provisioning}/datasources/stream-peer.yaml")["datasources"]
+    (provider,) = document(compose, "grafana", f"{provisioning}/dashboards/stream-peer.yaml")["providers"]
+    files = mounted(compose, "grafana")
+    environment = compose["services"]["grafana"]["environment"]
+    home, name = environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"].rsplit("/", 1)
+
+    assert (source["type"], source["url"], source["isDefault"]) == ("prometheus", "http://prometheus:9090", True)
+    assert source["uid"] == "stream-peer-prometheus"
+    assert provider["options"]["path"] in files
+    assert (files[home] / name).is_file()
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
