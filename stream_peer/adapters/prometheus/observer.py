@@ -17,6 +17,7 @@ from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
 from stream_peer.adapters.prometheus.work import INPUTS, Lag, Owned, Probes, WorkCollector
 from stream_peer.engine.stage import Effects, Stage
+from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
 _RESULTS = frozenset({"duplicate", "forwarded", "dead-letter", "too-late", "tick-ahead"})
@@ -46,6 +47,8 @@ class Metrics:
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
+        for reason in Reason:  # all begin at 0: of a series that began at 1, rate and increase would not see the first
+            self._child("dead_letters_total", reason)
 
     def _make(self, metric: Described) -> Any:
         buckets = {"buckets": metric.buckets} if metric.buckets else {}
