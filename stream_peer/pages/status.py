@@ -280,7 +280,7 @@ def _percent(weight: float) -> str:
     """
     if 0.0 < weight < 0.00001:
         return "under 0.001%"
-    return f"{weight:.1%}" if weight >= 0.01 or weight == 0.0 else f"{weight:.3%}"
+    return f"{weight:.1%}" if weight >= 0.01 or weight == 0.0 else f"{100 * weight:.2g}%"
 
 
 def _moment(at: str) -> str:
