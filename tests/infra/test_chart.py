@@ -1,7 +1,9 @@
 """Helm and Kubernetes accept the chart, for each values file of ``ci/``; what is wrong is refused by its name."""
 
 import pytest
+import yaml
 
+from stream_peer import __version__
 from tests.infra.support.chart import (
     CHART,
     CI,
@@ -16,7 +18,7 @@ from tests.infra.support.chart import (
     rendered,
     template,
 )
-from tests.infra.support.tools import run, said, tool
+from tests.infra.support.tools import ROOT, run, said, tool
 
 WRONG = {
     "replicaCount: 0": "replicaCount",
@@ -112,7 +114,7 @@ def test_a_digest_wins_over_a_tag_and_a_tag_over_the_version_of_the_app() -> Non
         f"r.example.com/stream-peer@{digest}"
     }
     assert images("image: {tag: x}") == {"stream-peer:x"}
-    assert images("{}") == {"stream-peer:0.1.0"}
+    assert images("{}") == {f"stream-peer:{__version__}"}
 
 
 @pytest.mark.parametrize("name", CI)
@@ -151,6 +153,21 @@ def test_the_notes_say_the_next_commands() -> None:
         "Nothing scrapes /metrics yet",
     ):
         assert said_there in result.stdout
+
+
+@pytest.mark.parametrize("name", CI)
+def test_nothing_that_is_said_or_rendered_lacks_its_value(name: str) -> None:
+    result = run(tool("helm"), "install", "release", CHART, "--dry-run=client", "--values", str(CI[name]))
+
+    assert result.returncode == 0, said(result)
+    assert "<no value>" not in result.stdout
+    assert "%!" not in result.stdout
+
+
+def test_the_chart_is_of_the_version_of_the_program() -> None:
+    about = yaml.safe_load((ROOT / CHART / "Chart.yaml").read_text(encoding="utf-8"))
+
+    assert about["appVersion"] == __version__
 
 
 def test_the_notes_say_which_workers_are_too_many() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.infra.support.chart import RELEASE, Manifest, containers, environment, manifests, mounted, one, worker
+from tests.integration.support.client import KafkaClient
 from tests.integration.support.service import Worker
+from tests.integration.support.waiting import wait_until
 
 pytestmark = pytest.mark.real_kafka
 
@@ -23,6 +25,7 @@ kafka:
 secret: {{name: draws}}
 http: {{tokenSecret: {{name: http}}}}
 settings: {{broker_patience: 20s}}
+autoscaling: {{by: lag, maxReplicas: 2}}
 feedSettings: {{defaults: {{round_every: 1d}}, feeds: {{econ: {{quorum: 5}}}}}}
 """
 
@@ -65,11 +68,19 @@ class Pod:
         return result.stdout
 
 
+def triggers(every: Sequence[Manifest]) -> list[Manifest]:
+    """What KEDA is told to look at."""
+    return [trigger["metadata"] for trigger in one("ScaledObject", every)["spec"]["triggers"]]
+
+
 def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
-    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+    kafka: KafkaClient, topic_prefix: str, tmp_path: Path
 ) -> None:
-    every = manifests(VALUES.format(bootstrap=kafka_bootstrap, prefix=topic_prefix))
+    every = manifests(VALUES.format(bootstrap=kafka.bootstrap, prefix=topic_prefix))
     pod = Pod(every, tmp_path)
+
+    def committed() -> bool:
+        return all(kafka.committed(each["consumerGroup"], each["topic"]) for each in triggers(every))
 
     made = [pod.run(container) for container in containers(one("Job", every)["spec"]["template"]["spec"])]
     started = Worker(pod.command(worker(every)), pod.variables(worker(every)), tmp_path / "log")
@@ -78,6 +89,7 @@ def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
         here = {"STREAM_PEER_HTTP__PORT": str(started.port), "WORKER": f"127.0.0.1:{started.port}"}
         tested = [pod.run(container, **here) for container in containers(one("Pod", every)["spec"])]
         without_token = started.http("/version")
+        wait_until(committed, 60, lambda: f"KEDA would see no offsets: {triggers(every)}\n{started.said()}")
         code = started.terminate()
     finally:
         if not started.has_ended:

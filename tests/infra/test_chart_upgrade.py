@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from stream_peer import __version__
 from tests.infra.support.chart import CHART, CI, Manifest, manifests, of_ci, parsed, rendered, template
 from tests.infra.support.tools import ROOT, said
 
@@ -90,11 +91,13 @@ def differences(old: Sequence[Manifest], new: Sequence[Manifest]) -> dict[str, s
 
 @pytest.fixture(scope="module")
 def next_version(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same chart as version 0.2.0 of itself and of the app."""
+    """The same chart as version 9.2.0 of itself and of the app."""
     chart = tmp_path_factory.mktemp("next") / "stream-peer"
     shutil.copytree(ROOT / CHART, chart)
     about = chart / "Chart.yaml"
-    about.write_text(about.read_text(encoding="utf-8").replace("ersion: 0.1.0", "ersion: 0.2.0"), encoding="utf-8")
+    about.write_text(
+        about.read_text(encoding="utf-8").replace(f"ersion: {__version__}", "ersion: 9.2.0"), encoding="utf-8"
+    )
     return str(chart)
 
 
@@ -111,7 +114,7 @@ def test_another_version_differs_by_its_version_and_by_nothing_else(name: str, n
     values = CI[name].read_text(encoding="utf-8")
     result = template(values, chart=next_version)
     assert result.returncode == 0, said(result)
-    assert "0.2.0" in result.stdout
+    assert "9.2.0" in result.stdout
 
     changed = differences(of_ci(name), parsed(result.stdout))
 
