@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from stream_peer.adapters.http import page as page_module
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.events.outputs import Weights
 from stream_peer.pages.status import FEEDS_SHOWN
@@ -73,7 +72,7 @@ async def test_experts_are_looked_through_once_a_revision(monkeypatch: pytest.Mo
         looked.append((newest.feed, newest.revision))
         return of(newest, most)
 
-    monkeypatch.setattr(page_module.FeedStatus, "of", counted)
+    monkeypatch.setattr(FeedStatus, "of", counted)
     followed = Followed(weights(7, *names(300)), weights(3, feed="sport"))
     async with serving(sources(following=followed)) as client:
         for _ in range(3):
