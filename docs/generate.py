@@ -27,6 +27,7 @@ MESSAGE_SCHEMAS = "docs/message_schemas.py"
 ASYNCAPI = "docs/asyncapi.py"
 NUMERICS = "docs/numerics_page.py"
 LIFE = "docs/life_page.py"
+METRICS = "docs/metrics_page.py"
 CHART = "docs/chart_page.py"
 STATE_MACHINES = "docs/state_machines.py"
 
@@ -105,6 +106,7 @@ def files() -> dict[str, str]:
     made.update({f"{GENERATED}/{name}.md": text for name, text in tables.items()})
     made.update(runpy.run_path(str(ROOT / NUMERICS))["files"](ROOT))
     made.update(runpy.run_path(str(ROOT / LIFE))["files"](ROOT))
+    made.update(runpy.run_path(str(ROOT / METRICS))["files"]())
     made.update(runpy.run_path(str(ROOT / CHART))["files"](ROOT))
     drawn = runpy.run_path(str(ROOT / STATE_MACHINES))["pictures"]()
     made.update({f"{GENERATED}/{name}": picture for name, picture in drawn.items()})

@@ -228,14 +228,14 @@ EVENTS = (
     ),
     _gauge(
         "oldest_deadline_timestamp_seconds",
-        "Unix time of the earliest deadline of an open question. Long past: the partition's time stands still. No"
-        " series: no question is open.",
+        "Unix time of the earliest deadline of an open question. Long past, where feeds do not lie in the past"
+        " themselves (history): the partition's time stands still. No series: no question is open.",
         "partition",
     ),
 )
 
 WORK = (
-    _counter("records", "Input records folded, by stage.", "stage"),
+    _counter("records", "Input records folded. Flat while lag grows: the worker stands still.", "stage"),
     _gauge("lag_records", "Records of an owned partition not folded yet. Growing: too slow.", "topic", "partition"),
     _gauge(
         "lag_seconds",
@@ -276,8 +276,12 @@ WORK = (
 
 STATE = (
     Described("snapshot_seconds", "summary", "Time to make state durable; _sum over _count is the mean.", ("stage",)),
-    _counter("snapshot_rows", "Changelog records written.", "stage"),
-    _counter("snapshot_bytes", "Bytes of changelog records written.", "stage"),
+    _counter("snapshot_rows", "Changelog records written by snapshots: what changed since the last one.", "stage"),
+    _counter(
+        "snapshot_bytes",
+        "Bytes of changelog records written. Far above state_bytes a day: snapshot_every is too short.",
+        "stage",
+    ),
     _gauge(
         "snapshot_age_seconds",
         "How long ago state and offset were last durable: the age of the oldest folded record that a crash would have"

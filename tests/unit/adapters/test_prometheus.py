@@ -1,7 +1,4 @@
 import math
-import re
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -25,6 +22,7 @@ from stream_peer.events.outputs import (
     TruthRates,
     Weights,
 )
+from stream_peer.events.rejections import Reason
 from tests.unit.adapters.sample_history import HOSTILE, rate, weights
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -246,6 +244,13 @@ def test_audits_are_counted_by_their_result() -> None:
     assert counted == {"agrees": 2.0, "differs": 1.0}
 
 
+def test_every_reason_of_dead_letters_is_there_from_the_start() -> None:
+    """Or else the first of a reason would begin a series at 1, which no rate and no increase ever shows."""
+    counted = {labels["reason"]: value for labels, value in of(Metrics(), "dead_letters_total")}
+
+    assert counted == dict.fromkeys(map(str, Reason), 0.0)
+
+
 def test_effects_are_counted_by_result_reason_and_topic() -> None:
     effects = Effects()
     effects.counts.update(
@@ -298,36 +303,3 @@ def test_hostile_names_are_escaped_and_come_back_whole() -> None:
     name = HOSTILE + 'quote" back\\slash'
     metrics = metrics_of({"f": view(weights(1, {name: 1.0}))})
     assert {labels["expert"] for labels, _ in of(metrics, "expert_weight")} == {name}
-
-
-def test_every_metric_says_how_to_read_it_and_none_says_when_it_was_created() -> None:
-    text = scrape(metrics_of({"f": view(weights(1, {"a": 1.0}))}))
-    helped = dict(re.findall(r"# HELP (stream_peer_\w+) (.+)", text))
-    assert len(helped) > 20
-    assert [name for name, words in helped.items() if len(words) < 15] == []
-    assert "_created" not in text
-
-
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (package prometheus) is not installed")
-def test_promtool_finds_nothing_to_complain_about() -> None:
-    metrics = metrics_of({"f": view(weights(1, {"a": 0.5, "b": 0.5}))})
-    metrics.folded("question", 0, 10, 0.004, Effects(), 9)
-    metrics.snapshotted("question", 0, 5, 1000, 0.02)
-    metrics.lag("feed", 0, 4, 1_000)
-    metrics.refolding("feed", 0, 4, 10)
-    metrics.refolded("feed", 1, 2.0)
-    metrics.audited("feed", 0, agrees=True)
-
-    run = subprocess.run(
-        ["promtool", "check", "metrics"], input=scrape(metrics), capture_output=True, text=True, timeout=60, check=False
-    )
-
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
-
-
-def test_lags_are_told_as_they_are_exported() -> None:
-    metrics = metrics_of({}, partition=0)
-    metrics.owned("question", 2, FeedsOnly({}))
-    metrics.lag("question", 2, 0, None)
-
-    assert [tuple(lag) for lag in metrics.lags()] == [("feed-log", 0, None, None), ("forecast-events", 2, 0, 0.0)]
