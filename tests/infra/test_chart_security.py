@@ -80,6 +80,16 @@ def test_the_key_of_a_secret_may_be_any() -> None:
     assert ca["secret"]["items"] == [{"key": "cluster-ca.crt", "path": "ca.crt"}]
 
 
+def test_a_users_certificate_may_be_that_of_strimzi() -> None:
+    secret = "{name: peer, certificateKey: user.crt, privateKey: user.key}"
+    every = manifests(f"kafka: {{security: {{protocol: ssl, certificateSecret: {secret}}}}}")
+
+    volumes = one("StatefulSet", every)["spec"]["template"]["spec"]["volumes"]
+
+    (certificate,) = [volume["secret"] for volume in volumes if volume["name"] == "certificate"]
+    assert certificate["items"] == [{"key": "user.crt", "path": "tls.crt"}, {"key": "user.key", "path": "tls.key"}]
+
+
 def test_an_account_of_your_own_is_used_by_every_pod() -> None:
     assert all_of("ServiceAccount", of_ci("secured")) == []
     assert {spec["serviceAccountName"] for spec in pod_specs(of_ci("secured"))} == {"ours"}

@@ -75,7 +75,9 @@ key_file: /etc/stream-peer/certificate/tls.key
 {{ $volume }}: {secretName: {{ .name | quote }}, items: [{key: {{ .key | quote }}, path: {{ index $wanted 1 }}}]}
 {{- end }}{{ end }}
 {{- end }}
-{{- with $security.certificateSecret.name }}
-certificate: {secretName: {{ . | quote }}, items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]}
-{{- end }}
+{{- with $security.certificateSecret }}{{ if .name }}
+certificate:
+  secretName: {{ .name | quote }}
+  items: [{key: {{ .certificateKey | quote }}, path: tls.crt}, {key: {{ .privateKey | quote }}, path: tls.key}]
+{{- end }}{{ end }}
 {{- end -}}
