@@ -24,16 +24,18 @@ def dashboard() -> Dashboard:
 
 def _ready() -> Panel:
     says = (
-        "Workers that are assigned, recovered and up to their topics, of those that answer; and the partitions that "
-        "they fold. Fewer partitions than the topics have: nobody folds the others."
+        "Workers that are assigned, recovered and up to their topics, of those that answer; and the partitions of each "
+        "stage that they fold. Fewer than its topic has: nobody folds the others."
     )
     queries = [
         at_the_end(f"sum({worker('ready')})", "ready"),
         at_the_end(f"count({worker('live')})", "answering"),
-        at_the_end(f"sum by (stage) ({worker('owned_partitions')})", "{{stage}} partitions"),
+        at_the_end(f"sum by (stage) ({worker('owned_partitions')})", "of {{stage}}"),
     ]
     return number(
-        About("Workers", "none", says, NONE, alerts=("StreamPeerWorkerDown", "StreamPeerReadinessFlapping")),
+        About(
+            "Workers and partitions", "none", says, NONE, alerts=("StreamPeerWorkerDown", "StreamPeerReadinessFlapping")
+        ),
         *queries,
         width=8,
     )
@@ -105,7 +107,7 @@ def _latency() -> Panel:
 
 
 def _gap() -> Panel:
-    says = "Time between two rounds of the fetch loop. Beyond max_poll_interval a worker is taken for dead."
+    says = "Time between two rounds of the fetch loop. Above half of session: partitions are lost to other workers."
     queries = [
         over_time(quantile(0.5, "poll_gap_seconds"), "median"),
         over_time(quantile(0.99, "poll_gap_seconds"), "99 %"),

@@ -1,5 +1,6 @@
 """Dashboards on a real run: a worker on Kafka, the demo's data, a real Prometheus. All panels answer, and have room."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -7,15 +8,17 @@ from typing import Any
 import pytest
 
 from helm.dashboards.drawing import Span
-from helm.dashboards.picture import picture, png
+from helm.dashboards.picture import picture
 from helm.dashboards.reading import dashboards, panels, queries
 from stream_peer.demo.feed import FEED
+from tests.infra.draw_dashboards import pictures
 from tests.infra.support.crowds import demo
 from tests.infra.support.demo_run import ScrapedRun, scraped_run
 from tests.infra.support.overlaps import faults
 from tests.infra.support.panels import answer, unanswered
 from tests.infra.support.prometheus import Prometheus, needed
 from tests.infra.support.promql import selectors
+from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
 
 pytestmark = pytest.mark.real_kafka
@@ -72,20 +75,30 @@ def test_one_feed_shows_one_line_of_weights_for_each_expert_and_they_add_up(run:
 
 
 @pytest.mark.slow
+def test_the_pictures_of_the_manual_can_be_drawn_anew_and_are_small(run: ScrapedRun) -> None:
+    shown = {path.name: path.read_bytes() for path in (ROOT / "docs" / "images").glob("dashboard-*.png")}
+    made = {f"dashboard-{name}.png": drawing for name, drawing in pictures(run)}
+
+    assert made.keys() == shown.keys()
+    assert all(len(drawing) < 250_000 for drawing in (*made.values(), *shown.values()))
+    manual = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(images/(.+?)\)", manual)) == shown.keys()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("dashboard", _ALL, ids=[one["uid"] for one in _ALL])
 def test_nothing_overlaps_in_a_picture_of_all_feeds_of_one_and_of_none(
     run: ScrapedRun, dashboard: dict[str, Any]
 ) -> None:
     with Prometheus() as nobody:
-        pictures = {
+        drawings = {
             "all": drawn(run.prometheus, run, dashboard),
             "one": drawn(run.prometheus, run, dashboard, feed=FEED),
             "none": drawn(nobody, run, dashboard),
         }
 
-    assert {name: found for name, figure in pictures.items() if (found := faults(figure))} == {}
-    assert all(axes.get_ylabel() for axes in pictures["all"].axes if axes.lines or axes.collections)
-    assert len(png(pictures["one"])) < 250_000
-    said = [text.get_text() for text in pictures["none"].texts]
+    assert {name: found for name, figure in drawings.items() if (found := faults(figure))} == {}
+    assert all(axes.get_ylabel() for axes in drawings["all"].axes if axes.lines or axes.collections)
+    said = [text.get_text() for text in drawings["none"].texts]
     empty = [panel["fieldConfig"]["defaults"]["noValue"] for panel in panels(dashboard)]
     assert sorted(text for text in said if text in empty) == sorted(empty)

@@ -23,7 +23,7 @@ SCRAPED = {"job", "instance"}
 OF_PROMETHEUS = {"ALERTS": {"alertname", "alertstate"}}
 RATES = {"rate", "increase", "irate"}
 UNUSED = {
-    "weights_total": "how often weights were worth a message: tells about min_move, not about health",
+    "weights_total": "how often weights moved too little to be published: nothing to act on",
     "rounds_total": "the sum over feeds of feed_rounds_total, which is shown",
     "noted_total": "oddities of single forecasts, for whoever looks for one: see the log",
     "batch_records": "batch sizes follow from throughput and latency, which are shown",
