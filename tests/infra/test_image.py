@@ -2,18 +2,19 @@
 
 import json
 import re
-import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
 
 from stream_peer import __version__
-from stream_peer.demo.feed import FEED, SETTINGS
+from stream_peer.demo.feed import FEED
 from tests.infra.support.image import Container, Store, export, opened, say
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
@@ -24,9 +25,6 @@ pytestmark = [pytest.mark.image, pytest.mark.slow]
 
 MOST_BYTES = 160_000_000
 NOWHERE = "127.0.0.1:1"
-CONFIG = "/etc/stream-peer/settings.yaml"
-SECRET = "/etc/stream-peer/secret"
-FEW = {"forecast_events": 4, "feed_log": 2, "control_events": 1, "dead_letters": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,8 @@ def test_its_layers_are_small_and_hold_neither_tools_nor_tests_nor_secrets(image
     added = image.added_bytes()
     say(f"layers above the base: {added / 1e6:.0f} MB")
     unwanted = "-name tests -o -name pip -o -name '*.c' -o -name '*.a' -o -name .cache"
-    found = image.shell(f"find /opt /src /root /home -xdev \\( {unwanted} \\) -print; command -v gcc cc ld make git")
+    look = f"find /opt /src /root /home -xdev \\( {unwanted} \\) -print; command -v gcc cc ld make git"
+    found = image.run("-c", look, entrypoint=["/bin/sh"], user="0:0")
 
     assert added <= MOST_BYTES
     assert found.out == ""
@@ -61,17 +60,21 @@ def test_its_labels_say_what_it_is_and_its_user_is_nobody_of_the_system(image: S
     assert "stream-peer-base" in labels["base.name"]
 
 
-def test_it_says_its_version_and_teaches_its_commands(image: Store) -> None:
-    version, taught = image.run("--version"), image.run("--help")
+def test_it_says_its_version_and_teaches_its_commands_to_any_user(image: Store) -> None:
+    version, taught = image.run("--version", user="123456:0"), image.run("--help")
 
     assert version == (0, f"stream-peer, version {__version__}\n", "")
     assert taught.code == 0
     assert "stream-peer worker --bootstrap" in taught.out
 
 
+def nowhere(patience: str) -> dict[str, str]:
+    return {"STREAM_PEER_BOOTSTRAP": NOWHERE, "STREAM_PEER_BROKER_PATIENCE": patience}
+
+
 def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store) -> None:
-    misspelt = image.run("worker", STREAM_PEER_BOTSTRAP="kafka:9092")
-    alone = image.run("worker", STREAM_PEER_BOOTSTRAP=NOWHERE, STREAM_PEER_BROKER_PATIENCE="1s")
+    misspelt = image.run("worker", environment={"STREAM_PEER_BOTSTRAP": "kafka:9092"})
+    alone = image.run("worker", environment=nowhere("1s"))
     unhealthy = image.run("health", "--http-port", str(free_ports(1)[0]))
 
     assert (misspelt.code, alone.code, unhealthy.code) == (78, 69, 1)
@@ -81,7 +84,7 @@ def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store) -> None:
 
 
 def test_its_first_process_can_be_told_to_stop_before_it_serves(image: Store) -> None:
-    with image.container("worker", STREAM_PEER_BOOTSTRAP=NOWHERE, STREAM_PEER_BROKER_PATIENCE="10m") as waiting:
+    with image.container("worker", environment=nowhere("10m")) as waiting:
         handled = "grep -i '^SigCgt:.*[4-7c-f]...$' /proc/1/status"  # the bit of signal 15
         wait_until(lambda: waiting.shell(handled).code == 0, 30.0, "process 1 never came to handle SIGTERM")
         waiting.signal("TERM")
@@ -90,23 +93,73 @@ def test_its_first_process_can_be_told_to_stop_before_it_serves(image: Store) ->
 
 
 @pytest.mark.real_kafka
-def test_on_a_real_kafka_it_serves_is_confined_and_stops(
-    image: Store, kafka: KafkaClient, topic_prefix: str, tmp_path: Path
+def test_what_compose_runs_serves_on_a_real_kafka_is_confined_and_stops(
+    image: Store, kafka: KafkaClient, topic_prefix: str
 ) -> None:
-    deployment = Deployment(image, kafka, topic_prefix, tmp_path)
-    for command in ("topics apply", "settings apply"):
-        deployment.command(command)
-    with deployment.worker() as worker:
-        worker.wait_healthy()
-        say(f"worker: {worker.shell('stream-peer health').out.strip()}")
-        deployment.command("demo --feed-only --pace 2")
-        deployment.wait_weights(worker)
-        check_confinement(worker)
-        worker.signal("TERM")
-        code = worker.wait(10.0)
-        say(f"SIGTERM: exit {code}")
+    deployment = Deployment(image, kafka.bootstrap, topic_prefix)
+    deployment.run("set-up")
+    with deployment.start("worker-0") as first, deployment.start("worker-1") as second:
+        workers = (first, second)
+        for worker in workers:
+            worker.wait_healthy()
+            say(f"healthy: {worker.shell('stream-peer health').out.strip()}")
+        deployment.run("feeder")
+        wait_weights(first)
+        for worker in workers:
+            check_confinement(worker)
+        check_answers(workers)
+        for worker in workers:
+            worker.signal("TERM")
+        codes = [worker.wait(10.0) for worker in workers]
+        say(f"SIGTERM: exit {codes}")
 
-        assert code == 0, worker.logs()
+        assert codes == [0, 0], first.logs() + second.logs()
+
+
+class Deployment:
+    """Services of docker-compose.yml as it says, but for the network of this machine, a prefix, and less patience."""
+
+    def __init__(self, image: Store, bootstrap: str, prefix: str) -> None:
+        self._image = image
+        self._compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+        self._here = {
+            "STREAM_PEER_BOOTSTRAP": bootstrap,
+            "STREAM_PEER_PREFIX": prefix,
+            "STREAM_PEER_SHUTDOWN_DEADLINE": "9s",
+        }
+
+    def run(self, name: str) -> None:
+        """Run a service to its end, which must be a good one."""
+        service = self._compose["services"][name]
+        words = ["1" if before == "--pace" else word for before, word in pairwise(["", *service["command"]])]
+        ended = self._image.run(*words, **self._options(service))
+        say(f"{name}: exit {ended.code}: {ended.out.strip().rsplit(chr(10), 1)[-1]}")
+        assert ended.code == 0, ended
+
+    def start(self, name: str) -> AbstractContextManager[Container]:
+        """A worker, for as long as the block runs."""
+        service, port = self._compose["services"][name], free_ports(1)[0]
+        at = {"STREAM_PEER_HTTP__PORT": str(port), "STREAM_PEER_HTTP__ADVERTISE": f"http://127.0.0.1:{port}"}
+        return self._image.container(*service["command"], **self._options(service, at))
+
+    def _options(self, service: Any, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+        mounts = {ROOT / self._compose["configs"][c["source"]]["file"]: c["target"] for c in service["configs"]}
+        environment = {**service["environment"], **self._here, **(more or {})}
+        return {"entrypoint": service.get("entrypoint", ()), "mounts": mounts, "environment": environment}
+
+
+def wait_weights(worker: Container) -> None:
+    """Until the weights cover the demo's questions."""
+    told: dict[str, Any] = {}
+
+    def covered() -> bool:
+        ended = worker.shell(f"stream-peer tail {FEED} --once")
+        told.update(json.loads(ended.out) if ended.code == 0 else {})
+        return float(told.get("questions", 0)) > 800
+
+    wait_until(covered, 90.0, lambda: f"never covered: {told}\n{worker.logs()[-4000:]}", every=0.5)
+    best = max(told["experts"], key=lambda expert: expert["mix"])
+    say(f"weights of {told['questions']:.0f} questions, {told['status']}; most has {best['id']}: {best['mix']:.3f}")
 
 
 def check_confinement(worker: Container) -> None:
@@ -126,44 +179,10 @@ def check_confinement(worker: Container) -> None:
     assert zombies.out == ""
 
 
-class Deployment:
-    """A deployment whose commands and worker all run in containers."""
-
-    def __init__(self, image: Store, kafka: KafkaClient, prefix: str, directory: Path) -> None:
-        self._image = image
-        settings, secret = directory / "settings.yaml", directory / "secret"
-        content: dict[str, Any] = {
-            "bootstrap": kafka.bootstrap,
-            "prefix": prefix,
-            "partitions": FEW,
-            "shutdown_deadline": "9s",
-            "secret_file": SECRET,
-            "http": {"port": free_ports(1)[0]},
-            "feeds": SETTINGS["feeds"],
-        }
-        settings.write_text(yaml.safe_dump(content))
-        secret.write_text("of these tests")
-        self._mounts = {settings: CONFIG, secret: SECRET}
-
-    def command(self, command: str) -> None:
-        """Run a command that must succeed."""
-        ended = self._image.run(*shlex.split(command), mounts=self._mounts, STREAM_PEER_CONFIG=CONFIG)
-        say(f"{command}: exit {ended.code}: {ended.out.strip().rsplit(chr(10), 1)[-1]}")
-        assert ended.code == 0, ended
-
-    def worker(self) -> Any:
-        """A worker, for as long as the block runs."""
-        return self._image.container("worker", mounts=self._mounts, STREAM_PEER_CONFIG=CONFIG)
-
-    def wait_weights(self, worker: Container) -> None:
-        """Until the weights cover the demo's questions."""
-        told: dict[str, Any] = {}
-
-        def covered() -> bool:
-            ended = worker.shell(f"stream-peer tail {FEED} --once")
-            told.update(json.loads(ended.out) if ended.code == 0 else {})
-            return float(told.get("questions", 0)) > 800
-
-        wait_until(covered, 90.0, lambda: f"never covered: {told}\n{worker.logs()[-4000:]}", every=0.5)
-        best = max(told["experts"], key=lambda expert: expert["mix"])
-        say(f"weights of {told['questions']:.0f} questions, {told['status']}; most has {best['id']}: {best['mix']:.3f}")
+def check_answers(workers: Sequence[Container]) -> None:
+    """Either worker answers for the feed, whoever has it."""
+    for worker in workers:
+        url = worker.shell("echo $STREAM_PEER_HTTP__ADVERTISE").out.strip()
+        with urllib.request.urlopen(f"{url}/feeds/{FEED}", timeout=30) as answer:  # noqa: S310 - the worker
+            assert answer.status == 200
+            assert json.load(answer)["feed"] == FEED

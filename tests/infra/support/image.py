@@ -32,7 +32,7 @@ USER = "10001:10001"
 
 # What restricted pods have, and what runc needs here: it may not raise limits.
 _CONFINED = (
-    *("--read-only", "--read-only-tmpfs=false", "--tmpfs", "/tmp:rw,noexec,nosuid,size=16m", "--user", USER),  # noqa: S108
+    *("--read-only", "--read-only-tmpfs=false", "--tmpfs", "/tmp:rw,noexec,nosuid,size=16m"),  # noqa: S108
     *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--network", "host"),
     *("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"),
 )
@@ -134,38 +134,34 @@ class Store:
 
     # --- running it ---
 
-    def run(self, *command: str, mounts: Mapping[Path, str] | None = None, **environment: str) -> Ended:
-        """Run a command of the product in a container to its end."""
-        return self._container(["run", "--rm"], [], command, mounts or {}, environment)
-
-    def shell(self, script: str) -> Ended:
-        """Run a line of shell in a container."""
-        return self._container(["run", "--rm"], ["--entrypoint", "/bin/sh"], ["-c", script], {}, {})
+    def run(self, *command: str, **more: Any) -> Ended:
+        """Run a container to its end; ``more`` as in ``container``."""
+        return self.podman("run", "--rm", *_options(**more), IMAGE, *command)
 
     @contextmanager
-    def container(
-        self, *command: str, mounts: Mapping[Path, str] | None = None, **environment: str
-    ) -> Iterator["Container"]:
-        """A container that runs while the block does."""
+    def container(self, *command: str, **more: Any) -> Iterator["Container"]:
+        """A container that runs while the block does, with ``entrypoint``, ``mounts`` (files) and ``environment``."""
         name = f"stream-peer-{uuid.uuid4().hex[:8]}"
-        started = self._container(["run", "--detach"], ["--name", name], command, mounts or {}, environment)
+        started = self.podman("run", "--detach", "--name", name, *_options(**more), IMAGE, *command)
         try:
             _succeeded(started)
             yield Container(self, name)
         finally:
             self.podman("rm", "--force", "--time", "0", name)
 
-    def _container(
-        self,
-        how: Sequence[str],
-        options: Sequence[str],
-        command: Sequence[str],
-        mounts: Mapping[Path, str],
-        environment: Mapping[str, str],
-    ) -> Ended:
-        given = [f"--env={name}={value}" for name, value in environment.items()]
-        files = [f"--volume={outside}:{inside}:ro" for outside, inside in mounts.items()]
-        return self.podman(*how, *_CONFINED, *options, *given, *files, IMAGE, *command)
+
+def _options(
+    *,
+    entrypoint: Sequence[str] = (),
+    mounts: Mapping[Path, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    user: str = USER,
+) -> list[str]:
+    """Options of a container, confined."""
+    other = ["--entrypoint", json.dumps(entrypoint)] if entrypoint else []
+    given = [f"--env={name}={value}" for name, value in (environment or {}).items()]
+    files = [f"--volume={outside}:{inside}:ro" for outside, inside in (mounts or {}).items()]
+    return [*_CONFINED, "--user", user, *other, *given, *files]
 
 
 class Container(NamedTuple):
