@@ -4,18 +4,33 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.infra.support.chart import RELEASE, Manifest, containers, environment, manifests, mounted, one, worker
+from tests.infra.support.secured_kafka import PASSWORD, USER, secured_kafka
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.service import Worker
 from tests.integration.support.waiting import wait_until
 
 pytestmark = pytest.mark.real_kafka
 
+SECURED = f"""
+kafka:
+  bootstrapServers: {{bootstrap}}
+  replication: 1
+  partitions: {{{{forecastEvents: 2, controlEvents: 1, feedLog: 2, deadLetters: 1}}}}
+  security:
+    protocol: sasl_ssl
+    mechanism: SCRAM-SHA-512
+    username: {USER}
+    passwordSecret: {{{{name: peer}}}}
+    caSecret: {{{{name: ca}}}}
+    certificateSecret: {{{{name: tls}}}}
+settings: {{{{broker_patience: 20s}}}}
+"""
 VALUES = """
 kafka:
   bootstrapServers: {bootstrap}
@@ -33,8 +48,11 @@ feedSettings: {{defaults: {{round_every: 1d}}, feeds: {{econ: {{quorum: 5}}}}}}
 class Pod:
     """Containers as processes, with the files that are mounted and the variables that are set."""
 
-    def __init__(self, every: Sequence[Manifest], files: Path) -> None:
+    def __init__(self, every: Sequence[Manifest], files: Path, secrets: Mapping[str, bytes] | None = None) -> None:
         self._files = files
+        for name, content in (secrets or {}).items():
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            (files / name).write_bytes(content)
         settings = files / "settings" / "settings.yaml"
         settings.parent.mkdir()
         settings.write_text(self._here(one("ConfigMap", every, "set-up")["data"]["settings.yaml"]), encoding="utf-8")
@@ -103,3 +121,23 @@ def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
     assert "feed_settings_differ_from_file" not in started.said()
     first = json.loads(started.said().splitlines()[0])
     assert (first["event"], first["stage"]) == ("worker_starts", "all")
+
+
+@pytest.mark.usefixtures("own_kafka")  # runs where a broker can be had that is this test's own
+def test_a_secured_install_logs_in_with_password_and_certificate(tmp_path: Path) -> None:
+    with secured_kafka(tmp_path / "broker") as broker:
+        every = manifests(SECURED.format(bootstrap=broker.bootstrap))
+        pod = Pod(every, tmp_path, broker.files)
+
+        made = [pod.run(container) for container in containers(one("Job", every)["spec"]["template"]["spec"])]
+        started = Worker(pod.command(worker(every)), pod.variables(worker(every)), tmp_path / "log")
+        try:
+            started.wait_ready()
+            code = started.terminate()
+        finally:
+            if not started.has_ended:
+                started.kill()
+
+    assert "Applied feed settings" in made[1]
+    assert code == 0
+    assert PASSWORD not in started.said()

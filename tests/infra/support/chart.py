@@ -109,7 +109,7 @@ def environment(container: Manifest, pod: str = f"{RELEASE}-stream-peer-0") -> d
 
 
 def mounted(text: str, files: Path) -> str:
-    """A text whose paths in a pod lead to files here, which hold some letters."""
+    """A text whose paths in a pod lead to files here, which hold some letters unless they are there already."""
     for directory, file in (
         ("secret", "secret"),
         ("http-token", "token"),
@@ -121,7 +121,8 @@ def mounted(text: str, files: Path) -> str:
     ):
         path = files / directory / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x" * 32, encoding="utf-8")
+        if not path.exists():
+            path.write_text("x" * 32, encoding="utf-8")
     return text.replace("/etc/stream-peer", str(files))
 
 

@@ -1,0 +1,78 @@
+"""A Kafka that demands TLS with a client certificate and a password (SCRAM), and the files that a client needs."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import trustme
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+from tests.integration.support.kafka_broker import KafkaBroker, free_ports
+from tests.integration.support.kafka_jars import fetch_jars
+
+USER, PASSWORD = "peer", "not-a-word"
+
+
+class SecuredKafka(NamedTuple):
+    """A running broker: its secured address, and a client's files by where a pod has them mounted."""
+
+    bootstrap: str
+    files: dict[str, bytes]
+
+
+@contextmanager
+def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
+    """Start a broker that lets nobody in but ``USER`` with ``PASSWORD`` and a certificate of its own authority."""
+    directory.mkdir()
+    authority = trustme.CA()
+    mine, its = authority.issue_cert("127.0.0.1"), authority.issue_cert("peer@example.com")
+    (directory / "broker.pem").write_bytes(_pkcs8(mine) + _chain(mine))
+    (directory / "ca.pem").write_bytes(authority.cert_pem.bytes())
+    port, inner, controller = free_ports(3)
+    config = {**_listeners(port, inner, controller), **_tls(directory)}
+    scram = [f"name={USER},password={PASSWORD}"]
+    with KafkaBroker(fetch_jars(os.environ), directory / "kafka", config=config, scram=scram):
+        files = {
+            "ca/ca.crt": authority.cert_pem.bytes(),
+            "certificate/tls.crt": _chain(its),
+            "certificate/tls.key": its.private_key_pem.bytes(),
+            "password/password": PASSWORD.encode(),
+        }
+        yield SecuredKafka(f"127.0.0.1:{port}", files)
+
+
+def _listeners(port: int, inner: int, controller: int) -> dict[str, str]:
+    """One for clients, a plain one for the broker itself, and the controller's."""
+    both = f"SASL_SSL://127.0.0.1:{port},PLAINTEXT://127.0.0.1:{inner}"
+    return {
+        "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": both,
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+
+
+def _tls(directory: Path) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(directory / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(directory / "ca.pem"),
+        "listener.name.sasl_ssl.ssl.client.auth": "required",
+    }
+
+
+def _pkcs8(certificate: trustme.LeafCert) -> bytes:
+    """The private key in the one form that Java reads."""
+    key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _chain(certificate: trustme.LeafCert) -> bytes:
+    return b"".join(part.bytes() for part in certificate.cert_chain_pems)
