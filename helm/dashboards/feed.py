@@ -15,6 +15,7 @@ from helm.dashboards.asking import (
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import About, Column, Panel, graph, number, rows, states_now, timeline
 
+UID = "stream-peer-feed"
 ESTIMATE = f"avg by (feed) ({of_feed('reference_error_ratio', by='feed, class')})"
 AGE = f"time() - {of_feed('feed_updated_timestamp_seconds')}"
 _MIX, _SELECT = 'kind="mix"', 'kind="select"'
@@ -30,7 +31,7 @@ def dashboard() -> Dashboard:
         Row("What it is worth", [_brier(), _mixers(), _certificate()]),
         Row("What it rests on", [_terms(), _ranks(), _shares(), _suspects(), _voters(), _told()]),
     ]
-    return build("stream-peer-feed", "stream_peer / Feed", says, sections, feeds=True)
+    return build(UID, "stream_peer / Feed", says, sections, feeds=True)
 
 
 def _trust() -> Panel:

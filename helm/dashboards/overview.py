@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from helm.dashboards import feed as feed_dashboard
 from helm.dashboards.asking import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
 from helm.dashboards.feed import AGE, ESTIMATE
 from helm.dashboards.frame import Row, build
@@ -11,6 +12,11 @@ from helm.dashboards.service import NONE
 MIX, MEAN = of_feed("brier", 'forecast="mix"'), of_feed("brier", 'forecast="mean"')
 FIRING = 'ALERTS{alertstate="firing",alertname=~"StreamPeer.*"}'
 """What Prometheus itself keeps of alerts; they are of all jobs, so the variables do not filter them."""
+TO_FEED = (
+    f"/d/{feed_dashboard.UID}?${{__url_time_range}}&${{datasource:queryparam}}&${{job:queryparam}}"
+    "&${instance:queryparam}&var-feed=${__data.fields.Feed:percentencode}"
+)
+"""The dashboard of the feed of a row, with the same times and choices."""
 
 
 def dashboard() -> Dashboard:
@@ -78,8 +84,9 @@ def _not_shown() -> Panel:
 
 def _table() -> Panel:
     says = (
-        "One row a feed. Error rate: estimated share of wrong reference answers, with its interval, and as measured on "
-        "outcomes (empty: none known). Brier: mean squared error, smaller is better; mix below mean: weighing pays."
+        "One row a feed; its name leads to its own dashboard. Error rate: estimated share of wrong reference answers, "
+        "with its interval, and as measured on outcomes (empty: none known). Brier: mean squared error, smaller is "
+        "better; mix below mean: weighing pays."
     )
     columns = [
         Column("Trust", column(trust()), STATE),
@@ -94,7 +101,7 @@ def _table() -> Panel:
         Column("of mean", column(MEAN), "none", 4),
     ]
     about = About("Feeds", "none", says, "no feeds yet")
-    return rows(about, columns, {"feed": "Feed"}, sort="Trust", height=9)
+    return rows(about, columns, {"feed": "Feed"}, sort="Trust", height=9, leads_to={"Feed": TO_FEED})
 
 
 def _states() -> Panel:

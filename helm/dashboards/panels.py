@@ -134,10 +134,14 @@ def rows(
     *,
     sort: str,
     descending: bool = True,
+    leads_to: Mapping[str, str] | None = None,
     width: int = 24,
     height: int = 8,
 ) -> table.Panel:
-    """A table: ``labels`` are what its rows are, by the names to show; then ``columns``, one query each."""
+    """A table: ``labels`` are what its rows are, by the names to show; then ``columns``, one query each.
+
+    ``leads_to``: by the name of a column, the address that a click on a cell of it opens.
+    """
     queries = [column.query for column in columns]
     panel = _about(table.Panel(), about, width, height, queries)
     fields = [f"Value #{ref}" for ref in _letters(columns)] if len(columns) > 1 else ["Value"]
@@ -153,6 +157,9 @@ def rows(
     panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(desc=descending)])
     for column in (one for one in columns if one.name != HIDDEN):
         panel.override_by_name(column.name, _column_style(column))
+    for name, address in (leads_to or {}).items():
+        link: Any = [{"title": "Open", "url": address}]
+        panel.override_by_name(name, [DynamicConfigValue("links", link)])
     return panel
 
 

@@ -158,6 +158,23 @@ def test_it_leads_to_the_other_dashboards_and_to_the_runbook(dashboard: dict[str
     assert (ROOT / runbook["query"]).is_dir()
 
 
+def test_a_feed_in_the_overview_leads_to_its_own_dashboard() -> None:
+    overview = next(one for one in _LOADED if one["uid"] == "stream-peer-overview")
+    table = next(panel for panel in panels(overview) if panel["type"] == "table")
+    links = [
+        link["url"]
+        for override in table["fieldConfig"]["overrides"]
+        for setting in override["properties"]
+        if (override["matcher"]["options"], setting["id"]) == ("Feed", "links")
+        for link in setting["value"]
+    ]
+
+    assert len(links) == 1
+    path, _, choices = links[0].partition("?")
+    assert path.removeprefix("/d/") in {one["uid"] for one in _LOADED}
+    assert "var-feed=${__data.fields.Feed:percentencode}" in choices.split("&")
+
+
 def test_all_dashboards_have_the_same_tag_and_names_of_their_own() -> None:
     assert {tuple(one["tags"]) for one in _LOADED} == {("stream-peer",)}
     assert len({one["uid"] for one in _LOADED}) == len({one["title"] for one in _LOADED}) == 3
