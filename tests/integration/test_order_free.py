@@ -15,6 +15,7 @@ from stream_peer.engine.stage import Output
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
 from tests.integration.support.client import KafkaClient
+from tests.integration.support.lives import LIVES
 from tests.integration.support.service import SECRET, Shape, service
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
@@ -58,7 +59,7 @@ def test_the_service_says_of_real_polls_what_a_replay_says(
     partitions: int, workers: int, polls: Path, replayed: Outputs, kafka: KafkaClient, tmp_path: Path
 ) -> None:
     defaults = {"history": True, **ORDER_FREE}
-    with service(kafka, tmp_path, shape=Shape(partitions, partitions), defaults=defaults) as served:
+    with service(kafka, tmp_path, shape=Shape(partitions, partitions), defaults=defaults, **LIVES) as served:
         served.set_up()
         for number in range(1, workers):
             served.start(f"w{number + 1}").wait_ready()
