@@ -31,6 +31,11 @@ def test_every_pod_passes_the_restricted_standard(name: str) -> None:
             }
 
 
+def test_a_namespace_may_assign_the_user_as_long_as_it_is_not_root() -> None:
+    for spec in pod_specs(manifests("runAsUser: 0")):
+        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 @pytest.mark.parametrize("name", CI)
 def test_every_container_says_what_it_needs_and_which_image_it_is(name: str) -> None:
     for spec in pod_specs(of_ci(name)):
