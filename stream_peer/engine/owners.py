@@ -46,14 +46,14 @@ Owner: TypeAlias = Here | Elsewhere | Unknown
 class Owners(Protocol):
     """Whoever knows which member of the group owns what."""
 
-    def of(self, feed: str) -> Owner:
+    async def of(self, feed: str) -> Owner:
         """The owner of a feed: of the partition of the feed-log that it belongs to."""
 
 
 class NoOwners:
     """Knows nobody."""
 
-    def of(self, feed: str) -> Owner:
+    async def of(self, feed: str) -> Owner:
         """Unknown, whatever the feed."""
         del feed
         return Unknown("this process has no part in folding feeds")

@@ -1,7 +1,8 @@
 """Which member of the group owns the partition of a feed, as the group's leader told all members when it assigned.
 
 Every member tells the leader its advertised address when it joins (Faust's ``canonical_url``), and with its assignment
-each receives those of all: so an address that is named here was advertised by a member of this generation.
+each receives those of all: so an address that is named here was advertised by a member of this generation. A worker
+that folds no feeds is in another group, and asks the brokers what the members of that one were told.
 """
 
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from stream_peer.engine.owners import Elsewhere, Here, Owner, Unknown
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
+from stream_peer.topology.group_members import GroupMembers
 
 
 class FeedOwners:
@@ -17,6 +20,7 @@ class FeedOwners:
 
     def __init__(self) -> None:
         self._app: Any = None
+        self._others: GroupMembers | None = None
         self._topic = topics.FEED_LOG
         self._partitions = 1
 
@@ -27,17 +31,23 @@ class FeedOwners:
         ----------
         settings : Settings
         app : StageApp or None
-            The feed app; None if this worker has none, and is in no group that owns feeds.
+            The feed app; None if this worker has none.
         partitions : int
             Of the feed-log.
         """
         self._app, self._topic, self._partitions = app, settings.topic(topics.FEED_LOG), partitions
+        if app is None:
+            options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+            self._others = GroupMembers(options, settings.app_id("feed"), self._topic)
 
-    def of(self, feed: str) -> Owner:
+    async def of(self, feed: str) -> Owner:
         """The owner of a feed: of the partition of the feed-log that it belongs to."""
-        if self._app is None:
-            return Unknown("this worker folds no feeds, and does not know who does")
         partition = partition_of(feed, self._partitions)
+        if self._others is not None:
+            url = (await self._others.owners()).get(partition)
+            return Unknown("no worker is known to own the feed") if url is None else Elsewhere(url)
+        if self._app is None:
+            return Unknown("the worker is starting")
         owned = self._app.ownership.keepers[self._topic].partitions.get(partition)
         if owned is not None:
             return Unknown("the feed's log is being folded anew") if _is_unready(owned) else Here(owned.stage)

@@ -136,6 +136,12 @@ def test_any_of_three_workers_answers_for_all_partitions_as_a_single_one_would(
         assert of_one == of_three
         check_by_replay(made, feeds, events, truth, of_one)
 
+        made.start("w2", STREAM_PEER_STAGE="question").wait_ready()
+        assert question_answers(made, questions[:3]) == (
+            {key: of_one[key] for _, key in questions[:3]},
+            {(feeds[0], "w1")},
+        )
+
 
 def check_by_replay(
     made: Service, feeds: list[str], events: Mapping[str, Any], truth: Mapping[str, Any], answers: Mapping[str, Any]

@@ -30,7 +30,7 @@ class QuestionAnswers:
         """Answer, or say who can. Who was sent here is not sent on: in a rebalance two might point to each other."""
         check_names(request, (REDIRECTED,))
         feed, question = request.match_info["feed"], request.match_info["question"]
-        owner = self._owners.of(feed)
+        owner = await self._owners.of(feed)
         if isinstance(owner, Elsewhere) and REDIRECTED in request.query:
             owner = Unknown("the feed has just moved to another worker")
         if isinstance(owner, Unknown):

@@ -1,3 +1,4 @@
+import asyncio
 import io
 import json
 import socket
@@ -39,7 +40,7 @@ class Ran:
     ) -> int:
         assert observer
         assert len(list(services)) == 3
-        assert owners.of("any feed").reason
+        assert asyncio.run(owners.of("any feed")).reason
         assert health.ready() == (False, "starting")
         fault("nowhere")
         self.settings, self.secret = settings, secret

@@ -10,6 +10,7 @@ from stream_peer.engine.owners import Elsewhere, Here, Unknown
 from stream_peer.events.partitioning import partition_of
 from stream_peer.settings import Http, Settings
 from stream_peer.topology.feed_app import feed_app
+from stream_peer.topology.group_members import GroupMembers
 from stream_peer.topology.owners import FeedOwners
 from stream_peer.topology.question_app import question_app
 from tests.unit.topology.fakes import FakeProducer, SumStage, surroundings
@@ -46,45 +47,56 @@ def partition(*, counting: bool = False, refolding: object = None) -> Any:
     return SimpleNamespace(counting=counting, refolding=refolding, stage="the stage")
 
 
-def test_what_it_owns_it_answers_from() -> None:
-    assert group({PLACE: partition()}, {THEIRS: [PLACE]}).of(FEED) == Here("the stage")  # type: ignore[arg-type]
+async def test_what_it_owns_it_answers_from() -> None:
+    assert await group({PLACE: partition()}, {THEIRS: [PLACE]}).of(FEED) == Here("the stage")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("unready", [partition(counting=True), partition(refolding=(3, 10))])
-def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
-    assert group({PLACE: unready}).of(FEED) == Unknown("the feed's log is being folded anew")
+async def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
+    assert await group({PLACE: unready}).of(FEED) == Unknown("the feed's log is being folded anew")
 
 
-def test_what_another_owns_is_at_its_address() -> None:
+async def test_what_another_owns_is_at_its_address() -> None:
     others = [number for number in range(PARTITIONS) if number != PLACE]
 
-    assert group({}, {OURS: others, THEIRS: [PLACE]}).of(FEED) == Elsewhere(THEIRS)
+    assert await group({}, {OURS: others, THEIRS: [PLACE]}).of(FEED) == Elsewhere(THEIRS)
 
 
 @pytest.mark.parametrize("owners", [group({}, {THEIRS: [PLACE]}, rebalancing=True), group({}, {}, joined=0)])
-def test_in_a_rebalance_nobody_is_named(owners: FeedOwners) -> None:
-    assert owners.of(FEED) == Unknown("partitions are being assigned anew")
+async def test_in_a_rebalance_nobody_is_named(owners: FeedOwners) -> None:
+    assert await owners.of(FEED) == Unknown("partitions are being assigned anew")
 
 
-def test_nobody_is_ever_sent_to_this_worker_itself() -> None:
-    found = group({}, {OURS: [PLACE]}).of(FEED)
+async def test_nobody_is_ever_sent_to_this_worker_itself() -> None:
+    found = await group({}, {OURS: [PLACE]}).of(FEED)
 
     assert found == Unknown("the worker that owns the feed is still recovering it")
 
 
-def test_an_address_that_several_advertise_hides_some_of_them() -> None:
-    found = group({}, {OURS: [number for number in range(PARTITIONS) if number != PLACE]}).of(FEED)
+async def test_an_address_that_several_advertise_hides_some_of_them() -> None:
+    found = await group({}, {OURS: [number for number in range(PARTITIONS) if number != PLACE]}).of(FEED)
 
     assert isinstance(found, Unknown)
     assert "http.advertise" in found.reason
 
 
-def test_without_a_feed_app_nobody_is_known() -> None:
-    unattached, elsewhere = FeedOwners(), FeedOwners()
-    elsewhere.attach(Settings(stage="question"), None, PARTITIONS)
+async def test_before_it_is_built_a_worker_knows_nobody() -> None:
+    assert await FeedOwners().of(FEED) == Unknown("the worker is starting")
 
-    assert isinstance(unattached.of(FEED), Unknown)
-    assert isinstance(elsewhere.of(FEED), Unknown)
+
+async def test_a_worker_that_folds_no_feeds_asks_what_those_who_do_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[GroupMembers] = []
+
+    async def owners_of_group(self: GroupMembers) -> dict[int, str]:
+        asked.append(self)
+        return {PLACE: THEIRS} if len(asked) == 1 else {}
+
+    monkeypatch.setattr(GroupMembers, "owners", owners_of_group)
+    owners = FeedOwners()
+    owners.attach(Settings(stage="question"), None, PARTITIONS)
+
+    assert await owners.of(FEED) == Elsewhere(THEIRS)
+    assert await owners.of(FEED) == Unknown("no worker is known to own the feed")
 
 
 async def test_both_apps_tell_their_groups_the_advertised_address() -> None:

@@ -61,7 +61,7 @@ class Group:
     def __init__(self, **owners: Owner) -> None:
         self.owners = owners
 
-    def of(self, feed: str) -> Owner:
+    async def of(self, feed: str) -> Owner:
         return self.owners.get(feed, Here(home()))
 
 

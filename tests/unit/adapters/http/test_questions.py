@@ -61,7 +61,7 @@ async def test_an_owner_that_nobody_knows_is_not_guessed() -> None:
 
     assert (found.status, found.is_problem, found.headers["Retry-After"]) == (503, True, "2")
     assert found.json["detail"] == "partitions are being assigned anew"
-    assert isinstance(NoOwners().of("econ"), Unknown)
+    assert isinstance(await NoOwners().of("econ"), Unknown)
 
 
 @pytest.mark.parametrize(
