@@ -25,7 +25,7 @@ from tests.infra.support.chart import (
     template,
     worker,
 )
-from tests.infra.support.tools import ROOT
+from tests.infra.support.tools import ROOT, run, said, tool
 
 VALUES = (ROOT / CHART / "values.yaml").read_text(encoding="utf-8")
 SCHEMA: Manifest = json.loads((ROOT / CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -134,6 +134,12 @@ def test_the_schema_knows_no_value_that_is_not_in_the_values_file() -> None:
 def test_the_schema_is_closed_and_sets_nothing() -> None:
     assert all(schema.get("additionalProperties") is False for schema in objects_of(SCHEMA))
     assert '"default"' not in json.dumps(SCHEMA)
+
+
+def test_the_schema_is_a_schema() -> None:
+    result = run(tool("check-jsonschema"), "--check-metaschema", f"{CHART}/values.schema.json")
+
+    assert result.returncode == 0, said(result)
 
 
 def test_a_value_without_a_word_about_it_would_be_noticed() -> None:
