@@ -73,12 +73,12 @@ def nowhere(patience: str) -> dict[str, str]:
 
 
 def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store) -> None:
-    misspelt = image.run("worker", environment={"STREAM_PEER_BOTSTRAP": "kafka:9092"})
+    misspelt = image.run("worker", environment={"STREAM_PEER_SESION": "45s"})
     alone = image.run("worker", environment=nowhere("1s"))
     unhealthy = image.run("health", "--http-port", str(free_ports(1)[0]))
 
     assert (misspelt.code, alone.code, unhealthy.code) == (78, 69, 1)
-    assert "botstrap (environment STREAM_PEER_BOTSTRAP): no such setting; did you mean bootstrap?" in misspelt.err
+    assert "sesion (environment STREAM_PEER_SESION): no such setting; did you mean session?" in misspelt.err
     assert NOWHERE in alone.err
     assert unhealthy.err.startswith("No worker answers at 127.0.0.1:")
 

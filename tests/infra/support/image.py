@@ -100,7 +100,8 @@ class Store:
         say(f"making the base {BASE} by debootstrap, once")
         include = "--include=python3,python3-venv,ca-certificates"
         _succeeded(_run(["debootstrap", "--variant=minbase", include, RELEASE, str(root)], 900))
-        shutil.rmtree(root / "var/cache/apt/archives")
+        for left in ("var/cache/apt/archives", "var/lib/apt/lists"):
+            shutil.rmtree(root / left)
         container = self.buildah("from", "scratch").strip()
         self.buildah("add", "--quiet", container, str(root), "/")
         self.buildah("commit", "--quiet", container, BASE)
