@@ -1,6 +1,7 @@
 import asyncio
 import io
 import json
+import re
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ from stream_peer.topology import worker
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - for the length of a test
 
 
 class Ran:
@@ -181,3 +183,21 @@ def test_an_address_that_cannot_be_bound_is_a_wrong_setting(ran: Ran, capsys: Ca
     assert ended.code == 78
     assert f"http.port (flag --http-port): cannot listen on 127.0.0.1:{port} (Address already in use)" in ended.err
     assert ran.settings is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "advertised"),
+    [
+        ([], r"http://127\.0\.0\.1:[1-9]\d+"),
+        (["--http-host", EVERYWHERE], rf"http://{re.escape(socket.gethostname())}:[1-9]\d+"),
+        (["--http-host", "localhost"], r"http://localhost:[1-9]\d+"),
+        (["--http-host", EVERYWHERE, "--http-advertise", "https://w0.example.org/"], r"https://w0\.example\.org"),
+    ],
+)
+def test_the_group_is_told_where_the_worker_can_be_asked(
+    ran: Ran, capsys: Capture, log: object, flags: list[str], advertised: str
+) -> None:
+    assert run(capsys, "worker", *flags).code == 0
+
+    assert ran.settings is not None
+    assert re.fullmatch(advertised, str(ran.settings.http.advertise))
