@@ -19,6 +19,7 @@ from stream_peer.engine.sources import SOURCE_HEADER
 from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
+from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import output_headers
 from stream_peer.events.rejections import Reason
 from stream_peer.settings import Settings
@@ -64,9 +65,9 @@ GROUPS = {topics.FORECAST_EVENTS: "question", topics.CONTROL_EVENTS: "feed", top
 REFUSAL = {
     "exception": "class of the error",
     "message": "what is wrong, with the value at fault",
-    "topic": "where the record stood",
-    "partition": "where the record stood",
-    "offset": "where the record stood",
+    "topic": "that it stood in",
+    "partition": "that it stood in",
+    "offset": "at which it stood",
     "stream-peer-reason": "why it was refused, one of a closed set",
 }
 OPERATIONS = (
@@ -209,12 +210,29 @@ def _messages(root: Path) -> dict[str, Any]:
         if name == "settings":
             key["description"] = "settings"
         found[name] = _message(name, _payload(kind.__name__), key, _headers(name), _examples(root, name))
-    gone = {"type": "null", "description": "no value: the feed or the expert was let go of, and the key's records end"}
+        found[name]["summary"] = " ".join((kind.__doc__ or "").split("\n\n")[0].replace("``", "`").split())
+    gone = {"type": "null", "description": "no value"}
     found["gone"] = _message("gone", gone, {**_TEXT, "description": "key of an output"}, None, [])
-    letter = {"description": "the value that was refused, cut at 64 KB"}
-    found["dead-letter"] = _message("dead-letter", letter, _ANY_KEY, _dead_letter_headers(), [])
-    found["dead-letter"]["contentType"] = "application/octet-stream"
-    return found
+    found["gone"]["summary"] = "A tombstone: what the key was about was deleted or forgotten."
+    return {**found, "dead-letter": _dead_letter()}
+
+
+def _dead_letter() -> dict[str, Any]:
+    """The message of ``dead-letters``, with one as the service makes it of a probability in percent."""
+    refused = b'{"type":"forecast","question_id":"q","expert_id":"e","probability":57,"at":"2026-03-01T12:00:00Z"}'
+    try:
+        decode(refused)
+    except RejectedEvent as rejection:
+        letter = dead_letter(LogRecord(17, 0, b"q", refused), topics.FORECAST_EVENTS, 3, rejection)
+    headers = {name: (value or b"").decode() for name, value in letter.headers}
+    said: dict[str, Any] = {name: {**_TEXT, "description": REFUSAL[name.rsplit(".", 1)[-1]]} for name in headers}
+    said[REASON_HEADER]["enum"] = [str(reason) for reason in Reason]
+    about = "after the original headers"
+    schema = {"type": "object", "description": about, "properties": said, "required": list(said)}
+    payload = {"description": "the value that was refused, cut at 64 KB"}
+    example = {"name": "dead-letter-1", "headers": headers, "payload": refused.decode()}
+    message = _message("dead-letter", payload, _ANY_KEY, schema, [example])
+    return {**message, "summary": CHANNELS[topics.DEAD_LETTERS][0], "contentType": "application/octet-stream"}
 
 
 def _message(
@@ -241,15 +259,6 @@ def _headers(name: str) -> dict[str, Any] | None:
         source = "only on what the service forwards or broadcasts: where it stood, as JSON"
         return {"type": "object", "properties": {SOURCE_HEADER: {**_TEXT, "description": source}}}
     return None
-
-
-def _dead_letter_headers() -> dict[str, Any]:
-    letter = dead_letter(LogRecord(0, 0, None, None), "", 0, RejectedEvent(Reason.EMPTY, message=""))
-    said: dict[str, Any] = {
-        name: {**_TEXT, "description": REFUSAL[name.rsplit(".", 1)[-1]]} for name, _ in letter.headers
-    }
-    said[REASON_HEADER]["enum"] = [str(reason) for reason in Reason]
-    return {"type": "object", "description": "after the original headers", "properties": said, "required": list(said)}
 
 
 def _examples(root: Path, name: str) -> list[dict[str, Any]]:

@@ -120,10 +120,11 @@ def test_each_example_of_the_contract_is_valid_by_the_contract() -> None:
         for example in message.get("examples", []):
             Draft7Validator({**components, **message["payload"]}).validate(example["payload"])
             Draft7Validator(message.get("headers", True)).validate(example.get("headers", {}))
-            again(name, json.dumps(example["payload"]))
+            if name in PAGES["MESSAGES"]:
+                again(name, json.dumps(example["payload"]))
             checked += 1
 
-    assert checked == len(list(lines()))
+    assert checked == len(list(lines())) + 1  # a dead letter is made, not kept
 
 
 def test_what_a_replay_writes_is_valid_by_the_schemas(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
