@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer.message_accumulator import MessageAccumulator
+from faust.assignor.partition_assignor import PartitionAssignor
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 from faust.transport.drivers import aiokafka as driver
@@ -33,6 +34,7 @@ METHODS = {
     (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
     (driver.Consumer, "highwaters"): ("self", "partitions"),
     (Recovery, "active_remaining"): ("self",),
+    (PartitionAssignor, "on_assignment"): ("self", "assignment"),
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),

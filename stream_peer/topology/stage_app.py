@@ -11,6 +11,7 @@ from yarl import URL
 from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
+from stream_peer.topology.assignor import Assignor
 from stream_peer.topology.consumer import BatchTransport
 from stream_peer.topology.keeper import Keeper, StageInput
 from stream_peer.topology.snapshots import Ownership
@@ -105,6 +106,7 @@ def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]
         "consumer_auto_offset_reset": "earliest",
         "store": "memory://",
         "Table": FoldTable,
+        "PartitionAssignor": Assignor,
         "table_standby_replicas": 0,
         "topic_partitions": partitions,
         "topic_replication_factor": settings.replication,
