@@ -55,6 +55,8 @@ def test_a_feed_of_one_event_a_day_is_alive_and_silent_and_one_that_stands_still
         assert worker.http("/version")[0] == 200
         code = worker.process.wait(2 * red_after + 10)
 
+        owned = {(line["stage"], line["partition"]) for line in log_of(worker) if line["event"] == "partition_owned"}
+        assert owned == {*(("question", number) for number in range(4)), *(("feed", number) for number in range(2))}
         assert set(answers_while_quiet) == {"quiet-1", "quiet-2"}
         assert loud_while_quiet == []
         assert (status, "stands still" in why) == (503, True)

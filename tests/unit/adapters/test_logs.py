@@ -45,6 +45,26 @@ def test_our_records_and_those_of_libraries_are_json_alike() -> None:
     assert str(ours["timestamp"]).endswith("Z")
 
 
+@pytest.mark.parametrize(
+    "logger", ["mode.services", "faust.transport.consumer", "aiokafka.consumer.fetcher", "asyncio"]
+)
+def test_what_a_library_says_of_a_crash_is_one_line_with_the_traceback_in_one_field(logger: str) -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), stream=out)
+
+    with structlog.contextvars.bound_contextvars(stage="feed", partition=3):
+        try:
+            int("x")
+        except ValueError:
+            logging.getLogger(logger).exception("Crashed\n%s", "and a second line")
+
+    (crash,) = lines(out)
+    assert (crash["logger"], crash["level"], crash["stage"], crash["partition"]) == (logger, "error", "feed", 3)
+    assert str(crash["event"]).endswith("\nand a second line")
+    assert str(crash["exception"]).startswith("Traceback")
+    assert "ValueError" in str(crash["exception"])
+
+
 def test_what_is_no_terminal_gets_json_and_the_console_gets_text() -> None:
     machine, person = io.StringIO(), io.StringIO()
 
