@@ -152,11 +152,11 @@ def state(service: Service, stage: Stage) -> dict[bytes, bytes]:
 
 
 def gauges(service: Service, feed: str) -> dict[tuple[Any, ...], float]:
-    """Every sample that a worker shows of a feed."""
+    """Every sample that a worker shows of a feed, but for what it has counted since its start."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for sample in service.all_samples()
-        if sample.labels.get("feed") == feed
+        if sample.labels.get("feed") == feed and not sample.name.endswith("_total")
     }
 
 
