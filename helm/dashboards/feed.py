@@ -48,8 +48,10 @@ def _trust() -> Panel:
 def _questions() -> Panel:
     says = "Questions scored so far, by weight, and those whose outcome is known. Below 200 scored everything warms up."
     about = About("Questions", "short", says, "none yet")
-    scored = at_the_end(of_feed("feed_questions"), "scored")
-    return number(about, scored, at_the_end(of_feed("feed_resolved_questions"), "resolved"), width=6, decimals=0)
+    scored = at_the_end(of_feed("feed_questions"), "scored · {{feed}}")
+    return number(
+        about, scored, at_the_end(of_feed("feed_resolved_questions"), "resolved · {{feed}}"), width=6, decimals=0
+    )
 
 
 def _listens() -> Panel:

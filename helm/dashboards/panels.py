@@ -87,7 +87,7 @@ def graph(
         panel.min(low)
     if high is not None:
         panel.max(high)
-    elif about.unit == "short":
+    elif about.unit == "short" or about.unit.endswith("/s"):
         panel.axis_soft_max(1)  # nothing at all is not drawn as fractions of something
     if dashed:
         style = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})

@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crowd", choices=sorted(_CROWDS), default="demo", help="what is folded")
     parser.add_argument("--slices", type=int, default=60, help="in how many pieces it is sent")
+    parser.add_argument("--workers", type=int, default=2, help="how many workers fold it")
     parser.add_argument("--every", default="2s", help="how often Prometheus scrapes")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images", help="where the pictures go")
     asked = parser.parse_args(arguments)
@@ -49,7 +50,8 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch, running(rung, Path(scratch) / "kafka") as broker:
         crowd = _CROWDS[asked.crowd]()
         place = Path(scratch) / "run"
-        with scraped_run(KafkaClient(broker), place, crowd, slices=asked.slices, every=asked.every) as run:
+        how = {"slices": asked.slices, "every": asked.every, "workers": asked.workers}
+        with scraped_run(KafkaClient(broker), place, crowd, **how) as run:
             for name, drawn in pictures(run):
                 (asked.out / f"dashboard-{name}.png").write_bytes(drawn)
     return 0

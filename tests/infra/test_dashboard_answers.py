@@ -1,13 +1,14 @@
 """Dashboards on a real run: a worker on Kafka, the demo's data, a real Prometheus. All panels answer, and have room."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
-from helm.dashboards.drawing import Span
+from helm.dashboards.drawing import Answer, Span, named
 from helm.dashboards.picture import picture
 from helm.dashboards.reading import dashboards, panels, queries
 from stream_peer.demo.feed import FEED
@@ -15,8 +16,8 @@ from tests.infra.draw_dashboards import pictures
 from tests.infra.support.crowds import demo
 from tests.infra.support.demo_run import ScrapedRun, scraped_run
 from tests.infra.support.overlaps import faults
-from tests.infra.support.panels import answer, unanswered
-from tests.infra.support.prometheus import Prometheus, needed
+from tests.infra.support.panels import Window, answer, unanswered
+from tests.infra.support.prometheus import JOB, Prometheus, needed
 from tests.infra.support.promql import selectors
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
@@ -24,12 +25,13 @@ from tests.integration.support.client import KafkaClient
 pytestmark = pytest.mark.real_kafka
 
 _SHARE = 0.3
+_MOVES_AT = 1_767_225_600
 _ALL = dashboards()
 
 
 @pytest.fixture(scope="module")
 def run(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScrapedRun]:
-    needed("prometheus")
+    needed("prometheus", "promtool")
     with scraped_run(kafka, tmp_path_factory.mktemp("run"), demo(_SHARE), slices=6) as made:
         yield made
 
@@ -72,6 +74,33 @@ def test_one_feed_shows_one_line_of_weights_for_each_expert_and_they_add_up(run:
     assert len(experts) == len(set(experts))
     assert {series.labels["feed"] for series in found} == {FEED}
     assert sum(series.points[-1][1] for series in found if series.points[-1][0] == newest) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_feed_that_moves_between_workers_has_no_line_twice(run: ScrapedRun) -> None:
+    samples = run.service.all_samples()
+    with Prometheus(history=moving(samples)) as prometheus:
+        window = Window(_MOVES_AT - 600, _MOVES_AT + 600, "4m")
+        for dashboard in _ALL:
+            for panel in panels(dashboard):
+                named_lines = [
+                    named(Answer(query, ()), series)
+                    for query in queries(panel)
+                    for series in answer(prometheus, query, window)
+                    if panel["type"] != "table"
+                ]
+                assert len(named_lines) == len(set(named_lines)), f"{dashboard['title']} / {panel['title']}"
+
+
+def moving(samples: Iterable[Any]) -> str:
+    """A history in which one worker exports the samples, then another, and for two minutes both do."""
+    lines = []
+    for sample in samples:
+        for instance, minutes in (("a:1", range(-10, 2)), ("b:1", range(11))):
+            labels = {**sample.labels, "job": JOB, "instance": instance}
+            text = ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+            lines += [f"{sample.name}{{{text}}} {sample.value} {_MOVES_AT + 60 * minute}" for minute in minutes]
+    return "\n".join([*lines, "# EOF", ""])
 
 
 @pytest.mark.slow

@@ -33,16 +33,18 @@ class ScrapedRun(NamedTuple):
 
 @contextmanager
 def scraped_run(
-    kafka: KafkaClient, directory: Path, crowd: Crowd, *, slices: int, every: str = "1s"
+    kafka: KafkaClient, directory: Path, crowd: Crowd, *, slices: int, every: str = "1s", workers: int = 1
 ) -> Iterator[ScrapedRun]:
     """Send events in so many slices, each when the one before is folded, until all is scraped (``every`` so often)."""
     with ExitStack() as stack:
         run = stack.enter_context(service(kafka, directory, shape=Shape(2, 2), feeds=crowd.feeds))
         run.set_up()
+        for number in range(1, workers):
+            run.start(f"w{number + 1}")
         targets = [f"127.0.0.1:{worker.port}" for worker in run.workers.values()]
         scraped = configuration(targets, sorted(RULES.glob("*.yaml")), every=every)
         prometheus = stack.enter_context(Prometheus(scraped))
-        wait_until(lambda: prometheus.value("sum(stream_peer_live)"), 30, "the worker was never scraped")
+        wait_until(lambda: prometheus.value("sum(stream_peer_ready)") == workers, 60, "workers were never ready")
         start = time.time()
         if crowd.events:
             _send(run, crowd.events, slices)
@@ -70,7 +72,8 @@ def _sliced(events: Iterable[FeedEvent], size: int) -> Iterator[tuple[FeedEvent,
 def _wait_scraped(run: Service, prometheus: Prometheus) -> None:
     """Until Prometheus knows what the worker knows at the end."""
     for metric in ("stream_peer_feed_resolved_questions", "stream_peer_records_total"):
-        told = partial(_tells, prometheus, metric, run.metric(metric))
+        known = sum(run.metric(metric, name) for name in run.workers)
+        told = partial(_tells, prometheus, metric, known)
         wait_until(told, 30, f"Prometheus never scraped the last {metric}")
     scrapes = f"count_over_time(stream_peer_live[10m]) >= {_LEAST_SCRAPES}"
     wait_until(lambda: prometheus.query(scrapes), 60, f"never {_LEAST_SCRAPES} scrapes")
