@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_peer.adapters.weights_view import joined_parts
+from stream_peer.adapters.weights_view import TombstoneKey, joined_parts
 from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights
 
 MOST_BYTES = 256_000_000
@@ -92,7 +92,7 @@ class FeedRecords:
             If it is none.
         """
         if value is None:
-            self._drop(key)
+            self._end(TombstoneKey.of(key))
             return
         head = _head_of(value)
         known = self._heads.get(head.feed)
@@ -111,7 +111,7 @@ class FeedRecords:
             If it is none.
         """
         if value is None:
-            self._rates.pop(_feed_of(key), None)
+            self._rates.pop(TombstoneKey.of(key).feed, None)
             return
         place = _place_of(value)
         known = self._rates.get(place.feed)
@@ -152,13 +152,15 @@ class FeedRecords:
             self._bytes -= sum(map(len, kept.parts))
             self._decoded.pop((feed, kept.revision), None)
 
-    def _drop(self, key: bytes) -> None:
-        feed = _feed_of(key)
-        self._stop_waiting(feed)
-        if self._heads.pop(feed, None) is not None:
+    def _end(self, key: TombstoneKey) -> None:
+        feed = key.feed
+        self._waiting.get(feed, {}).pop(key.part, None)
+        head = self._heads.get(feed)
+        if head is not None and key.ends(head.parts):
+            del self._heads[feed]
             self._sorted = None
-        self._forget_record(feed)
-        self.let_go.discard(feed)
+            self._forget_record(feed)
+            self.let_go.discard(feed)
 
     def _stop_waiting(self, feed: str) -> None:
         self._waiting.pop(feed, None)
@@ -199,8 +201,3 @@ class FeedRecords:
         """The newest error rates of a feed; None if there are none."""
         kept = self._rates.get(feed)
         return None if kept is None else _rates_of(kept.parts[0])
-
-
-def _feed_of(key: bytes) -> str:
-    """The feed that a key belongs to: ``feed``, or ``feed/part``."""
-    return key.decode(errors="replace").partition("/")[0]

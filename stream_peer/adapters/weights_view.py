@@ -1,7 +1,8 @@
 """The newest weights of every feed, read from the compacted topic by anyone, without a group."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from aiokafka import TopicPartition
@@ -13,6 +14,8 @@ from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
 
 _POLL_MILLISECONDS = 500
+WHOLE = -1
+_PART_KEY = re.compile(r"([^/]+)/([0-9]{1,9})")
 _decode = msgspec.json.Decoder(Weights).decode
 
 
@@ -22,28 +25,57 @@ class NewestWeights:
     def __init__(self) -> None:
         self.by_feed: dict[str, Weights] = {}
         self._parts: dict[str, dict[int, Weights]] = {}
+        self._counts: dict[str, int] = {}
 
     def add(self, value: bytes | None, key: bytes | None = None) -> Weights | None:
         """Take a record; return the weights of its feed if they are now complete and newer than before."""
         if value is None:
-            self.by_feed.pop((key or b"").decode(errors="replace"), None)
+            self._end(TombstoneKey.of(key or b""))
             return None
-        weights = _decode(value)
+        weights, count = _decode(value), 1
         if weights.parts is not msgspec.UNSET and weights.part is not msgspec.UNSET:
             parts = {n: p for n, p in self._parts.get(weights.feed, {}).items() if p.revision == weights.revision}
             parts[weights.part] = weights
             self._parts[weights.feed] = parts
             if len(parts) < weights.parts:
                 return None
-            weights = joined_parts([parts[n] for n in sorted(parts)])
-        return self._newer(weights)
+            weights, count = joined_parts([parts[n] for n in sorted(parts)]), len(parts)
+        return self._newer(weights, count)
 
-    def _newer(self, weights: Weights) -> Weights | None:
+    def _end(self, key: "TombstoneKey") -> None:
+        if key.ends(self._counts.get(key.feed, 0)):
+            self.by_feed.pop(key.feed, None)
+            self._counts.pop(key.feed, None)
+        self._parts.get(key.feed, {}).pop(key.part, None)
+
+    def _newer(self, weights: Weights, count: int) -> Weights | None:
         known = self.by_feed.get(weights.feed)
         if known is not None and known.revision >= weights.revision:
             return None
-        self.by_feed[weights.feed] = weights
+        self.by_feed[weights.feed], self._counts[weights.feed] = weights, count
         return weights
+
+
+class TombstoneKey(NamedTuple):
+    """Which record a tombstone ends: the whole one of a feed, or the part of that number of one in parts.
+
+    The keys of a feed lie in several partitions, which are read in any order: a tombstone of a former feed may come
+    after the records of a new one of its name. It never ends those, if only records under its own key are ended.
+    """
+
+    feed: str
+    part: int
+
+    @classmethod
+    def of(cls, key: bytes) -> Self:
+        """Of a record's key: ``feed``, or ``feed/part``. Any other key is a feed's that does not exist."""
+        text = key.decode(errors="replace")
+        found = _PART_KEY.fullmatch(text)
+        return cls(text, WHOLE) if found is None else cls(found[1], int(found[2]))
+
+    def ends(self, parts: int) -> bool:
+        """Whether it ends a record that came in so many parts."""
+        return parts == 1 if self.part == WHOLE else 1 < parts > self.part
 
 
 async def read_newest(settings: Settings) -> dict[str, Weights]:

@@ -49,7 +49,7 @@ def test_parts_of_two_revisions_are_never_put_together() -> None:
     assert records.weights("econ") == weights(6, "c", "d")
 
 
-@pytest.mark.parametrize("key", [b"econ", b"econ/0"])
+@pytest.mark.parametrize("key", [b"econ/0", b"econ/1"])
 def test_a_tombstone_ends_a_feed_and_a_new_one_of_its_name_may_come(key: bytes) -> None:
     records = FeedRecords()
     records.add_weights(b"econ/0", part(weights(5), 0, 2, "a"))
@@ -63,6 +63,30 @@ def test_a_tombstone_ends_a_feed_and_a_new_one_of_its_name_may_come(key: bytes) 
 
     assert ended == ([], None, None)
     assert records.weights("econ") == weights(9, "c")
+
+
+@pytest.mark.parametrize("key", [b"econ", b"econ/0", b"econ/2", b"econ/x", b"econ/", b"econ/" + b"9" * 5000, b"\xff"])
+def test_a_tombstone_of_a_former_feed_that_comes_late_ends_nothing_else(key: bytes) -> None:
+    """Keys lie in several partitions, each read in an order of its own."""
+    in_parts, whole = FeedRecords(), FeedRecords()
+    in_parts.add_weights(b"econ/0", part(weights(9), 0, 2, "a"))
+    in_parts.add_weights(b"econ/1", part(weights(9), 1, 2, "b"))
+    add(whole, weights(9, "a"))
+
+    for records in (in_parts, whole):
+        records.add_weights(key, None)
+
+    assert (in_parts.weights("econ") is None) == (key == b"econ/0")
+    assert (whole.weights("econ") is None) == (key == b"econ")
+
+
+def test_a_part_that_was_ended_is_not_waited_with() -> None:
+    records = FeedRecords()
+    records.add_weights(b"econ/0", part(weights(5), 0, 2, "a"))
+    records.add_weights(b"econ/0", None)
+    records.add_weights(b"econ/1", part(weights(5), 1, 2, "b"))
+
+    assert records.feeds() == []
 
 
 def test_error_rates_are_the_newest() -> None:

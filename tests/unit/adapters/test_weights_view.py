@@ -67,3 +67,16 @@ def test_a_tombstone_removes_the_feed() -> None:
     newest.add(None, b"econ")
 
     assert newest.by_feed == {}
+
+
+def test_tombstones_of_parts_end_a_feed_in_parts_and_no_other_tombstone_does() -> None:
+    newest = NewestWeights()
+    newest.add(part(weights(5), 0, 2, "a"), b"econ/0")
+    newest.add(part(weights(5), 1, 2, "b"), b"econ/1")
+
+    newest.add(None, b"econ")
+    newest.add(None, b"econ/2")
+    kept = list(newest.by_feed)
+    newest.add(None, b"econ/1")
+
+    assert (kept, newest.by_feed) == (["econ"], {})
