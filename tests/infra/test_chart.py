@@ -1,5 +1,8 @@
 """Helm and Kubernetes accept the chart, for each values file of ``ci/``; what is wrong is refused by its name."""
 
+import tarfile
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -176,6 +179,22 @@ def test_the_notes_say_which_workers_are_too_many() -> None:
     )
 
     assert "There are 16 partitions: 4 of them will have nothing to do." in result.stdout
+
+
+def test_a_packaged_chart_holds_all_that_its_templates_read(tmp_path: Path) -> None:
+    result = run(tool("helm"), "package", CHART, "--destination", str(tmp_path))
+
+    assert result.returncode == 0, said(result)
+    (package,) = tmp_path.glob("*.tgz")
+    with tarfile.open(package) as archive:
+        packed = set(archive.getnames())
+    read = [
+        file
+        for folder in ("rules", "dashboards", "files", "templates")
+        for file in (ROOT / CHART / folder).rglob("*.*")
+    ]
+    assert len(read) > 20
+    assert {f"stream-peer/{file.relative_to(ROOT / CHART)}" for file in read} <= packed
 
 
 def test_without_set_up_nothing_runs_before_the_release() -> None:
