@@ -5,6 +5,7 @@
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
+#   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
 PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check

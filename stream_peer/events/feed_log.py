@@ -18,6 +18,9 @@ Verdict = Literal[0, 1, "annulled", "open"]
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A partition, offset or count, as Kafka numbers them."""
 
+Stated = Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+"""A probability. ``read_feed_log`` checks a round's at once: the decoder would do it one by one."""
+
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """The input record that caused a record: where it stands, and which of its consequences this one is.
@@ -63,7 +66,7 @@ class Round(FeedLogRecord, frozen=True, kw_only=True, tag="round"):
     final: bool = False
     weight: float = 1.0
     experts: list[str]
-    probabilities: list[float]
+    probabilities: list[Stated]
     part: int = 0
     parts: int = 1
 
