@@ -128,6 +128,11 @@ class QuestionStage(NeverRefolds):
         due = self._reconciler.deadlines.next
         return due if due < NEVER else None
 
+    @property
+    def settings_hash(self) -> str:
+        """Names the feed settings in force."""
+        return self._controls.book.hash
+
     def plan_of(self, question_id: str) -> Plan | None:
         """The moments of a question, as its events so far give them; None if it is unknown, or a stub."""
         question = self._live.get(question_id)

@@ -258,7 +258,7 @@ WORK = (
     ),
     _histogram(
         "poll_gap_seconds",
-        "Time between two rounds of the fetch loop. Above session/2: partitions are lost.",
+        "Time between two rounds of the fetch loop. Near session/2: partitions will be lost.",
         (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0),
     ),
     _gauge("owned_partitions", "Input partitions that this worker folds. The sum over workers is all.", "stage"),

@@ -150,6 +150,8 @@ def test_settings_are_named_as_partitions_know_them_each_once() -> None:
     found = sorted((labels["kind"], labels["hash"]) for labels, _ in of(metrics, "settings_info"))
 
     assert found == sorted([("process", "0a1b2c3d"), *{("feeds", stage.settings_hash) for stage in feeds}])
+    metrics.owned("question", 0, QuestionStage(topic="t", partition=0, partitions=1, feed_log_partitions=1))
+    assert len(list(of(metrics, "settings_info"))) == 3  # with the built-in ones, as the first two
     assert len(found) == 3
 
 

@@ -56,6 +56,23 @@ def test_entries_that_no_head_covers_are_rolled_back_to_the_version_before() -> 
     assert log.read().recovered() == (9, b"head", {b"x": b"1"})
 
 
+def test_the_size_is_that_of_what_counts_for_whoever_writes_and_for_whoever_recovers() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    assert writer.size == (0, 0)
+    log.write(writer, 9, x=b"1", y=b"22", z=b"333")
+    assert writer.size == (4, 6 + len(b"head"))
+    log.write(writer, 19, x=b"55555", y=None)
+    assert writer.size == (3, 8 + len(b"head"))
+    log.write(writer, 29, head=False, x=None, y=b"4", w=b"7")
+
+    fold, following = log.owner("b")
+
+    assert following.size == fold.size == (3, 8 + len(b"head"))
+    entries = fold.recovered().entries
+    assert fold.size == (len(entries) + 1, sum(map(len, entries.values())) + len(b"head"))
+
+
 def test_records_of_a_former_owner_are_ignored_and_their_keys_written_again() -> None:
     log = Log()
     _, former = log.owner("a")

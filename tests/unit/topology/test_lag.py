@@ -77,3 +77,18 @@ async def test_a_loss_is_looked_for_again_and_again(clock: Clock) -> None:
         clock.at += 6
 
     assert reader.again == [7, 7, 7]
+
+
+async def test_what_waits_is_as_old_as_its_first_record_and_the_first_that_came_is_told_once() -> None:
+    waiting = await partition(8)
+    assert (waiting.oldest, waiting.take_heard()) == (None, None)
+
+    await waiting.put(FakeEvent(records(8, 9)))
+    await waiting.put(FakeEvent(records(10, 12)))
+
+    first = records(8, 8)[0]
+    assert waiting.oldest == first.timestamp
+    heard = waiting.take_heard()
+    assert heard is not None
+    assert heard.offset == 8
+    assert waiting.take_heard() is None

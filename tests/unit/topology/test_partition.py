@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stream_peer.engine.observer import NullObserver
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.errors import ForeignWriterError
@@ -38,9 +39,10 @@ class Bench:
         every: SnapshotEvery | None = None,
         state: bool = True,
         fault: Callable[[str], None] = no_fault,
+        observer: Any = None,
     ) -> None:
         self.producer, self.source, self.stage = FakeProducer(), FakeSource(), SumStage()
-        around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG)
+        around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG, observer=observer)
         fold = Fold()
         self.producer.changelog.append(claim_row(3, "me"))
         fold.add(0, *claim_row(3, "me"))
@@ -111,6 +113,28 @@ async def test_a_snapshot_is_due_by_records_or_by_time(bench: Callable[..., Benc
     later = await here.put(1, 2)
 
     await eventually(lambda: later.acked)
+
+
+class Sizes(NullObserver):
+    """An observer that remembers how large states were."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, int, int]] = []
+
+    def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
+        self.told.append((stage_name, partition, records, bytes_))
+
+
+async def test_the_size_of_the_state_is_told_when_it_is_taken_over_and_with_every_snapshot(
+    bench: Callable[..., Bench],
+) -> None:
+    sizes = Sizes()
+    here = bench(observer=sizes)
+
+    await here.put(0, 1)
+    await here.partition.rest()
+
+    assert sizes.told == [("question", 3, 0, 0), ("question", 3, 2, len(b"2") + len(b"head"))]
 
 
 async def test_a_long_message_is_snapshotted_on_its_way_and_acknowledged_at_its_end(

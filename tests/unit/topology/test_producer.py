@@ -149,3 +149,20 @@ async def test_a_record_that_this_broker_does_not_take_is_named_too() -> None:
 
     with pytest.raises(RecordTooLargeError, match=r"key b'big' for acme-weights-0 .* max\.message\.bytes"):
         await producer_on(client).send(outputs)
+
+
+async def test_batches_that_are_sent_once_more_are_counted() -> None:
+    class Accumulator:
+        def __init__(self) -> None:
+            self.again: list[object] = []
+
+        def reenqueue(self, batch: object) -> None:
+            self.again.append(batch)
+
+    producer, accumulator = producer_on(KeepingClient()), Accumulator()
+    producer._count_retries(accumulator)
+    for batch in ("a", "b"):
+        accumulator.reenqueue(batch)
+
+    assert accumulator.again == ["a", "b"]
+    assert producer.retries == 2
