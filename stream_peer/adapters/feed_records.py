@@ -15,7 +15,7 @@ from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary
 
 MOST_BYTES = 256_000_000
 """Of records that are kept; beyond it those of the feeds that changed longest ago are let go."""
-_DECODED = 16
+_DECODED = 4  # of 10,000 experts, 4 MB each
 
 
 class _Place(msgspec.Struct, frozen=True):

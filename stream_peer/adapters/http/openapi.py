@@ -11,7 +11,7 @@ from stream_peer.adapters.http.routes import LONGEST_ID, OPEN, Parameter, Route
 from stream_peer.adapters.problems import PROBLEM_JSON, Problem
 
 _REF = "#/components/schemas/{name}"
-_ALWAYS = (401, 413, 500)
+_ALWAYS = (401, 413, 431, 500, 503)
 _ABOUT = (
     "What a worker of stream-peer answers. Any worker answers for any feed. All routes answer GET and HEAD; faults are "
     "problem documents (RFC 9457)."
