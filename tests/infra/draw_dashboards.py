@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from helm.dashboards.drawing import Span
-from helm.dashboards.picture import picture, png
+from helm.dashboards.pictures.answers import Span
+from helm.dashboards.pictures.picture import picture, png
 from helm.dashboards.reading import dashboards
 from stream_peer.demo.feed import FEED
 from tests.infra.support import crowds

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helm.dashboards.drawing import Answer, Span, named
-from helm.dashboards.picture import picture
+from helm.dashboards.pictures.answers import Answer, Span, named
+from helm.dashboards.pictures.picture import picture
 from helm.dashboards.reading import dashboards, panels, queries
 from stream_peer.demo.feed import FEED
 from tests.infra.draw_dashboards import pictures

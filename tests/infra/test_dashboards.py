@@ -1,5 +1,6 @@
 """Dashboards are what the code makes, keep the rules of Grafana's own linter, and ask only for what is exported."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 import yaml
 
 from helm.dashboards.__main__ import files, main
-from helm.dashboards.canvas import Canvas
+from helm.dashboards.pictures.canvas import Canvas
+from helm.dashboards.pictures.units import shown
 from helm.dashboards.reading import DIRECTORY, dashboards, panels, queries
 from stream_peer.adapters.prometheus.catalogue import BY_NAME, PREFIX
 from tests.infra.support.overlaps import faults
@@ -100,6 +102,25 @@ def test_text_over_text_and_outside_of_its_panel_is_found() -> None:
         "'one' lies over 'other'",
         "'much too long for the panel that it stands in' leaves its panel",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "decimals", "text"),
+    [
+        (0.1234, "percentunit", 1, "12.3 %"),
+        (-0.5, "none", None, "−0.5"),
+        (0.0, "s", 0, "0 s"),
+        (0.0021, "s", None, "2.1 ms"),
+        (7200.0, "s", None, "2 h"),
+        (1536.0, "bytes", None, "1.5 KiB"),
+        (4.4, "suffix: experts", 1, "4.4 experts"),
+        (9999.0, "short", None, "9999"),
+        (12_000.0, "short", None, "12 k"),
+        (math.inf, "none", None, "–"),
+    ],
+)
+def test_pictures_show_numbers_with_their_units(value: float, unit: str, decimals: int | None, text: str) -> None:
+    assert shown(value, unit, decimals) == text
 
 
 # --- the dashboard itself ---

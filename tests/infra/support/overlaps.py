@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import BboxBase
 
-from helm.dashboards.canvas import FRAMED
+from helm.dashboards.pictures.canvas import FRAMED
 
 _TOUCHING = 1.0
 """Pixels by which boxes of text may reach into one another: they are a little larger than their letters."""

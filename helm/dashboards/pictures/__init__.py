@@ -1,0 +1,1 @@
+"""Pictures of dashboards, drawn with matplotlib from what their queries are answered."""
