@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from stream_peer.adapters.prometheus.catalogue import described
-from tests.infra.support.rules import FILES, alerts, recorded, rules, selectors
+from tests.infra.support.promql import selectors
+from tests.infra.support.rules import FILES, alerts, recorded, rules
 from tests.infra.support.tools import ROOT, program, run, said
 
 TESTS = sorted((ROOT / "tests" / "infra" / "rules").glob("*.yaml"))
@@ -120,7 +121,7 @@ def test_queries_of_the_runbook_can_be_asked() -> None:
         for block in re.findall(r"```promql\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
             for query in filter(None, re.split(r"\n\n|\n(?=\S)", block.strip())):
                 asked += 1
-                unknown = {one.name for one in selectors(query)} - known
+                unknown = {one.metric for one in selectors(query)} - known
                 assert not unknown, f"{path.name}: {query} asks for {unknown}"
 
     assert asked >= len(alerts())
@@ -130,12 +131,12 @@ def test_queries_of_the_runbook_can_be_asked() -> None:
 def test_an_expression_asks_only_for_what_workers_tell(rule: dict[str, Any]) -> None:
     told = exported()
     for selector in selectors(rule["expr"]):
-        matched = {matcher.name for matcher in selector.matchers.matchers}
+        matched = {label for label, _ in selector.labels}
         assert "job" not in matched, "an alert must not depend on the value of job"
-        if selector.name in told:
-            assert matched <= told[selector.name], f"{selector.name} has no label {matched - told[selector.name]}"
+        if selector.metric in told:
+            assert matched <= told[selector.metric], f"{selector.metric} has no label {matched - told[selector.metric]}"
         else:
-            assert selector.name in recorded().keys() | OF_PROMETHEUS | OF_PROCESSES
+            assert selector.metric in recorded().keys() | OF_PROMETHEUS | OF_PROCESSES
 
 
 @pytest.mark.parametrize("name", recorded())

@@ -1,10 +1,9 @@
-"""Reading the rules as they lie in their files: alerts, recorded series, and what their expressions ask for."""
+"""Reading the rules as they lie in their files: alerts, and what is recorded for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import promql_parser
 import yaml
 
 from tests.infra.support.tools import ROOT
@@ -29,17 +28,3 @@ def alerts() -> dict[str, Rule]:
 def recorded() -> dict[str, Rule]:
     """Recording rules by the name of what they record."""
     return {rule["record"]: rule for rule in rules() if "record" in rule}
-
-
-def selectors(expression: str) -> Iterator[Any]:
-    """Every selector of an expression, with its ``name`` and ``matchers.matchers`` (each a name, op and value)."""
-    yield from _below(promql_parser.parse(expression))
-
-
-def _below(node: Any) -> Iterator[Any]:
-    if isinstance(node, promql_parser.VectorSelector):
-        yield node
-    for name in ("lhs", "rhs", "expr", "vector_selector", "args"):
-        below = getattr(node, name, None) or ()
-        for one in below if isinstance(below, list | tuple) else (below,):
-            yield from _below(one)
