@@ -46,7 +46,10 @@ def _trust() -> Panel:
 
 
 def _questions() -> Panel:
-    says = "Questions scored so far, by weight, and those whose outcome is known. Below 200 scored everything warms up."
+    says = (
+        "Questions scored so far, by weight, and those whose outcome is known. Below 200 effective ones (see the "
+        "evidence below) trust is warming-up."
+    )
     about = About("Questions", "short", says, "none yet")
     scored = at_the_end(of_feed("feed_questions"), "scored · {{feed}}")
     return number(
@@ -148,8 +151,8 @@ def _alarms() -> Panel:
 def _brier() -> Panel:
     says = (
         "Mean squared error on resolved questions; smaller is better. mix below mean: weighing pays. best-expert is "
-        "known only in hindsight. Shadows are variants under trial, live the mixers on the same questions. No lines: "
-        "no outcomes."
+        "chosen in hindsight, and judged on its own questions. Shadows are variants under trial, live the mixers on "
+        "the same questions. No lines: no outcomes."
     )
     queries = [
         over_time(of_feed("brier", by="feed, forecast"), "{{forecast}} · {{feed}}"),

@@ -74,10 +74,7 @@ def _behind() -> Panel:
 
 
 def _not_shown() -> Panel:
-    says = (
-        "Feeds without series, because there are more than metrics are kept for (200 a worker). Read their topics "
-        "instead."
-    )
+    says = "Feeds without series, because a worker shows a bounded number of series. Read their topics, or add workers."
     query = at_the_end(f"sum({worker('feeds_not_shown')})", "feeds")
     return number(About("Feeds not shown", "none", says, NONE, alerts=("StreamPeerFeedsNotShown",)), query)
 

@@ -194,8 +194,7 @@ def _state() -> Panel:
 
 def _memory() -> Panel:
     says = (
-        "Resident memory of each worker. Beside the limit of its container it should leave a third free: a refold "
-        "takes the state twice."
+        "Resident memory of each worker. Leave room below the limit of its container: a refold holds the state twice."
     )
     query = over_time(f"max by (instance) ({process('resident_memory_bytes')})", "{{instance}}")
     return graph(About("Memory", "bytes", says, NONE), query, limits=(0, None))
