@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +130,8 @@ def test_any_of_three_workers_answers_for_all_partitions_as_a_single_one_would(
         assert len({owner for _, owner in owners}) > 1
 
         for name in WORKERS[1:]:
-            assert made.workers[name].terminate() == 0
+            made.workers[name].send(signal.SIGTERM)
+        assert [made.workers[name].process.wait(30) for name in WORKERS[1:]] == [0, 0]
         made.workers["w1"].wait_ready()
         check_feeds(made, feeds)
         of_one, _ = question_answers(made, questions)
