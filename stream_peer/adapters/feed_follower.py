@@ -115,7 +115,8 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
             try:
                 add(record.key or b"", record.value)
             except msgspec.DecodeError as error:
-                log.warning("feed_record_unreadable", topic=place.topic, offset=record.offset, reason=str(error))
+                where = {"topic": place.topic, "partition": place.partition, "offset": record.offset}
+                log.warning("feed_record_unreadable", **where, reason=str(error))
             size += len(record.value or b"")
             if size > _SLICE_BYTES:
                 size = 0
