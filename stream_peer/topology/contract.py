@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from faust.assignor.partition_assignor import PartitionAssignor
 from faust.tables.recovery import Recovery
@@ -35,6 +36,8 @@ METHODS = {
     (driver.Consumer, "highwaters"): ("self", "partitions"),
     (Recovery, "active_remaining"): ("self",),
     (PartitionAssignor, "on_assignment"): ("self", "assignment"),
+    (PartitionAssignor, "external_topics_metadata"): ("self",),
+    (GroupCoordinator, "_coordination_routine"): ("self",),
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),
