@@ -13,7 +13,7 @@ from helm.dashboards.asking import (
     trust,
 )
 from helm.dashboards.frame import Row, build
-from helm.dashboards.panels import About, Column, Panel, graph, number, rows, states_now, timeline
+from helm.dashboards.panels import About, Axis, Column, Panel, graph, number, rows, states_now, timeline
 
 UID = "stream-peer-feed"
 ESTIMATE = f"avg by (feed) ({of_feed('reference_error_ratio', by='feed, class')})"
@@ -81,7 +81,7 @@ def _weights() -> Panel:
     )
     query = over_time(of_feed("expert_weight", _MIX, by="feed, expert"), "{{expert}} · {{feed}}")
     about = About("Weights over time", "percentunit", says, "no weights yet")
-    return graph(about, query, width=14, height=11, limits=(0, None), stacked=True, wide_legend=True)
+    return graph(about, query, width=14, height=11, axis=Axis(low=0), stacked=True, wide_legend=True)
 
 
 def _top_experts() -> Panel:
@@ -120,7 +120,7 @@ def _error_rate() -> Panel:
         over_time(of_feed("reference_error_measured_ratio"), "measured · {{feed}}"),
     ]
     about = About("Error rate of reference answers", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
-    return graph(about, *queries, limits=(0, None), dashed="^(low|high) ")
+    return graph(about, *queries, axis=Axis(low=0, mark=0.5), dashed="^(low|high) ")
 
 
 def _rests_on() -> Panel:
@@ -129,7 +129,7 @@ def _rests_on() -> Panel:
         "the rate is a guess."
     )
     query = over_time(of_feed("reference_error_effective_questions"), "{{feed}}")
-    return graph(About("Evidence for the error rate", "short", says), query, axis="questions", limits=(0, None))
+    return graph(About("Evidence for the error rate", "short", says), query, axis=Axis("questions", low=0, mark=50))
 
 
 def _alarms() -> Panel:
@@ -144,7 +144,7 @@ def _alarms() -> Panel:
     return graph(
         About("Dependence and drift", "none", says, alerts=("StreamPeerDependenceAlarm", "StreamPeerFeedDrifts")),
         *queries,
-        axis="standard deviations",
+        axis=Axis("standard deviations", mark=3),
     )
 
 
@@ -159,7 +159,7 @@ def _brier() -> Panel:
         over_time(of_feed("shadow_brier", by="feed, shadow, forecast"), "{{shadow}}: {{forecast}} · {{feed}}"),
     ]
     about = About("Mix against mean, median and best expert", "none", says)
-    return graph(about, *queries, width=10, height=9, axis="Brier score", wide_legend=True)
+    return graph(about, *queries, width=10, height=9, axis=Axis("Brier score"), wide_legend=True)
 
 
 def _mixers() -> Panel:
@@ -169,7 +169,7 @@ def _mixers() -> Panel:
     )
     query = over_time(of_feed("mixer_share_ratio", by="feed, mixer"), "{{mixer}} · {{feed}}")
     about = About("Ways of weighing", "percentunit", says, "no weights yet")
-    return graph(about, query, width=7, height=9, limits=(0, None), stacked=True)
+    return graph(about, query, width=7, height=9, axis=Axis(low=0), stacked=True)
 
 
 def _certificate() -> Panel:
@@ -182,14 +182,14 @@ def _certificate() -> Panel:
         over_time(of_feed("select_regret"), "regret · {{feed}}"),
     ]
     about = About("Certificate against regret", "none", says, "no bound", alerts=("StreamPeerCertificateNotFinite",))
-    return graph(about, *queries, width=7, height=9, axis="summed loss")
+    return graph(about, *queries, width=7, height=9, axis=Axis("summed loss"))
 
 
 def _terms() -> Panel:
     says = "What the certificate is made of; the terms add up to it. The largest says what would make it tighter."
     query = over_time(of_feed("certificate_term", by="feed, term"), "{{term}} · {{feed}}")
     about = About("Terms of the certificate", "none", says, "no bound")
-    return graph(about, query, axis="summed loss")
+    return graph(about, query, axis=Axis("summed loss"))
 
 
 def _ranks() -> Panel:
@@ -198,7 +198,11 @@ def _ranks() -> Panel:
         "it is not, and trust becomes contradicted. No line: fewer than eight experts with 20 resolved questions."
     )
     query = over_time(of_feed("loss_rank_correlation"), "{{feed}}")
-    return graph(About("Do peers rank as outcomes do?", "none", says), query, axis="rank correlation", limits=(-1, 1))
+    return graph(
+        About("Do peers rank as outcomes do?", "none", says),
+        query,
+        axis=Axis("rank correlation", low=-1, high=1, mark=0.2),
+    )
 
 
 def _shares() -> Panel:
@@ -214,7 +218,7 @@ def _shares() -> Panel:
     return graph(
         About("Ties, low evidence, shrinkage", "percentunit", says, alerts=("StreamPeerLowEvidence",)),
         *queries,
-        limits=(0, None),
+        axis=Axis(low=0),
     )
 
 
@@ -227,13 +231,13 @@ def _suspects() -> Panel:
         over_time(of_feed("drifting_experts"), "drifting · {{feed}}"),
         over_time(of_feed("grouped_experts"), "say the same · {{feed}}"),
     ]
-    return graph(About("Conspicuous experts", "short", says), *queries, axis="experts", limits=(0, None))
+    return graph(About("Conspicuous experts", "short", says), *queries, axis=Axis("experts", low=0))
 
 
 def _voters() -> Panel:
     says = "Independent voters a question, those of a team being one. Below min_experts (3) nothing is learnt."
     query = over_time(of_feed("mean_voters"), "{{feed}}")
-    return graph(About("Voters a question", "short", says), query, axis="voters", limits=(0, None))
+    return graph(About("Voters a question", "short", says), query, axis=Axis("voters", low=0))
 
 
 def _told() -> Panel:
@@ -245,4 +249,4 @@ def _told() -> Panel:
         over_time(rate(feed("feed_rounds_total"), "feed, kind", 60), "{{kind}} rounds · {{feed}}"),
         over_time(rate(feed("feed_outcomes_total"), "feed, kind", 60), "{{kind}} outcomes · {{feed}}"),
     ]
-    return graph(About("Rounds and outcomes", "short", says, "none"), *queries, axis="a minute", limits=(0, None))
+    return graph(About("Rounds and outcomes", "short", says, "none"), *queries, axis=Axis("a minute", low=0))

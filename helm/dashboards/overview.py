@@ -6,7 +6,7 @@ from helm.dashboards import feed as feed_dashboard
 from helm.dashboards.asking import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
 from helm.dashboards.feed import AGE, ESTIMATE
 from helm.dashboards.frame import Row, build
-from helm.dashboards.panels import STATE, About, Column, Panel, graph, number, rows, timeline
+from helm.dashboards.panels import STATE, About, Axis, Column, Panel, graph, number, rows, timeline
 from helm.dashboards.service import NONE
 
 MIX, MEAN = of_feed("brier", 'forecast="mix"'), of_feed("brier", 'forecast="mean"')
@@ -112,7 +112,7 @@ def _states() -> Panel:
 def _rates() -> Panel:
     says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
     about = About("Error rates", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
-    return graph(about, over_time(ESTIMATE, "{{feed}}"), limits=(0, None))
+    return graph(about, over_time(ESTIMATE, "{{feed}}"), axis=Axis(low=0, mark=0.5))
 
 
 def _gain() -> Panel:
@@ -121,7 +121,7 @@ def _gain() -> Panel:
         "no outcomes."
     )
     about = About("Mix against mean", "none", says)
-    return graph(about, over_time(f"{MIX} - {MEAN}", "{{feed}}"), axis="Brier score: mix − mean")
+    return graph(about, over_time(f"{MIX} - {MEAN}", "{{feed}}"), axis=Axis("Brier score: mix − mean", mark=0))
 
 
 def _certificates() -> Panel:
@@ -131,42 +131,44 @@ def _certificates() -> Panel:
     )
     expression = f"{of_feed('certificate_regret')} / {of_feed('feed_questions')}"
     about = About("Certified regret a question", "none", says, "no bound")
-    return graph(about, over_time(expression, "{{feed}}"), axis="loss a question", limits=(0, None))
+    return graph(about, over_time(expression, "{{feed}}"), axis=Axis("loss a question", low=0))
 
 
 def _dependence() -> Panel:
     says = "How far votes are from those of independent experts. Above 3 trust becomes dependent: look for copies."
     query = over_time(of_feed("dependence_z"), "{{feed}}")
     return graph(
-        About("Dependence", "none", says, alerts=("StreamPeerDependenceAlarm",)), query, axis="standard deviations"
+        About("Dependence", "none", says, alerts=("StreamPeerDependenceAlarm",)),
+        query,
+        axis=Axis("standard deviations", mark=3),
     )
 
 
 def _rounds() -> Panel:
     says = "Rounds a minute. None for long: nobody forecasts, or the service lags."
     query = over_time(rate(feed("feed_rounds_total"), "feed", 60), "{{feed}}")
-    return graph(About("Rounds", "short", says, "none"), query, axis="a minute", limits=(0, None))
+    return graph(About("Rounds", "short", says, "none"), query, axis=Axis("a minute", low=0))
 
 
 def _resolved() -> Panel:
     says = "Share of scored questions whose outcome is known. More outcomes make every number here better known."
     expression = f"{of_feed('feed_resolved_questions')} / {of_feed('feed_questions')}"
     about = About("Resolved", "percentunit", says, "none yet")
-    return graph(about, over_time(expression, "{{feed}}"), limits=(0, 1))
+    return graph(about, over_time(expression, "{{feed}}"), axis=Axis(low=0, high=1))
 
 
 def _ages() -> Panel:
     says = "Time since each feed last changed. It grows while nobody forecasts; beside lag, it means that work waits."
-    return graph(About("Newest change", "s", says, "none yet"), over_time(AGE, "{{feed}}"), limits=(0, None))
+    return graph(About("Newest change", "s", says, "none yet"), over_time(AGE, "{{feed}}"), axis=Axis(low=0))
 
 
 def _lags() -> Panel:
     says = "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up."
     query = over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}")
-    return graph(About("Lag in time", "s", says, "unknown"), query, limits=(0, None))
+    return graph(About("Lag in time", "s", says, "unknown"), query, axis=Axis(low=0))
 
 
 def _alerts() -> Panel:
     says = "Alerts that fired, by name, if Prometheus evaluates the rules that come with stream_peer. none: none does."
     query = over_time(or_none(f"count by (alertname) ({FIRING})", "alertname"), "{{alertname}}")
-    return graph(About("Alerts", "short", says, NONE), query, axis="alerts", limits=(0, None))
+    return graph(About("Alerts", "short", says, NONE), query, axis=Axis("alerts", low=0))

@@ -8,6 +8,7 @@ from grafana_foundation_sdk.models.common import (
     BigValueColorMode,
     BigValueGraphMode,
     BigValueTextMode,
+    GraphThresholdsStyleMode,
     LegendDisplayMode,
     LegendPlacement,
     SortOrder,
@@ -54,6 +55,18 @@ class About(NamedTuple):
     alerts: tuple[str, ...] = ()
 
 
+class Axis(NamedTuple):
+    """What the numbers of a graph are, where the unit does not say it, and where they begin and end.
+
+    ``mark``: a value that means something, drawn as a line across.
+    """
+
+    name: str = ""
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
+
+
 class Column(NamedTuple):
     """A column of a table: its name, what it asks, and its unit."""
 
@@ -68,31 +81,36 @@ def graph(
     *queries: Query,
     width: int = 8,
     height: int = 8,
-    axis: str = "",
-    limits: tuple[float | None, float | None] = (None, None),
+    axis: Axis = Axis(),  # noqa: B008 - a value
     stacked: bool = False,
     dashed: str = "",
     wide_legend: bool = False,
 ) -> timeseries.Panel:
-    """Lines over time; ``axis``: what the numbers are where the unit does not say it; ``dashed``: which lines."""
+    """Lines over time; ``dashed``: a pattern of the names of those that are."""
     panel = _about(timeseries.Panel(), about, width, height, queries)
     panel.tooltip(common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
     panel.legend(_legend(wide=wide_legend)).show_points(VisibilityMode.AUTO).line_width(1).span_nulls(span_nulls=False)
     panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
-    panel.fill_opacity(60 if stacked else 0).axis_label(axis)
+    panel.fill_opacity(60 if stacked else 0).axis_label(axis.name)
     if stacked:
         panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL).group("A"))
-    low, high = limits
-    if low is not None:
-        panel.min(low)
-    if high is not None:
-        panel.max(high)
-    elif about.unit == "short" or about.unit.endswith("/s"):
-        panel.axis_soft_max(1)  # nothing at all is not drawn as fractions of something
+    _scale(panel, axis, counts=about.unit == "short" or about.unit.endswith("/s"))
     if dashed:
         style = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
         panel.override_by_regexp(f"/{dashed}/", [style])
     return panel
+
+
+def _scale(panel: timeseries.Panel, axis: Axis, *, counts: bool) -> None:
+    if axis.low is not None:
+        panel.min(axis.low)
+    if axis.high is not None:
+        panel.max(axis.high)
+    elif counts:
+        panel.axis_soft_max(1)  # nothing at all is not drawn as fractions of something
+    if axis.mark is not None:
+        panel.thresholds(_thresholds(((None, "transparent"), (axis.mark, "red"))))
+        panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.DASHED))
 
 
 def number(

@@ -4,7 +4,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from helm.dashboards.asking import at_the_end, column, or_none, over_time, process, quantile, rate, worker
 from helm.dashboards.frame import Row, build
-from helm.dashboards.panels import HIDDEN, About, Column, Panel, graph, number, rows
+from helm.dashboards.panels import HIDDEN, About, Axis, Column, Panel, graph, number, rows
 
 NONE = "no worker answers"
 
@@ -76,22 +76,21 @@ def _lag_records() -> Panel:
     return graph(
         About("Lag in records", "short", says, NONE, alerts=("StreamPeerLagGrows",)),
         query,
-        axis="records",
-        limits=(0, None),
+        axis=Axis("records", low=0),
     )
 
 
 def _lag_seconds() -> Panel:
     says = "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up."
     query = over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}")
-    return graph(About("Lag in time", "s", says, "unknown"), query, limits=(0, None))
+    return graph(About("Lag in time", "s", says, "unknown"), query, axis=Axis(low=0))
 
 
 def _throughput() -> Panel:
     says = "Input records folded a second, by stage. 0 while there is lag: no progress, look at the log."
     query = over_time(rate(worker("records_total"), "stage"), "{{stage}}")
     return graph(
-        About("Throughput", "suffix: records/s", says, NONE, alerts=("StreamPeerNoProgress",)), query, limits=(0, None)
+        About("Throughput", "suffix: records/s", says, NONE, alerts=("StreamPeerNoProgress",)), query, axis=Axis(low=0)
     )
 
 
@@ -103,7 +102,7 @@ def _latency() -> Panel:
         over_time(quantile(0.5, "batch_seconds", "stage"), "{{stage}} median"),
         over_time(quantile(0.99, "batch_seconds", "stage"), "{{stage}} 99 %"),
     ]
-    return graph(About("Batch latency", "s", says, "no batches"), *queries, width=12, limits=(0, None))
+    return graph(About("Batch latency", "s", says, "no batches"), *queries, width=12, axis=Axis(low=0))
 
 
 def _gap() -> Panel:
@@ -112,7 +111,7 @@ def _gap() -> Panel:
         over_time(quantile(0.5, "poll_gap_seconds"), "median"),
         over_time(quantile(0.99, "poll_gap_seconds"), "99 %"),
     ]
-    return graph(About("Poll gap", "s", says, "no rounds"), *queries, width=12, limits=(0, None))
+    return graph(About("Poll gap", "s", says, "no rounds"), *queries, width=12, axis=Axis(low=0))
 
 
 def _results() -> Panel:
@@ -121,20 +120,20 @@ def _results() -> Panel:
         "late or tick-ahead. Many too-late ones: outcomes come after ledger_for."
     )
     query = over_time(rate(worker("events_total"), "result"), "{{result}}")
-    return graph(About("Events by result", "suffix: events/s", says, NONE), query, limits=(0, None))
+    return graph(About("Events by result", "suffix: events/s", says, NONE), query, axis=Axis(low=0))
 
 
 def _dead() -> Panel:
     says = "Messages refused a minute, by reason. One reason that rises is one producer at fault: look at dead-letters."
     query = over_time(or_none(f"{rate(worker('dead_letters_total'), 'reason', 60)} > 0", "reason"), "{{reason}}")
     about = About("Dead letters by reason", "short", says, NONE, alerts=("StreamPeerDeadLetters",))
-    return graph(about, query, axis="messages a minute", limits=(0, None))
+    return graph(about, query, axis=Axis("messages a minute", low=0))
 
 
 def _outputs() -> Panel:
     says = "Records written and acknowledged a second, by topic. weights rests while no weight moves."
     query = over_time(rate(worker("outputs_total"), "topic"), "{{topic}}")
-    return graph(About("Outputs", "suffix: records/s", says, NONE), query, limits=(0, None))
+    return graph(About("Outputs", "suffix: records/s", says, NONE), query, axis=Axis(low=0))
 
 
 def _recovery() -> Panel:
@@ -149,8 +148,7 @@ def _recovery() -> Panel:
     return graph(
         About("Recovery and refolds", "short", says, NONE, alerts=("StreamPeerRecoveryStuck",)),
         *queries,
-        axis="records left",
-        limits=(0, None),
+        axis=Axis("records left", low=0),
     )
 
 
@@ -169,8 +167,7 @@ def _unrest() -> Panel:
     return graph(
         About("Unrest", "short", says, NONE, alerts=("StreamPeerAuditDiffers", "StreamPeerInputLost")),
         *queries,
-        axis="a minute",
-        limits=(0, None),
+        axis=Axis("a minute", low=0),
     )
 
 
@@ -189,7 +186,7 @@ def _state() -> Panel:
         "guide."
     )
     query = over_time(f"sum by (stage) ({worker('state_bytes')})", "{{stage}}")
-    return graph(About("State", "bytes", says, "no partition"), query, limits=(0, None), stacked=True)
+    return graph(About("State", "bytes", says, "no partition"), query, axis=Axis(low=0), stacked=True)
 
 
 def _memory() -> Panel:
@@ -197,7 +194,7 @@ def _memory() -> Panel:
         "Resident memory of each worker. Leave room below the limit of its container: a refold holds the state twice."
     )
     query = over_time(f"max by (instance) ({process('resident_memory_bytes')})", "{{instance}}")
-    return graph(About("Memory", "bytes", says, NONE), query, limits=(0, None))
+    return graph(About("Memory", "bytes", says, NONE), query, axis=Axis(low=0))
 
 
 def _cores() -> Panel:
@@ -206,7 +203,7 @@ def _cores() -> Panel:
         "workers."
     )
     query = over_time(rate(process("cpu_seconds_total"), "instance"), "{{instance}}")
-    return graph(About("CPU", "suffix: cores", says, NONE), query, limits=(0, None))
+    return graph(About("CPU", "suffix: cores", says, NONE), query, axis=Axis(low=0))
 
 
 def _versions() -> Panel:

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from helm.dashboards.pictures.answers import Answer, Line, Span, defaults, lines_of
+from helm.dashboards.pictures.answers import NAMED, Answer, Line, Span, defaults, lines_of
 from helm.dashboards.pictures.axes import quiet, style_times
 from helm.dashboards.pictures.canvas import LINE, MUTED, SMALL, Box, Canvas
 from helm.dashboards.pictures.legends import draw_list_legend, draw_table_legend, legend_lines
@@ -57,9 +57,19 @@ def _style_values(axes: Axes, style: Mapping[str, Any]) -> None:
     if high - low < 1e-9 * max(1.0, abs(high)):
         high = low + 1.0
     axes.set_ylim(low, high)
+    for step in _marks(style):
+        if low <= step["value"] <= high:
+            axes.axhline(step["value"], color=NAMED[step["color"]], linewidth=0.8, linestyle=(0, (5, 4)))
     size = scale(max(abs(low), abs(high)), unit)
     places = MaxNLocator(nbins=5, integer=unit == "short" and high - low > 4).tick_values(low / size, high / size)
     axes.set_yticks([place * size for place in places if low <= place * size <= high])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, unit)))
     axes.set_ylabel(axis_name(unit, custom.get("axisLabel", "")), fontsize=SMALL, color=MUTED)
     quiet(axes)
+
+
+def _marks(style: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Values that a panel marks by a line across."""
+    if style["custom"].get("thresholdsStyle", {}).get("mode") != "dashed":
+        return []
+    return [step for step in style["thresholds"]["steps"] if step["value"] is not None]
