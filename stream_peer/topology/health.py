@@ -70,6 +70,8 @@ def _not_owning(app: Any) -> str | None:
     """Why an app does not own yet what it was assigned."""
     if not app.started or app.rebalancing or not app.rebalancing_count or app.consumer is None:
         return f"{app.conf.id} waits for its partitions"
+    if not app.consumer.is_member:
+        return f"{app.conf.id} is not in its group any more"
     keepers = app.ownership.keepers.values()
     assigned = sum(len(keeper.assigned(app.consumer.assignment())) for keeper in keepers)
     owned = sum(len(keeper.partitions) for keeper in keepers)

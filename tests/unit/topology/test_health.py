@@ -18,14 +18,21 @@ class Clock:
 
 
 def app(
-    *, assigned: int = 2, owned: int = 2, rebalancing: bool = False, joined: int = 1, refolds: Sequence[Progress] = ()
+    *,
+    assigned: int = 2,
+    owned: int = 2,
+    rebalancing: bool = False,
+    joined: int = 1,
+    refolds: Sequence[Progress] = (),
+    is_member: bool = True,
 ) -> Any:
     refolding: list[Progress | None] = [None, *refolds]
     partitions = [
         SimpleNamespace(refolding=each, counting=False, tp=Place("feed-log", n)) for n, each in enumerate(refolding)
     ]
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
-    consumer = SimpleNamespace(assignment=lambda: {Place("forecast-events", n) for n in range(assigned)})
+    places = {Place("forecast-events", n) for n in range(assigned)}
+    consumer = SimpleNamespace(assignment=lambda: places, is_member=is_member)
     return SimpleNamespace(
         started=True,
         rebalancing=rebalancing,
@@ -65,6 +72,10 @@ def test_a_worker_that_recovers_or_waits_says_so() -> None:
     assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
     assert silent.ready() == (False, "acme-question waits for its partitions")
     assert waiting.ready() == (False, "acme-question waits for its partitions")
+
+
+def test_a_worker_that_was_expelled_from_its_group_is_not_ready() -> None:
+    assert health_of(app(is_member=False))[0].ready() == (False, "acme-question is not in its group any more")
 
 
 def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
