@@ -35,9 +35,11 @@ def faults_at_rest(stack: Stack) -> Iterator[str]:
     with step("Targets are up, rules are loaded without error"):
         yield from _of_targets(stack)
         yield from _of_rules(stack)
-    with step(f"Nothing fires in {REST_SECONDS:g} s of rest, and nothing has since the start"):
+    with step(f"No alert has fired since the start, and none is on its way after {REST_SECONDS:g} s of rest"):
         time.sleep(REST_SECONDS)
-        yield from (f"{alert} fired at rest" for alert in sorted(_fired(stack)))
+        fired = _fired(stack)
+        yield from (f"{alert} fired at rest" for alert in sorted(fired))
+        yield from (f"{alert} would fire at rest, if it were to last" for alert in sorted(_pending(stack) - fired))
     with step("Every panel of the dashboards answers"):
         empty = unanswered(stack.prometheus, dashboards(), last(300, "10s"))
         yield from (f"no data in the panel {panel}" for panel in empty)
@@ -85,6 +87,11 @@ def _fires(stack: Stack, wanted: Wanted) -> bool:
         and wanted.labels.items() <= alert["labels"].items()
         for alert in stack.prometheus.alerts()
     )
+
+
+def _pending(stack: Stack) -> set[str]:
+    """Names of the alerts whose conditions hold at this moment."""
+    return {alert["labels"]["alertname"] for alert in stack.prometheus.alerts()}
 
 
 def _fired(stack: Stack) -> set[str]:
