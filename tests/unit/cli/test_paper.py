@@ -177,4 +177,6 @@ def test_commands_of_the_docs_meet_every_band_and_numbers_do_not_depend_on_proce
     in_this_process = as_json([quick_result(number) for number in (2, 5, 6, 7)], size=Size.QUICK, seed=SEED)["claims"]
     assert [claim for claim in written if claim["number"] in (2, 5, 6, 7)] == json.loads(json.dumps(in_this_process))
     made = {path.name for path in (tmp_path / "paper-images").iterdir()}
-    assert {path.name for path in (repository / "docs" / "images").iterdir()} <= made
+    shown = set(re.findall(r"\(images/([\w.-]+)\)", (repository / "docs" / "paper.md").read_text(encoding="utf-8")))
+    assert shown
+    assert shown <= made
