@@ -23,7 +23,7 @@ class Home(Protocol):
 
 
 class Here(NamedTuple):
-    """This worker owns it."""
+    """It is in the hands of the worker itself."""
 
     home: Home
 

@@ -47,6 +47,8 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
 LARGEST = 900_000
+_LONGEST_EXPERT = 4_000
+"""Bytes of an expert in weights, at most: its id and its team may be escaped, six bytes for one."""
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """How many resolved questions the best expert must have had a say in, and what share of them."""
 _STANDS_IN = "the rates are symmetric ones of the same votes"
@@ -332,10 +334,15 @@ def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
 
 
 def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
-    """Records that say that a feed's outputs are gone, those of parts included."""
+    """Records that say that a feed's outputs are gone, those of parts included.
+
+    The weights may have had more parts than they have now: there are as many records as they can ever have had.
+    """
     outputs = feed_outputs(feed, feed_view(feed, read_feed(feed)))
-    keys = dict.fromkeys((output.topic, key) for output in outputs for key in (output.key, feed.name.encode()))
-    return [Output(topic, key, None, at) for topic, key in keys]
+    most = 1 + (len(feed.experts) + len(feed.roster.forgotten)) * _LONGEST_EXPERT // LARGEST
+    keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
+    keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
+    return [Output(topic, key, None, at) for topic, key in dict.fromkeys(keys)]
 
 
 def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:

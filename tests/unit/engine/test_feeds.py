@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from stream_peer.engine import views
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
@@ -179,6 +180,20 @@ def test_a_deleted_feed_is_gone_with_every_key_of_its_outputs() -> None:
     again, _ = folded(log_of([round_of("q0", FORECASTS)], 5), changelog.restored())
     assert again.views()["f"].weights.questions == 1
     assert again.agrees()
+
+
+def test_a_deleted_feed_leaves_no_part_of_when_it_was_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "LARGEST", 3_000)
+    crowd = [f"{'e' * 200}{k}" for k in range(20)]
+    large: list[FeedLogRecord] = [round_of(f"q{k}", dict.fromkeys(crowd, 0.7)) for k in range(3)]
+    small: list[FeedLogRecord] = [expert(name, excluded=True) for name in crowd[3:]]
+    feed_stage, first = folded(log_of(large))
+    _, second = folded(log_of(small, 3), feed_stage)
+    _, effects = folded(log_of([changed(delete=True)], 20), feed_stage)
+
+    written = {output.key for output in (*first.outputs, *second.outputs) if output.topic == topics.WEIGHTS}
+    assert {b"f", b"f/2"} <= written
+    assert written <= {o.key for o in effects.outputs if o.topic == topics.WEIGHTS and o.value is None}
 
 
 def test_an_audit_finds_what_does_not_agree_and_a_refold_mends_it() -> None:
