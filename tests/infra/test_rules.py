@@ -107,7 +107,8 @@ def test_each_alert_has_a_page_and_each_page_an_alert() -> None:
         for heading in ("## What it means", "## How to see it", "## What to do"):
             assert heading in text, f"{name} has no part {heading!r}"
         assert f"]({name}.md)" in index, f"the index does not name {name}"
-        assert f"| {alerts()[name]['labels']['severity']} |" in _row(index, name), f"the index rates {name} otherwise"
+        told = f"| {alerts()[name]['labels']['severity']} | {alerts()[name]['for']} |"
+        assert told in _row(index, name), f"the index rates {name} otherwise"
 
 
 def _row(index: str, name: str) -> str:
