@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+import stream_peer
 from tests.infra.support.tools import ROOT, run, said, tool
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -67,11 +68,31 @@ def test_each_action_is_pinned_by_hash_with_its_version(file: Path) -> None:
 
 
 def test_every_target_that_a_workflow_makes_exists() -> None:
-    made = {target for file in WORKFLOWS for target in re.findall(r"\bmake ([a-z-]+)", file.read_text("utf-8"))}
+    texts = [file.read_text(encoding="utf-8") for file in (*WORKFLOWS, ROOT / ".ci" / "run")]
+    made = {target for text in texts for target in re.findall(r"\bmake (?:--\S+ )*([a-z]+(?:-[a-z]+)*)", text)} - {
+        "make"
+    }
     rules = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "tools.mk"))
 
-    assert made >= {"check", "test", "sbom"}
+    assert made >= {"check", "test", "sbom", "image", "stack", "bench-short"}
     assert {target for target in made if not re.search(rf"^{target}:", rules, re.MULTILINE)} == set()
+
+
+@pytest.mark.parametrize(("tag", "code"), [(f"v{stream_peer.__version__}", 0), ("v9.9.9", 1), ("v", 1)])
+def test_only_a_tag_that_is_the_version_of_package_and_chart_becomes_a_release(tag: str, code: int) -> None:
+    steps = workflow(ROOT / ".github" / "workflows" / "release.yml")["jobs"]["build"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("name", "").startswith("The tag is the version")]
+
+    result = run("env", f"GITHUB_REF_NAME={tag}", "bash", "-e", "-o", "pipefail", "-c", script)
+
+    assert result.returncode == code, said(result)
+
+
+def test_a_release_finds_the_base_of_the_image() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    (script,) = re.findall(r"base=\$\((.+)\)", text)
+
+    assert re.fullmatch(r"python:3\.\d+-slim\S*\n", run("bash", "-c", script).stdout)
 
 
 def test_each_directory_that_is_kept_up_to_date_has_something_to_keep() -> None:
