@@ -26,8 +26,8 @@ class Observer(Protocol):
     def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
         """The durable state of an owned partition is so many records, their values so many bytes."""
 
-    def lag(self, stage_name: str, partition: int, records: int, oldest: Milliseconds | None) -> None:
-        """So many records of an owned partition were not yet folded; the time of the oldest, None: not known."""
+    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
+        """So many records of an owned partition were not yet folded, the oldest of that time; None: not known."""
 
     def polled(self, seconds_since_last: float) -> None:
         """The fetch loop came round."""
@@ -77,7 +77,7 @@ class NullObserver:
     def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
         """Do nothing."""
 
-    def lag(self, stage_name: str, partition: int, records: int, oldest: Milliseconds | None) -> None:
+    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
         """Do nothing."""
 
     def polled(self, seconds_since_last: float) -> None:

@@ -107,11 +107,14 @@ class Pulse(Service):
             self._retries = self._producer.retries
 
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+        end = None
+        with contextlib.suppress(KafkaError):  # revoked meanwhile
+            end = app.consumer.highwater(partition.tp)
         if self._skew is not None and partition.stage_name == QUESTION:
-            with contextlib.suppress(KafkaError):  # revoked meanwhile
-                self._skew.look(partition, app.consumer.highwater(partition.tp))
+            self._skew.look(partition, end)
         lag = await self._lags.of(partition, app.consumer)
-        self._observer.lag(partition.stage_name, partition.tp.partition, lag, partition.oldest)
+        known = None if end is None else lag
+        self._observer.lag(partition.stage_name, partition.tp.partition, known, partition.oldest)
         if lag == 0 and partition.idle and partition.stage_name == QUESTION:
             caught_up.append(partition)
         name = f"{partition.stage_name} {partition.tp.partition}"

@@ -236,7 +236,12 @@ EVENTS = (
 
 WORK = (
     _counter("records", "Input records folded. Flat while lag grows: the worker stands still.", "stage"),
-    _gauge("lag_records", "Records of an owned partition not folded yet. Growing: too slow.", "topic", "partition"),
+    _gauge(
+        "lag_records",
+        "Records of an owned partition not folded yet. Growing: too slow. No series: the brokers have not said yet.",
+        "topic",
+        "partition",
+    ),
     _gauge(
         "lag_seconds",
         "Age, by its record's timestamp, of the oldest record not folded yet; 0 if there is none. No series: unknown,"

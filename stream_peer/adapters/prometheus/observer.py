@@ -138,7 +138,7 @@ class Metrics:
         if owned is not None:
             owned.stored = records, bytes_
 
-    def lag(self, stage_name: str, partition: int, records: int, oldest: Milliseconds | None) -> None:
+    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
         """Note how far behind an owned partition is."""
         owned = self._work.owned.get((stage_name, partition))
         if owned is not None:

@@ -1,12 +1,10 @@
 """Which experts have gauges; what the gauges say is told in ``test_prometheus``."""
 
-from collections.abc import Mapping
-
 from stream_peer.adapters.prometheus.top_experts import TopExperts
 from tests.unit.adapters.sample_history import weights
 
 
-def chosen(top: TopExperts, mix: Mapping[str, float], count: int = 2) -> list[str]:
+def chosen(top: TopExperts, mix: dict[str, float], count: int = 2) -> list[str]:
     leading = sorted(weights(1, mix).experts, key=lambda expert: -expert.mix)
     return [expert.id for expert in top.choose(leading, count)]
 
