@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from stream_peer.adapters.topic_plan import wanted_topics
 from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
-from stream_peer.topology.start_check import expected_partitions
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.counting_stage import expected, settings_from
 from tests.integration.support.waiting import wait_until
@@ -132,7 +132,7 @@ class Counting:
         self._make_topics()
 
     def _make_topics(self) -> None:
-        wanted = expected_partitions(self.settings)
+        wanted = {topic.name: topic.partitions for topic in wanted_topics(self.settings)}
         forecasts = self.settings.topic(topics.FORECAST_EVENTS)
         changelogs = {name: n for name, n in wanted.items() if name.endswith("changelog")}
         rest = {name: n for name, n in wanted.items() if name not in changelogs and name != forecasts}

@@ -1,55 +1,53 @@
-"""What is wrong with the topics, as sentences."""
+"""What is asked before a worker starts, and what it is told of who does not answer or refuses."""
 
 import socket
+from typing import Any
 
 import pytest
+from aiokafka import errors as kafka
 
-from stream_peer.errors import BrokerUnavailableError
-from stream_peer.settings import Partitions, Settings
-from stream_peer.topology.start_check import Found, check, expected_partitions, topic_faults
-
-SETTINGS = Settings(
-    prefix="acme-", partitions=Partitions(forecast_events=8, control_events=2, feed_log=3, dead_letters=1)
-)
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.settings import Settings
+from stream_peer.topology import start_check
+from stream_peer.topology.start_check import check
 
 
-def found(changes: dict[str, int | None] | None = None, stamped: str | None = "LogAppendTime") -> Found:
-    partitions = {**expected_partitions(SETTINGS), **(changes or {})}
-    return Found({name: count for name, count in partitions.items() if count is not None}, stamped)
+class Admin:
+    """A client of a broker that makes no topic, and refuses a group."""
+
+    def __init__(self, **_: Any) -> None:
+        return
+
+    async def start(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+    async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        return [{"topic": name, "error_code": 3 if name.endswith("weights") else 0} for name in names]
+
+    async def find_coordinator(self, group: str) -> int:
+        if group.endswith("-feed"):
+            raise kafka.GroupAuthorizationFailedError(group)
+        return 1
 
 
-def test_topics_as_planned_have_no_faults() -> None:
-    assert list(topic_faults(SETTINGS, found())) == []
+def test_a_topic_that_an_embedded_broker_does_not_make_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_check, "AIOKafkaAdminClient", Admin)
+
+    with pytest.raises(TopicsError, match=r"does not make acme-weights$"):
+        check(Settings(broker="embedded", prefix="acme-"))
 
 
-@pytest.mark.case("C28")
-def test_every_topic_that_is_missing_or_has_another_partition_count_is_named_with_both_counts() -> None:
-    changelog = SETTINGS.changelog("feed")
-    faults = list(topic_faults(SETTINGS, found({"acme-feed-log": 16, changelog: 5, "acme-weights": None})))
+def test_a_group_that_is_refused_is_named_and_one_that_is_not_ours_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start_check, "AIOKafkaAdminClient", Admin)
 
-    assert faults == [
-        "topic acme-feed-log has 16 partitions, the settings say 3",
-        "topic acme-weights is missing (3 partitions)",
-        f"topic {changelog} has 5 partitions, the settings say 3",
-    ]
-
-
-def test_forecast_events_must_be_stamped_by_the_broker() -> None:
-    faults = list(topic_faults(SETTINGS, found(stamped="CreateTime")))
-
-    assert faults == [
-        "topic acme-forecast-events has message.timestamp.type=CreateTime, it must be LogAppendTime",
-    ]
-
-
-def test_an_embedded_broker_needs_topics_to_exist_and_no_more() -> None:
-    embedded = Settings(broker="embedded")
-    partitions = dict.fromkeys(expected_partitions(embedded), 4)
-    del partitions["weights"]
-
-    faults = list(topic_faults(embedded, Found(partitions, "CreateTime")))
-
-    assert faults == ["topic weights is missing (16 partitions)"]
+    check(Settings(stage="question"))
+    with pytest.raises(NotAuthorisedError, match="may not read with the group acme-stream-peer-feed"):
+        check(Settings(prefix="acme-"))
 
 
 def test_a_broker_that_does_not_answer_is_waited_for_and_then_named() -> None:
