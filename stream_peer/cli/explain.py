@@ -1,16 +1,16 @@
 """``stream-peer explain FEED EXPERT``: why the weight of an expert moved, in words and in terms that add up."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options, share_and_seed
+from stream_peer.cli.file_options import OfFiles, file_options, refuse_flags_of_files
+from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
 from stream_peer.cli.progress import progress_bar
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.file_events import Revealed
     from stream_peer.adapters.weight_story.records import WeightStory
     from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
     from stream_peer.engine.weight_account import Bound
@@ -27,14 +27,6 @@ def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | 
 
 
 _BACKWARDS = "--from is after --to"
-
-
-class _OfFiles(NamedTuple):
-    """What the command line says about files."""
-
-    feed_as: str | None
-    assignments: tuple[str, ...]
-    reveal: "Revealed | None"
 
 
 @click.command(name="explain")
@@ -64,26 +56,11 @@ class _OfFiles(NamedTuple):
     help="How many questions to tell one by one, those that moved it most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with a term for each question, round and cause.")
-@click.option("--feed-as", metavar="FEED", help="Of files: put all events into this feed, whatever they say.")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Of files: a feed setting, e.g. round_every=1d; several are welcome.",
-)
-@click.option(
-    "--reveal",
-    metavar="AT[,SEED]",
-    default="1",
-    show_default=True,
-    callback=share_and_seed,
-    help="Of files: share of questions whose outcomes are told, as of `stream-peer replay`.",
-)
+@file_options
 @settings_options(in_replay=True)
 @click.pass_context
 def explain_command(
-    context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], **options: Any
+    context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], of_files: OfFiles, **options: Any
 ) -> None:
     """Tell why the weight of EXPERT in FEED moved between two moments: a sentence, then what each cause did.
 
@@ -103,14 +80,13 @@ def explain_command(
     from stream_peer.adapters.weight_story.records import encode_story
     from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
 
-    of_files = _OfFiles(*(options.pop(name) for name in _OfFiles._fields))
     as_json = options.pop("as_json")
     request = WeightRequest(**options)
     must_be_feed_name(request.feed, "FEED")
     if request.is_backwards:
         raise click.UsageError(_BACKWARDS)
     if not files:
-        _must_not_be_of_files(context)
+        refuse_flags_of_files(context, OfFiles._fields, "and none is named")
     found = _from_files(invocation, files, request, of_files) if files else _from_log(invocation, request)
     if isinstance(found, NotThere):
         if found.what == "span":
@@ -130,34 +106,15 @@ def _tell(found: "WeightStory") -> None:
     tell(found, Console())
 
 
-def _must_not_be_of_files(context: click.Context) -> None:
-    """Refuse what only files heed, instead of leaving it out in silence."""
-    given = {"feed_as": "--feed-as", "assignments": "--set", "reveal": "--reveal"}
-    named = [
-        flag
-        for name, flag in given.items()
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if named:
-        msg = f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} for files, and none is named"
-        raise click.UsageError(msg)
-
-
 def _from_files(
-    invocation: Invocation, files: tuple[Path, ...], request: "WeightRequest", of_files: _OfFiles
+    invocation: Invocation, files: tuple[Path, ...], request: "WeightRequest", of_files: OfFiles
 ) -> "WeightStory | NotThere":
     from stream_peer.adapters.jsonl import read_lines
-    from stream_peer.adapters.replay import ReplayOptions, replay, with_settings
+    from stream_peer.adapters.replay import replay
     from stream_peer.adapters.weight_story.request import LogRead, answer
     from stream_peer.adapters.weight_story.witness import WeightWitness
 
-    options = ReplayOptions(
-        document=with_settings(invocation.settings.document, of_files.assignments),
-        feed_as=of_files.feed_as,
-        reveal=of_files.reveal,
-        secret=read_secret(invocation.settings),
-    )
-    account = request.account()
+    options, account = of_files.options(invocation), request.account()
     witness = WeightWitness(request.feed, [account])
     with progress_bar("events") as progress:
         replay([read_lines(file) for file in files], options, progress=progress, witness=witness)

@@ -1,21 +1,17 @@
 """The flags of the settings, the same for every command that needs settings."""
 
-import math
 import os
 import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
-
-if TYPE_CHECKING:
-    from stream_peer.adapters.file_events import Revealed
 
 COMMON = ("bootstrap", "prefix", "id")
 # What decides which topics there are and how to reach them.
@@ -97,22 +93,6 @@ def replaced_file(context: click.Context, parameter: click.Parameter, file: Path
     return in_a_directory(context, parameter, file)
 
 
-def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
-    """``AT`` or ``AT,SEED``; None for what the file has."""
-    from stream_peer.adapters.file_events import Revealed
-
-    share, comma, seed = text.partition(",")
-    told = click.FloatRange(0.0, 1.0).convert(share, option, context)
-    if math.isnan(told):  # which no range refuses
-        msg = f"{share!r} is not in the range 0.0<=x<=1.0."
-        raise click.BadParameter(msg, context, option)
-    told_of = Revealed(
-        told,
-        click.INT.convert(seed, option, context) if comma else None,
-    )
-    return None if told_of == (1.0, None) else told_of
-
-
 def must_be_feed_name(feed: str, hint: str) -> None:
     """Refuse a name that no feed can have, in words instead of a pattern."""
     if not is_feed_name(feed):
@@ -141,12 +121,11 @@ def write_text(file: Path, text: str) -> None:
 
 
 def waiting_note(settings: Settings) -> Callable[[str], None]:
-    """Says once, to a person at a terminal, that there is no broker yet and for how long we wait."""
+    """Says once that there is no broker yet and for how long we wait: a minute of silence looks like a fault."""
 
     def note(reason: str) -> None:
-        if click.get_text_stream("stderr").isatty():
-            text = f"No broker at {settings.bootstrap} yet ({reason}); waiting up to {settings.broker_patience:g}s."
-            click.echo(text, err=True)
+        text = f"No broker at {settings.bootstrap} yet ({reason}); waiting up to {settings.broker_patience:g}s."
+        click.echo(text, err=True)
 
     return note
 

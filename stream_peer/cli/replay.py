@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.options import (
-    Invocation,
-    NamedPath,
-    in_a_directory,
-    settings_options,
-    share_and_seed,
-)
+from stream_peer.cli.file_options import OfFiles, file_options, refuse_flags_of_files
+from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options
 from stream_peer.cli.progress import progress_bar
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
@@ -21,7 +16,6 @@ from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
     from stream_peer.adapters.feed_log_reader import Comparison
-    from stream_peer.adapters.file_events import Revealed
     from stream_peer.adapters.question_life.explainer import Explainer
     from stream_peer.adapters.replay import ReplayOptions
     from stream_peer.engine.stage import Output
@@ -36,10 +30,8 @@ _NAMED = 3
 class _Choices(NamedTuple):
     """What the command line says beside the settings."""
 
-    feed_as: str | None
-    assignments: tuple[str, ...]
+    of_files: OfFiles
     shadows: tuple[str, ...]
-    reveal: "Revealed | None"
     shuffle: int | None
     partitions: int
     feed_log_partitions: int
@@ -51,19 +43,12 @@ class _Choices(NamedTuple):
     exports: dict[str, Path]
 
 
-_FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log", "shadows"}
+_FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadows"}
 
 
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
-@click.option("--feed-as", metavar="FEED", help="Put all events into this feed, whatever they say.")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A feed setting, e.g. round_every=1d; several are welcome.",
-)
+@file_options
 @click.option(
     "--shadow",
     "shadows",
@@ -71,15 +56,6 @@ _FOR_FILES = frozenset(_Choices._fields) - {"out", "from_log", "shadows"}
     metavar="NAME:SETTING=VALUE[,…]",
     help="Fold the same events under these settings as well, and say how its forecasts would have done; several are"
     " welcome.",
-)
-@click.option(
-    "--reveal",
-    metavar="AT[,SEED]",
-    default="1",
-    show_default=True,
-    callback=share_and_seed,
-    help="Share of questions whose outcomes are told, each right after its question's last round, and a number that"
-    " draws others of them. 1 alone: all, when the file has them.",
 )
 @click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions otherwise.")
 @click.option(
@@ -162,16 +138,7 @@ def replay_command(
 
 
 def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
-    """Refuse what only a replay of files heeds, instead of leaving it out in silence."""
-    options = (option for option in context.command.params if option.name in _FOR_FILES)
-    named = [
-        option.opts[0]
-        for option in options
-        if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if named:
-        msg = f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} for files, not for --from-log"
-        raise click.UsageError(msg)
+    refuse_flags_of_files(context, _FOR_FILES, "not for --from-log")
     if files:
         msg = "name files or --from-log FEED, not both"
         raise click.UsageError(msg)
@@ -215,16 +182,11 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
 
 
 def _options(invocation: Invocation, choices: _Choices) -> "ReplayOptions":
-    from stream_peer.adapters.replay import ReplayOptions, with_settings
-
-    return ReplayOptions(
-        document=with_settings(invocation.settings.document, choices.assignments),
-        feed_as=choices.feed_as,
-        reveal=choices.reveal,
+    return choices.of_files.options(
+        invocation,
         shuffle=choices.shuffle,
         partitions=choices.partitions,
         feed_log_partitions=choices.feed_log_partitions,
-        secret=read_secret(invocation.settings),
     )
 
 
