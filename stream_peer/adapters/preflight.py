@@ -14,6 +14,7 @@ from aiokafka.conn import create_conn
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
+from stream_peer.settings.addresses import broker_addresses
 
 _ATTEMPT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
@@ -41,14 +42,14 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     NotAuthorisedError
         If a broker refuses us: waiting would not help.
     SettingsError
-        If ``bootstrap`` names no address, or our certificate cannot be used.
+        If our certificate cannot be used.
     """
     asyncio.run(preflight_async(settings, waiting=waiting))
 
 
 async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
     """The same within a loop."""
-    addresses = bootstrap_addresses(settings.bootstrap)
+    addresses = broker_addresses(settings.bootstrap)
     _check_own_certificate(settings.security)
     options = aiokafka_options(settings.security)
     deadline = time.monotonic() + settings.broker_patience
@@ -64,32 +65,6 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
         await asyncio.sleep(_PAUSE_SECONDS)
     msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
     raise BrokerUnavailableError(msg)
-
-
-def bootstrap_addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Hosts and ports of ``bootstrap``; the port is 9092 unless given.
-
-    Raises
-    ------
-    SettingsError
-        If there is none, or a port is no number.
-
-    Examples
-    --------
-    >>> bootstrap_addresses("kafka-1:9093, [::1]:9094,localhost")
-    [('kafka-1', 9093), ('::1', 9094), ('localhost', 9092)]
-    """
-    addresses = []
-    for part in filter(None, (part.strip() for part in bootstrap.split(","))):
-        host, colon, port = part.rpartition(":")
-        if not colon or part.endswith("]"):
-            host, port = part, "9092"
-        if not port.isdigit() or not 0 < int(port) < 65_536 or not host.strip("[]"):
-            raise SettingsError([SettingFault("bootstrap", repr(bootstrap), f"{part!r} is not host:port")])
-        addresses.append((host.strip("[]"), int(port)))
-    if not addresses:
-        raise SettingsError([SettingFault("bootstrap", repr(bootstrap), "names no broker")])
-    return addresses
 
 
 async def _attempt(addresses: list[tuple[str, int]], options: dict[str, object], left: float) -> str | None:

@@ -62,7 +62,7 @@ def _warned(result: ReplayResult) -> Iterator[str]:
 
 def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> Iterator[str]:
     rate = weights.error_rate
-    reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
     measured = "" if rate.measured is None else f"; measured on outcomes {rate.measured:.3f}"
     certificate = weights.certificate
     yield f"feed {weights.feed}: {weights.status}{reasons}"

@@ -196,6 +196,7 @@ class Demonstration:
             else ""
         )
         self._say("Running on until Ctrl-C.")
+        self._say(f"  Page:    {url}/")
         self._say(f"  Metrics: {url}/metrics")
         self._say(f"  Health:  {url}/healthz/ready")
         self._say(f"  Log:     {self._worker.log}")

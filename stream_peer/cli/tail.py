@@ -50,7 +50,7 @@ def summary(weights: Weights) -> str:
     rate = weights.error_rate
     certificate = "-" if weights.certificate is None else f"{weights.certificate.regret_at_most:.1f}"
     leaders = ", ".join(f"{expert.id} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
-    reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
     return (
         f"{weights.at} revision {weights.revision} {weights.status}{reasons} "
         f"questions {rounded(weights.questions)} resolved {rounded(weights.resolved)} "

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
-from stream_peer.cli.options import Invocation, settings_options, waiting_note
+from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
 from stream_peer.settings import Http, Loaded, Settings, read_secret
 
@@ -103,7 +103,11 @@ def _check_topics(invocation: Invocation) -> None:
     from stream_peer.adapters.kafka_admin import KafkaAdmin
 
     settings = invocation.settings
-    KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting_note(settings)).check()
+
+    def waiting(reason: str) -> None:
+        log.warning("broker_awaited", bootstrap=settings.bootstrap, reason=reason, seconds=settings.broker_patience)
+
+    KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting).check()
 
 
 def _compare_feed_settings(invocation: Invocation) -> None:

@@ -7,6 +7,7 @@ overlaid by its own. Durations are text (``7d``, ``90s``, ``500ms``) or a number
 milliseconds once loaded.
 """
 
+import difflib
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -288,7 +289,8 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
             continue
         try:
             if name not in fields:
-                msg = "no such setting"
+                close = difflib.get_close_matches(name, fields, n=1)
+                msg = "no such setting" + (f"; did you mean {close[0]}?" if close else "")
                 raise ValueError(msg)  # noqa: TRY301 - reported with the others
             plain = parse_duration(value) if name in DURATIONS and isinstance(value, str | float | int) else value
             good[name] = msgspec.convert(plain, fields[name], strict=False)

@@ -190,7 +190,7 @@ def _facts(feed: FeedStatus) -> str:
         ("Questions", f"{feed.questions:,.0f} scored, {feed.resolved:,.0f} resolved"),
         ("Certified regret", _certified(feed)),
         ("Updated", _moment(feed.at)),
-        ("Settings", f"<code>{escape(feed.settings)}</code>"),
+        ("Feed settings", f"<code>{escape(feed.settings)}</code>"),
         ("All of it", f'<a href="feeds/{quote(feed.name, safe="")}">as JSON</a>'),
     ]
     return (
@@ -219,7 +219,7 @@ def _worker(view: StatusView) -> str:
         f'<th scope="col">{head}</th>' for head in ("Topic", "Partitions", "Records waiting", "Oldest waits")
     )
     table = (
-        '<table class="lag"><caption class="note">Records that this worker has not folded yet.</caption>'
+        '<table class="lag"><caption class="note">Records that this worker has still to process.</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
     nothing = '<p class="note">It owns no partition now.</p>'
@@ -242,7 +242,7 @@ def _footer(view: StatusView) -> str:
     links = (("feeds", "feeds as JSON"), ("metrics", "metrics"), ("openapi.json", "all paths"))
     listed = ", ".join(f'<a href="{path}">{name}</a>' for path, name in links)
     return (
-        f"<footer><p>stream_peer {escape(view.version)}, settings <code>{escape(view.settings)}</code>. "
+        f"<footer><p>stream_peer {escape(view.version)}, settings of the process <code>{escape(view.settings)}</code>. "
         f"For programs: {listed}.</p></footer>"
     )
 

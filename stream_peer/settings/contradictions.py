@@ -1,7 +1,8 @@
-"""Settings that are each right and wrong together."""
+"""What no single setting's type tells: addresses that are none, and settings that are wrong together."""
 
 from collections.abc import Iterator
 
+from stream_peer.settings.addresses import broker_addresses
 from stream_peer.settings.model import Partitions, Security, Settings
 
 EMBEDDED_PARTITIONS = 4
@@ -11,7 +12,11 @@ Contradiction = tuple[tuple[str, ...], str]
 
 
 def contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """Contradictions between blocks."""
+    """Contradictions between blocks, and a ``bootstrap`` that nobody could connect to."""
+    try:
+        broker_addresses(settings.bootstrap)
+    except ValueError as error:
+        yield ("bootstrap",), str(error)
     if settings.batch_deadline >= settings.session / 2:
         message = (
             f"is {settings.batch_deadline:g}s, but must be below half the session ({settings.session / 2:g}s): "

@@ -10,7 +10,7 @@ from stream_peer.events.outputs import WeightedExpert, Weights
 def heading(page: FeedPage) -> str:
     """Name of the feed, its state of trust and why."""
     weights = page.weights
-    reasons = f" ({', '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
     chosen = f" Not as built in: <code>{escape(page.variant)}</code>." if page.variant else ""
     return (
         f'<header id="feed-{page.number}"><h2 class="feed">Feed <b>{escape(weights.feed)}</b></h2>'

@@ -12,7 +12,7 @@ import trustme
 from aiokafka import errors as kafka
 
 from stream_peer.adapters import preflight as module
-from stream_peer.adapters.preflight import bootstrap_addresses, preflight
+from stream_peer.adapters.preflight import preflight
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingsError
 from stream_peer.settings import Security, Settings
 
@@ -100,9 +100,3 @@ def test_a_client_certificate_that_lasts_is_no_fault(tmp_path: Path, closed_port
 
         with pytest.raises(BrokerUnavailableError):
             preflight(Settings(bootstrap=f"127.0.0.1:{closed_port}", security=security, broker_patience=0.1))
-
-
-@pytest.mark.parametrize("bootstrap", ["kafka:port", "kafka:0", "kafka:70000", ":9092", ",", "a:1,b:x"])
-def test_a_bootstrap_that_is_no_address_is_refused(bootstrap: str) -> None:
-    with pytest.raises(SettingsError, match="bootstrap"):
-        bootstrap_addresses(bootstrap)

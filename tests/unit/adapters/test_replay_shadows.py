@@ -50,7 +50,10 @@ def test_what_is_no_shadow_is_refused_with_what_one_looks_like(text: str) -> Non
 
 def test_every_fault_of_every_shadow_names_it() -> None:
     assert faults_of("a:lss=log,memory=0", "b:loss=[")["loss=["] == ("--shadow b", "'[' is no YAML")
-    assert faults_of("a:lss=log", "b:loss=[")["defaults.lss"] == ("--shadow a", "no such setting")
+    assert faults_of("a:lss=log", "b:loss=[")["defaults.lss"] == (
+        "--shadow a",
+        "no such setting; did you mean loss?",
+    )
     assert faults_of("a:loss=log", "a:loss=log")["a:loss=log"][1] == "another shadow is named a"
 
 

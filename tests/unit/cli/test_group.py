@@ -42,6 +42,11 @@ def test_the_version_is_the_packages(capsys: Capture) -> None:
     assert run(capsys, "--version").out == f"stream-peer, version {__version__}\n"
 
 
+def test_a_misspelt_command_is_told_with_the_one_that_may_be_meant(capsys: Capture) -> None:
+    assert "No such command 'setings'. Did you mean 'settings'?" in run(capsys, "setings", "check").err
+    assert run(capsys, "zzz").err.endswith("No such command 'zzz'.\n")
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

@@ -97,12 +97,12 @@ def test_the_summary_names_status_certificate_and_leaders() -> None:
     found = msgspec.structs.replace(
         with_mix(a=0.7, b=0.3),
         status="warming-up",
-        status_reasons=["12 of 200 questions"],
+        status_reasons=["a, b say the same", "12 of 200 questions"],
         certificate=Certificate(regret_at_most=41.25, confidence=0.95),
     )
 
     line = summary(found)
 
-    assert "warming-up (12 of 200 questions)" in line
+    assert "warming-up (a, b say the same; 12 of 200 questions)" in line
     assert "regret at most 41.2" in line
     assert line.endswith("mix a 0.700, b 0.300")

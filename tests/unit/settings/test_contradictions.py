@@ -52,3 +52,9 @@ def test_the_embedded_broker_is_not_asked_for_what_it_cannot(path: str, text: st
 
 def test_a_contradiction_with_a_faulty_value_is_not_reported() -> None:
     assert paths_at_fault(session="soon", batch_deadline="50s") == {"session"}
+
+
+@pytest.mark.parametrize("bootstrap", ["kafka:port", "kafka:0", "kafka:70000", ":9092", ",", "a:1,b:x"])
+def test_a_bootstrap_that_is_no_address_is_refused_with_where_it_came_from(bootstrap: str) -> None:
+    with pytest.raises(SettingsError, match=r"bootstrap \(environment STREAM_PEER_BOOTSTRAP\): "):
+        load(None, {"STREAM_PEER_BOOTSTRAP": bootstrap})

@@ -1,0 +1,29 @@
+"""Addresses of brokers, as ``bootstrap`` lists them."""
+
+
+def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Hosts and ports of ``bootstrap``; the port is 9092 unless given.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or a port is no number.
+
+    Examples
+    --------
+    >>> broker_addresses("kafka-1:9093, [::1]:9094,localhost")
+    [('kafka-1', 9093), ('::1', 9094), ('localhost', 9092)]
+    """
+    addresses = []
+    for part in filter(None, (part.strip() for part in bootstrap.split(","))):
+        host, colon, port = part.rpartition(":")
+        if not colon or part.endswith("]"):
+            host, port = part, "9092"
+        if not port.isdecimal() or not 0 < int(port) < 65_536 or not host.strip("[]"):
+            msg = f"{part!r} is not host:port"
+            raise ValueError(msg)
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        msg = "names no broker"
+        raise ValueError(msg)
+    return addresses
