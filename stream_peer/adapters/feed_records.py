@@ -4,18 +4,21 @@ What was published is decoded when somebody asks for it, and the last few that w
 keeps the records of all feeds, and hardly ever is it asked for more than a few of them.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
-from stream_peer.adapters.weights_view import TombstoneKey, joined_parts
+from stream_peer.events.output_parts import joined_parts
 from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights
 
 MOST_BYTES = 256_000_000
 """Of records that are kept; beyond it those of the feeds that changed longest ago are let go."""
 _DECODED = 4  # of 10,000 experts, 4 MB each
+_WHOLE = -1
+_PART_KEY = re.compile(r"([^/]+)/([0-9]{1,9})")
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -53,6 +56,28 @@ _place_of = msgspec.json.Decoder(_Place).decode
 _head_of = msgspec.json.Decoder(FeedHead).decode
 _weights_of = msgspec.json.Decoder(Weights).decode
 _rates_of = msgspec.json.Decoder(ErrorRates).decode
+
+
+class TombstoneKey(NamedTuple):
+    """Which record a tombstone ends: the whole one of a feed, or the part of that number of one in parts.
+
+    The keys of a feed lie in several partitions, which are read in any order: a tombstone of a former feed may come
+    after the records of a new one of its name. It never ends those, if only records under its own key are ended.
+    """
+
+    feed: str
+    part: int
+
+    @classmethod
+    def of(cls, key: bytes) -> Self:
+        """Of a record's key: ``feed``, or ``feed/part``. Any other key is a feed's that does not exist."""
+        text = key.decode(errors="replace")
+        found = _PART_KEY.fullmatch(text)
+        return cls(text, _WHOLE) if found is None else cls(found[1], int(found[2]))
+
+    def ends(self, parts: int) -> bool:
+        """Whether it ends a record that came in so many parts."""
+        return parts == 1 if self.part == _WHOLE else 1 < parts > self.part
 
 
 class FeedRecords:

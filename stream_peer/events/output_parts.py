@@ -1,4 +1,4 @@
-"""Groups of experts in ``weights`` that are published in parts: each part names those that it lists."""
+"""``weights`` that are published in parts: each lists some of the experts, and names groups among those."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -41,3 +41,12 @@ def joined_groups(parts: Iterable[Weights]) -> Groups:
             before = known[number].experts if number in known else []
             known[number] = msgspec.structs.replace(group, experts=sorted({*before, *group.experts}))
     return [known[number] for number in sorted(known)] or msgspec.UNSET
+
+
+def joined_parts(parts: Sequence[Weights]) -> Weights:
+    """The whole record of its parts in order; a record that came whole is its only part."""
+    if len(parts) == 1 and parts[0].parts is msgspec.UNSET:
+        return parts[0]
+    experts = [expert for part in parts for expert in part.experts]
+    groups = joined_groups(parts)
+    return msgspec.structs.replace(parts[0], experts=experts, groups=groups, part=msgspec.UNSET, parts=msgspec.UNSET)

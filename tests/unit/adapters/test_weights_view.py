@@ -1,7 +1,15 @@
+from typing import NamedTuple
+
 import msgspec
 
-from stream_peer.adapters.weights_view import NewestWeights
+from stream_peer.adapters.feed_records import FeedRecords
+from stream_peer.adapters.weights_view import news_of
 from stream_peer.events.outputs import ErrorRateSummary, MixerShares, WeightedExpert, Weights, encode_output
+
+
+class Record(NamedTuple):
+    key: bytes
+    value: bytes | None
 
 
 def weights(revision: int, *experts: str, feed: str = "econ") -> Weights:
@@ -33,50 +41,18 @@ def part(whole: Weights, number: int, parts: int, *experts: str) -> bytes:
     return encode_output(msgspec.structs.replace(whole, part=number, parts=parts, experts=[expert(e) for e in experts]))
 
 
-def test_the_highest_revision_of_each_feed_counts() -> None:
-    newest = NewestWeights()
+def test_followers_are_told_of_each_newer_record_of_their_feed_once_it_is_whole() -> None:
+    records = FeedRecords()
+    records.add_weights(b"econ", encode_output(weights(3, "a")))
+    found = [
+        Record(b"econ", encode_output(weights(2, "b"))),
+        Record(b"sport", encode_output(weights(9, "c", feed="sport"))),
+        Record(b"econ/1", part(weights(5), 1, 2, "e")),
+        Record(b"econ/0", part(weights(5), 0, 2, "d")),
+        Record(b"econ/0", None),
+        Record(b"econ", encode_output(weights(7, "f"))),
+    ]
 
-    assert newest.add(encode_output(weights(3, "a"))) == weights(3, "a")
-    assert newest.add(encode_output(weights(2, "b"))) is None
-    assert newest.add(encode_output(weights(1, "c", feed="sport"))) == weights(1, "c", feed="sport")
-    assert {feed: w.revision for feed, w in newest.by_feed.items()} == {"econ": 3, "sport": 1}
+    told = list(news_of("econ", records, found))
 
-
-def test_parts_count_when_the_last_is_there() -> None:
-    newest = NewestWeights()
-    newest.add(encode_output(weights(3, "a")))
-
-    assert newest.add(part(weights(5), 1, 2, "c")) is None
-    assert newest.by_feed["econ"].revision == 3
-    assert newest.add(part(weights(5), 0, 2, "b")) == weights(5, "b", "c")
-
-
-def test_parts_of_an_older_revision_are_not_mixed_with_newer_ones() -> None:
-    newest = NewestWeights()
-
-    newest.add(part(weights(5), 0, 2, "old"))
-
-    assert newest.add(part(weights(6), 1, 2, "d")) is None
-    assert newest.add(part(weights(6), 0, 2, "c")) == weights(6, "c", "d")
-
-
-def test_a_tombstone_removes_the_feed() -> None:
-    newest = NewestWeights()
-    newest.add(encode_output(weights(3, "a")), b"econ")
-
-    newest.add(None, b"econ")
-
-    assert newest.by_feed == {}
-
-
-def test_tombstones_of_parts_end_a_feed_in_parts_and_no_other_tombstone_does() -> None:
-    newest = NewestWeights()
-    newest.add(part(weights(5), 0, 2, "a"), b"econ/0")
-    newest.add(part(weights(5), 1, 2, "b"), b"econ/1")
-
-    newest.add(None, b"econ")
-    newest.add(None, b"econ/2")
-    kept = list(newest.by_feed)
-    newest.add(None, b"econ/1")
-
-    assert (kept, newest.by_feed) == (["econ"], {})
+    assert told == [weights(5, "d", "e"), weights(7, "f")]

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
+from stream_peer.adapters.feed_records import FeedRecords
 from stream_peer.adapters.history import History
-from stream_peer.adapters.weights_view import NewestWeights
 from stream_peer.engine.stage import Output
 from stream_peer.engine.views import LARGEST, FeedView, published
 from stream_peer.events import topics
@@ -87,11 +87,11 @@ def weights_of(n_experts: int, id_length: int, groups: list[list[int]]) -> Weigh
 def test_groups_are_split_as_their_experts_are_however_many_and_large(id_length: int, size: int) -> None:
     groups = [list(range(first, 10_000, 10_000 // size)) for first in range(10_000 // size)]
     whole = weights_of(10_000, id_length, groups)
-    newest, history = NewestWeights(), History()
+    records, history = FeedRecords(), History()
 
     outputs = published(topics.WEIGHTS, "f", whole, 5)
     for output in outputs:
-        newest.add(output.value, output.key)
+        records.add_weights(output.key or b"", output.value)
         history.add(output.topic, output.value, output.headers, output.key)
 
     assert max(len(output.value or b"") for output in outputs) <= LARGEST
@@ -99,7 +99,7 @@ def test_groups_are_split_as_their_experts_are_however_many_and_large(id_length:
     for output in outputs:
         part = msgspec.json.decode(output.value or b"", type=Weights)
         assert {name for group in part.groups or [] for name in group.experts} <= {one.id for one in part.experts}
-    for joined in (newest.by_feed["f"], history.feeds["f"].weights):
+    for joined in (records.weights("f"), history.feeds["f"].weights):
         assert joined is not None
         assert joined.experts == whole.experts
         assert [group.experts for group in joined.groups or []] == [group.experts for group in whole.groups or []]
