@@ -1,8 +1,8 @@
-"""Connections: what is wrong with a request before it is one is told as a problem document too."""
+"""Connections: a bounded number of them; what is wrong with a request before it is one is a problem document too."""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from aiohttp import web
@@ -21,11 +21,42 @@ _LIMITS: Mapping[str, Any] = {
     "lingering_time": 0.5,  # of reading a body that nobody wants
 }
 
+MOST_CONNECTIONS = 256
+"""At once. Each takes a file descriptor, and the brokers' clients need some as well: of 1,024 on many machines."""
+TAKING_SECONDS = 30.0
+"""That a client has to take an answer, which is kept in memory for so long."""
 
-class _Connection(web.RequestHandler):
+
+class Connection(web.RequestHandler):
     """One connection. aiohttp calls ``handle_error`` for what is no request, and for errors outside of all handlers."""
 
-    __slots__ = ()
+    __slots__ = ("_wire",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, in the place of another one if there are too many."""
+        self._wire = cast(asyncio.Transport, transport)
+        super().connection_made(transport)
+        make_room(self._manager)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no request to answer."""
+        return not self._request_in_progress
+
+    def abort(self) -> None:
+        """End at once, whatever was not taken yet: a mere close would wait for whoever takes nothing."""
+        self._wire.abort()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer to a client who takes it."""
+        try:
+            async with asyncio.timeout(TAKING_SECONDS):
+                return await super().finish_response(request, resp, start_time)
+        except TimeoutError:
+            self.abort()
+            return resp, True
 
     def handle_error(
         self,
@@ -52,6 +83,14 @@ class _Connection(web.RequestHandler):
         return told
 
 
+def make_room(server: Any) -> None:
+    """End the oldest of too many connections, if it can be an idle one: a probe always gets in, and is answered."""
+    opened = server.connections
+    if len(opened) > MOST_CONNECTIONS:
+        log.debug("http_connection_given_up", connections=len(opened))
+        next((one for one in opened if one.is_idle), opened[0]).abort()
+
+
 class _Server(web.Server):
     """Makes connections of ours, and tells problems that come before all middlewares, such as an odd Expect."""
 
@@ -70,7 +109,7 @@ class _Server(web.Server):
         return cls(told, request_factory=made.request_factory, loop=asyncio.get_running_loop(), **limits)
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, loop=self._loop, **self._kwargs)
 
 
 class Runner(web.AppRunner):

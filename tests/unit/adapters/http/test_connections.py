@@ -1,0 +1,90 @@
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+
+from stream_peer.adapters.http import connection
+from stream_peer.adapters.http.feeds import FeedAnswers
+from tests.unit.adapters.http.serving import Client, serving
+
+HEAD = b"GET /feeds HTTP/1.1\r\nHost: here\r\n"
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def opened(client: Client, number: int) -> AsyncIterator[list[Pair]]:
+    """Connections, one after the other."""
+    place = urlsplit(client.server.url)
+    made = [await asyncio.open_connection(place.hostname, place.port) for _ in range(number)]
+    try:
+        yield made
+    finally:
+        for _, writer in made:
+            writer.close()
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Whether the other side ends it, rather than answer."""
+    try:
+        return await asyncio.wait_for(reader.read(1), 30) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def test_whoever_comes_when_all_places_are_taken_gets_that_of_the_first_who_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    async with serving() as client, opened(client, 3) as idle:
+        for _, writer in idle:
+            writer.write(HEAD)  # and never the end of it
+        found = await client.get("/healthz/live")
+        assert found.status == 200
+        assert await is_closed(idle[0][0])
+
+        idle[1][1].write(b"\r\n")
+        assert (await asyncio.wait_for(idle[1][0].readline(), 30)).startswith(b"HTTP/1.1 200")
+
+
+async def test_who_is_being_answered_keeps_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slowly(*_: object) -> web.Response:
+        asked.set()
+        await answered.wait()
+        return web.Response(text="at last")
+
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(FeedAnswers, "feeds", slowly)
+    async with serving() as client, opened(client, 2) as (first, second):
+        first[1].write(HEAD + b"\r\n")
+        await asked.wait()
+        assert (await client.get("/healthz/live")).status == 200
+        assert await is_closed(second[0])
+        answered.set()
+        assert (await asyncio.wait_for(first[0].readline(), 30)).startswith(b"HTTP/1.1 200")
+
+
+async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up, whole = asyncio.Event(), 50_000_000
+    abort = connection.Connection.abort
+
+    def noted(one: connection.Connection) -> None:
+        abort(one)
+        given_up.set()
+
+    async def much(*_: object) -> web.Response:
+        return web.Response(body=b"x" * whole)
+
+    monkeypatch.setattr(connection, "TAKING_SECONDS", 0.1)
+    monkeypatch.setattr(connection.Connection, "abort", noted)
+    monkeypatch.setattr(FeedAnswers, "feeds", much)
+    async with serving() as client, opened(client, 1) as [(reader, writer)]:
+        writer.write(HEAD + b"\r\n")
+        await asyncio.wait_for(given_up.wait(), 30)
+        with contextlib.suppress(ConnectionResetError):
+            assert len(await asyncio.wait_for(reader.read(), 30)) < whole
