@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.aiohttp import make_aiohttp_handler
+from prometheus_client.exposition import choose_encoder
 
 from stream_peer import __version__
 from stream_peer.adapters.http.answers import Probe, Version
@@ -33,7 +33,7 @@ class Probes:
 
     def __init__(self, health: HealthAnswers, registry: CollectorRegistry) -> None:
         self._health = health
-        self._scrape = make_aiohttp_handler(registry)
+        self._registry = registry
 
     async def live(self, _request: web.Request) -> web.Response:
         """Answer ``/healthz/live``."""
@@ -53,7 +53,14 @@ class Probes:
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         """Answer ``/metrics``."""
-        return await self._scrape(request)
+        accepted = ",".join(request.headers.getall("Accept", []))
+        try:
+            encode, kind = choose_encoder(accepted)
+        except TypeError:  # a version that is no number
+            encode, kind = choose_encoder("")
+        told = web.Response(body=encode(self._registry), headers={"Content-Type": kind, **_NOT_KEPT})
+        told.enable_compression()
+        return told
 
 
 def _probe(yes: bool, reason: str) -> web.Response:  # noqa: FBT001 - an unpacked answer

@@ -36,9 +36,14 @@ class QuestionAnswers:
         if isinstance(owner, Unknown):
             raise ProblemError(503, owner.reason, "The owner is not known", _RETRY_SECONDS)
         if isinstance(owner, Elsewhere):
-            path = f"/feeds/{quote(feed, safe='')}/questions/{quote(question, safe='')}?{REDIRECTED}=yes"
+            path = f"/feeds/{_quoted(feed)}/questions/{_quoted(question)}?{REDIRECTED}=yes"
             return web.Response(status=307, headers={"Location": owner.url + path, "Cache-Control": "no-store"})
         return _answer(request, owner.home, feed, question)
+
+
+def _quoted(name: str) -> str:
+    """A name as a segment of a path: one that is only dots would be a step in it, which clients take on their own."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
 def _answer(request: web.Request, home: Home, feed: str, question: str) -> web.Response:

@@ -146,7 +146,9 @@ def _asked(request: web.Request) -> WeightRequest:
     if weight not in {"mix", "select"}:
         msg = f"weight is {weight!r}, neither mix nor select"
         raise ValueError(msg)
-    if not (questions.isdecimal() and len(questions) <= 5 and int(questions) <= _MOST_QUESTIONS):
+    if not (
+        questions.isascii() and questions.isdecimal() and len(questions) <= 5 and int(questions) <= _MOST_QUESTIONS
+    ):
         msg = f"questions is {questions!r}, no number of at most {_MOST_QUESTIONS}"
         raise ValueError(msg)
     since, until = (bound_of(query[name]) if name in query else None for name in ("from", "to"))

@@ -43,6 +43,14 @@ async def test_others_point_to_the_owner_and_an_id_stays_what_it_is() -> None:
     assert found.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.parametrize(("name", "segment"), [("..", "%2E%2E"), (".", "%2E"), ("a..", "a.."), ("%2e", "%252e")])
+async def test_a_name_of_dots_is_no_step_in_the_path_of_a_redirect(name: str, segment: str) -> None:
+    async with serving(sources(owners=Group(econ=Elsewhere("http://worker-1:8080")))) as client:
+        found = await client.get(f"/feeds/econ/questions/{name.replace('%', '%25')}")
+
+    assert found.headers["Location"] == f"http://worker-1:8080/feeds/econ/questions/{segment}?redirected=yes"
+
+
 async def test_a_redirect_works_and_never_leads_to_another() -> None:
     """Two workers that each take the other for the owner, as in a rebalance."""
     async with serving() as owner, serving(sources(owners=Group(econ=Elsewhere(owner.server.url)))) as other:

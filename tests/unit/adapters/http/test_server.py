@@ -34,6 +34,15 @@ async def test_metrics_are_served_in_the_text_format() -> None:
     assert b"stream_peer_build_info{" in found.body
 
 
+@pytest.mark.parametrize("version", ["zz", '"1.0.0"', "1..", "999999.0.0", ""])
+async def test_metrics_are_served_whatever_version_is_asked_for(version: str) -> None:
+    async with serving() as client:
+        found = await client.get("/metrics", headers={"Accept": f"application/openmetrics-text;version={version}"})
+
+    assert found.status == 200
+    assert b"stream_peer_build_info{" in found.body
+
+
 async def test_the_version_is_told() -> None:
     async with serving() as client:
         assert (await client.get("/version")).json["version"] == __version__

@@ -55,6 +55,7 @@ async def test_the_same_story_is_served_as_json() -> None:
         ("/feeds/econ/experts/e1/explain?from=3&from=5", 400, "from can be given once"),
         ("/feeds/econ/experts/e1/explain?weight=both", 400, "neither mix nor select"),
         ("/feeds/econ/experts/e1/explain?questions=-1", 400, "questions is '-1'"),
+        ("/feeds/econ/experts/e1/explain?questions=%D9%A3", 400, "no number of at most"),
         ("/feeds/econ/experts/e1/explain?since=3", 400, "no parameter since"),
     ],
 )
