@@ -6,7 +6,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from helm.dashboards import feed, overview, service
-from helm.dashboards.asking import check_states
+from helm.dashboards.queries import check_states
 from helm.dashboards.reading import DIRECTORY
 
 

@@ -2,7 +2,9 @@
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from helm.dashboards.asking import (
+from helm.dashboards.frame import Row, build
+from helm.dashboards.panels import About, Axis, Column, Panel, graph, number, rows, states_now, timeline
+from helm.dashboards.queries import (
     at_the_end,
     column,
     feed,
@@ -12,8 +14,6 @@ from helm.dashboards.asking import (
     rate_status,
     trust,
 )
-from helm.dashboards.frame import Row, build
-from helm.dashboards.panels import About, Axis, Column, Panel, graph, number, rows, states_now, timeline
 
 UID = "stream-peer-feed"
 ESTIMATE = f"avg by (feed) ({of_feed('reference_error_ratio', by='feed, class')})"

@@ -12,8 +12,8 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableSort,
 )
 
-from helm.dashboards.asking import SOURCE, WORKER
 from helm.dashboards.panels import Panel
+from helm.dashboards.queries import SOURCE, WORKER
 from helm.dashboards.reading import ALL
 
 TAG = "stream-peer"

@@ -3,10 +3,10 @@
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from helm.dashboards import feed as feed_dashboard
-from helm.dashboards.asking import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
 from helm.dashboards.feed import AGE, ESTIMATE
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import STATE, About, Axis, Column, Panel, graph, number, rows, timeline
+from helm.dashboards.queries import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
 from helm.dashboards.service import NONE
 
 MIX, MEAN = of_feed("brier", 'forecast="mix"'), of_feed("brier", 'forecast="mean"')

@@ -27,7 +27,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
-from helm.dashboards.asking import FIRST_RATE_STATUS, RATE_STATUSES, SOURCE, TRUST_STATES
+from helm.dashboards.queries import FIRST_RATE_STATUS, RATE_STATUSES, SOURCE, TRUST_STATES
 
 Query = prometheus.Dataquery
 Panel = stat.Panel | statetimeline.Panel | table.Panel | timeseries.Panel

@@ -2,9 +2,9 @@
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from helm.dashboards.asking import at_the_end, column, or_none, over_time, process, quantile, rate, worker
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import HIDDEN, About, Axis, Column, Panel, graph, number, rows
+from helm.dashboards.queries import at_the_end, column, or_none, over_time, process, quantile, rate, worker
 
 NONE = "no worker answers"
 
