@@ -205,13 +205,14 @@ def test_every_service_of_ours_has_settings_and_reaches_the_broker(compose: dict
         assert "kafka" in compose["services"][name]["networks"], name
 
 
-def test_workers_differ_in_their_name_and_can_be_reached(compose: dict[str, Any]) -> None:
+def test_workers_differ_in_their_name_and_can_be_reached_where_they_are_published(compose: dict[str, Any]) -> None:
     for name in WORKERS:
         settings, service = settings_of(compose, name), compose["services"][name]
 
         assert settings.instance == name
-        assert (settings.http.host, settings.http.advertise) == ("0.0.0.0", f"http://{name}:{settings.http.port}")  # noqa: S104
-        assert [port["target"] for port in service["ports"]] == [settings.http.port]
+        (port,) = service["ports"]
+        assert (settings.http.host, settings.http.port) == ("0.0.0.0", port["target"])  # noqa: S104
+        assert settings.http.advertise == f"http://{port['host_ip']}:{port['published']}", "whoever asks is on the host"
         assert seconds(service["stop_grace_period"]) > settings.shutdown_deadline
 
 
