@@ -219,7 +219,8 @@ def verdict(scores: Scores) -> list[str]:
         there = f"the mix on its {best.questions:,} questions: {best.mix_there:.4f}"
         note = f"  {best.expert_id}, known only in hindsight; {there}"
         rows.append(("best expert", best.loss, note))
-    lines = [f"Mean squared loss on {scores.questions:,} questions whose outcome was revealed (smaller is better):"]
+    asked = f"{scores.questions:,} questions whose outcome was revealed"
+    lines = [f"Mean squared loss of the last forecasts on {asked} (smaller is better):"]
     return lines + [f"  {name:<15} {loss:.4f}{note}" for name, loss, note in rows]
 
 

@@ -1,7 +1,8 @@
 """What a panel is drawn from: its queries with their answers, as lines on common times, and states by their numbers."""
 
 import re
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,19 +85,35 @@ def state(style: Mapping[str, Any], value: float) -> tuple[str, str] | None:
     return None
 
 
+def colours_of(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name that hangs on the name, unless another of them has it and some are left.
+
+    Examples
+    --------
+    >>> colours_of(["econ", "sport"])["econ"] == colours_of(["arts", "econ"])["econ"]
+    True
+    """
+    found: dict[str, str] = {}
+    for name in sorted(set(names)):
+        first = zlib.crc32(name.encode())
+        ordered = [COLOURS[(first + place) % len(COLOURS)] for place in range(len(COLOURS))]
+        free = (colour for colour in ordered if colour not in found.values())
+        found[name] = next(free, ordered[0])
+    return found
+
+
 def lines_of(panel: Mapping[str, Any], answers: Sequence[Answer], times: Sequence[float], step: float) -> list[Line]:
-    """All series of a panel on common times, each with a colour of its own."""
+    """All series of a panel on common times, each in the colour of its name: a feed has the same in every panel."""
     dashed = [
         re.compile(override["matcher"]["options"].strip("/"))
         for override in panel["fieldConfig"].get("overrides") or ()
         if any(setting["id"] == "custom.lineStyle" for setting in override["properties"])
     ]
     found = [(named(answer, one), one) for answer in answers for one in answer.series]
-    made = []
-    for place, (name, one) in enumerate(found):
+    colours, made = colours_of(name for name, _ in found), []
+    for name, one in found:
         values = np.full(len(times), np.nan)
         for moment, value in one.points:
             values[min(len(times) - 1, round((moment - times[0]) / step))] = value
-        colour = COLOURS[place % len(COLOURS)]
-        made.append(Line(name, values, colour, any(pattern.search(name) for pattern in dashed)))
+        made.append(Line(name, values, colours[name], any(pattern.search(name) for pattern in dashed)))
     return made

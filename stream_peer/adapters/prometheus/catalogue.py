@@ -78,10 +78,11 @@ WHOM_TO_TRUST = (
     ),
     _gauge(
         "brier",
-        "Mean squared loss on resolved questions, smaller is better; 0.25 is always saying 1/2. mix and stretched: what"
-        " was published, beside the mean and the median of the same forecasts. best-expert: the smallest mean loss, on"
-        " its own questions, of an expert who had a say in at least 10 and half of them; chosen in hindsight, so mix"
-        " may well be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
+        "Mean squared loss on resolved questions, smaller is better; 0.25 is always saying 1/2. A question counts"
+        " with the mean of its rounds; demo, replay and report tell of its last round alone. mix and stretched: what"
+        " was published, beside the mean and the median of the same forecasts. best-expert: the smallest mean loss,"
+        " on its own questions, of an expert who had a say in at least 10 and half of them; chosen in hindsight, so"
+        " mix may well be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
         "feed",
         "forecast",
     ),
