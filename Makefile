@@ -95,6 +95,7 @@ quality: $(VENV)/.quality
 
 generated: $(VENV)/.dev
 	$(VENV)/bin/python docs/generate.py
+	$(VENV)/bin/python -m helm.dashboards
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
