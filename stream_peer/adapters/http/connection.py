@@ -43,6 +43,11 @@ class Connection(web.RequestHandler):
         """Whether it has no request to answer."""
         return not self._request_in_progress
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is closed already, but for what the event loop has still to do."""
+        return self._wire.is_closing()
+
     def abort(self) -> None:
         """End at once, whatever was not taken yet: a mere close would wait for whoever takes nothing."""
         self._wire.abort()
@@ -85,7 +90,7 @@ class Connection(web.RequestHandler):
 
 def make_room(server: Any) -> None:
     """End the oldest of too many connections, if it can be an idle one: a probe always gets in, and is answered."""
-    opened = server.connections
+    opened = [one for one in server.connections if not one.is_ending]
     if len(opened) > MOST_CONNECTIONS:
         log.debug("http_connection_given_up", connections=len(opened))
         next((one for one in opened if one.is_idle), opened[0]).abort()

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -48,6 +49,32 @@ async def test_whoever_comes_when_all_places_are_taken_gets_that_of_the_first_wh
 
         idle[1][1].write(b"\r\n")
         assert (await asyncio.wait_for(idle[1][0].readline(), 30)).startswith(b"HTTP/1.1 200")
+
+
+async def test_many_who_come_at_once_get_as_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that the event loop takes up in one turn, before it has closed any."""
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    async with serving() as client:
+        place = urlsplit(client.server.url)
+        flood = [
+            socket.create_connection((place.hostname, place.port)) for _ in range(20)
+        ]  # nobody is served meanwhile
+        async with opened(client, 3):
+            ended = await asyncio.gather(*[asyncio.to_thread(is_ended, one) for one in flood])
+
+    assert ended == [True] * 20
+
+
+def is_ended(one: socket.socket) -> bool:
+    """Whether the other side ends it within a while."""
+    with one:
+        one.settimeout(5)
+        try:
+            return one.recv(1) == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
 
 
 async def test_who_is_being_answered_keeps_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
