@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_WIDTH = 76
+_WIDTH = 84
 
 
 def say(text: str = "") -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from stream_peer.adapters.local_kafka import LocalKafka, check_java
-from stream_peer.demo.feed import FeedEvent, closing_tick, paced
+from stream_peer.demo.feed import FEED, FeedEvent, closing_tick, paced
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
 from tests.infra.stack.alertmanager import PROGRAM, Alertmanager
@@ -179,5 +179,5 @@ def addresses(stack: Stack) -> dict[str, Any]:
         "Prometheus, queries": f"{stack.prometheus.url}/graph",
         "Alertmanager": f"{stack.alertmanager.url}/",
         "Kafka": stack.service.kafka.bootstrap,
-        "Settings": f"{stack.service.directory / 'settings.yaml'}",
+        "Watch": f".venv/bin/stream-peer tail {FEED} --config {stack.service.directory / 'settings.yaml'}",
     }
