@@ -54,8 +54,8 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
 def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound: socket.socket) -> int:
     from stream_peer.adapters.feed_follower import FeedFollower
     from stream_peer.adapters.http import About, HttpServer, Sources
+    from stream_peer.adapters.http.explain import WeightAnswers, from_kafka
     from stream_peer.adapters.prometheus import Metrics
-    from stream_peer.adapters.weight_story.http import WeightAnswers, from_kafka
     from stream_peer.cli.announcer import Announcer
     from stream_peer.events.topics import FORECAST_EVENTS
     from stream_peer.settings.agreement import agreement_hash

@@ -8,8 +8,8 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 
-from stream_peer.adapters.http.guard import HEADERS, of_http_exception
-from stream_peer.adapters.problems import problem
+from stream_peer.adapters.http.middlewares import HEADERS, of_http_exception
+from stream_peer.adapters.http.problems import problem
 
 log = structlog.get_logger(__name__)
 

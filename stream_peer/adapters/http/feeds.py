@@ -9,10 +9,10 @@ from aiohttp import web
 
 from stream_peer.adapters.feed_records import FeedHead, FeedRecords
 from stream_peer.adapters.http.answers import ExpertAnswer, FeedAnswer, FeedList, FeedSummary
-from stream_peer.adapters.http.fresh import answer, tag_of, tag_of_many
+from stream_peer.adapters.http.etags import answer, tag_of, tag_of_many
+from stream_peer.adapters.http.problems import RETRY_SECONDS, ProblemError
 from stream_peer.adapters.http.queries import Bounds, check_names, link_to, page_of
 from stream_peer.adapters.near_names import near
-from stream_peer.adapters.problems import RETRY_SECONDS, ProblemError
 from stream_peer.events.outputs import WeightedExpert, Weights
 
 FEEDS = Bounds(usual=100, most=1_000)

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from stream_peer import __version__
+from stream_peer.adapters.http.problems import PROBLEM_JSON, Problem
 from stream_peer.adapters.http.routes import LONGEST_ID, OPEN, Parameter, Route
-from stream_peer.adapters.problems import PROBLEM_JSON, Problem
 
 _REF = "#/components/schemas/{name}"
 _ALWAYS = (401, 413, 431, 500, 503)

@@ -6,10 +6,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from aiohttp import web
 
-from stream_peer.adapters.problems import ProblemError
+from stream_peer.adapters.http.problems import ProblemError
 
 T = TypeVar("T")
-_NOT_UNDERSTOOD = "The question cannot be understood"
+NOT_UNDERSTOOD = "The question cannot be understood"
+"""The title of problems with what is asked."""
 
 
 class Page(NamedTuple, Generic[T]):
@@ -20,7 +21,7 @@ class Page(NamedTuple, Generic[T]):
 
 
 class Bounds(NamedTuple):
-    """How many items a page has, unless told, and at most."""
+    """How many items of a list are shown, unless told, and at most."""
 
     usual: int
     most: int
@@ -37,10 +38,26 @@ def check_names(request: web.Request, allowed: Collection[str]) -> None:
     unknown = sorted(set(request.query) - set(allowed))
     if unknown:
         known = f"there are {', '.join(allowed)}" if allowed else "there are none here"
-        raise ProblemError(400, f"there is no parameter {unknown[0][:100]!r}; {known}", _NOT_UNDERSTOOD)
+        raise ProblemError(400, f"there is no parameter {unknown[0][:100]!r}; {known}", NOT_UNDERSTOOD)
     repeated = [name for name in allowed if len(request.query.getall(name, [])) > 1]
     if repeated:
-        raise ProblemError(400, f"{repeated[0]} can be given once", _NOT_UNDERSTOOD)
+        raise ProblemError(400, f"{repeated[0]} can be given once", NOT_UNDERSTOOD)
+
+
+def number(request: web.Request, name: str, bounds: Bounds, least: int = 1) -> int:
+    """A parameter that says how many.
+
+    Raises
+    ------
+    ProblemError
+        400, if it is no number within ``least`` and ``bounds.most``.
+    """
+    text = request.query.get(name, str(bounds.usual))
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(bounds.most))
+    found = int(text) if is_number else -1
+    if not least <= found <= bounds.most:
+        raise ProblemError(400, f"{name} is {text[:100]!r}, no number within {least}..{bounds.most}", NOT_UNDERSTOOD)
+    return found
 
 
 def page_of(request: web.Request, items: Sequence[T], name_of: Callable[[T], str], bounds: Bounds) -> Page[T]:
@@ -51,7 +68,7 @@ def page_of(request: web.Request, items: Sequence[T], name_of: Callable[[T], str
     ProblemError
         400, if the limit is no number within bounds.
     """
-    limit = _limit(request, bounds)
+    limit = number(request, "limit", bounds)
     cursor = request.query.get("cursor")
     start = 0 if cursor is None else bisect_right(items, cursor, key=name_of)
     chosen = items[start : start + limit]
@@ -64,12 +81,3 @@ def link_to(request: web.Request, cursor: str | None) -> dict[str, str]:
     if cursor is None:
         return {}
     return {"Link": f'<?{request.rel_url.update_query(cursor=cursor).raw_query_string}>; rel="next"'}
-
-
-def _limit(request: web.Request, bounds: Bounds) -> int:
-    text = request.query.get("limit", str(bounds.usual))
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(bounds.most))
-    limit = int(text) if is_number else 0
-    if not 1 <= limit <= bounds.most:
-        raise ProblemError(400, f"limit is {text[:100]!r}, no number within 1..{bounds.most}", _NOT_UNDERSTOOD)
-    return limit

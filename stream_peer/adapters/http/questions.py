@@ -5,9 +5,9 @@ from urllib.parse import quote
 from aiohttp import web
 
 from stream_peer.adapters.http.answers import QuestionAnswer
-from stream_peer.adapters.http.fresh import answer, tag_of
+from stream_peer.adapters.http.etags import answer, tag_of
+from stream_peer.adapters.http.problems import ProblemError
 from stream_peer.adapters.http.queries import check_names
-from stream_peer.adapters.problems import ProblemError
 from stream_peer.engine.owners import Elsewhere, Home, Owners, Unknown
 
 REDIRECTED = "redirected"

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_peer.adapters.http.answers import ExpertAnswer, FeedAnswer, FeedList, Probe, QuestionAnswer, Version
+from stream_peer.adapters.http.explain import PATIENCE_SECONDS, QUESTIONS
 from stream_peer.adapters.http.feeds import EXPERTS, FEEDS
 from stream_peer.adapters.http.queries import Bounds
 from stream_peer.adapters.http.questions import REDIRECTED
-from stream_peer.adapters.weight_story.http import PATIENCE_SECONDS
 from stream_peer.adapters.weight_story.records import WeightStory
 from stream_peer.events.incoming import MAX_ID_BYTES
 
@@ -83,7 +83,7 @@ _EXPLAIN = (
     Parameter(
         "questions",
         "How many questions to tell one by one.",
-        {"type": "integer", "minimum": 0, "maximum": 10_000, "default": 10},
+        {"type": "integer", "minimum": 0, "maximum": QUESTIONS.most, "default": QUESTIONS.usual},
     ),
 )
 _WAS_REDIRECTED = Parameter(REDIRECTED, "Set by a redirect: whoever was sent here is not sent on.", {"type": "string"})

@@ -9,8 +9,16 @@ import msgspec
 from aiohttp import web
 
 from stream_peer.adapters.http.connection import Runner
+from stream_peer.adapters.http.explain import WeightAnswers
 from stream_peer.adapters.http.feeds import FeedAnswers, Following
-from stream_peer.adapters.http.guard import add_headers, admit, check_size, invite_nothing, limit_time, tell_problems
+from stream_peer.adapters.http.middlewares import (
+    add_headers,
+    admit,
+    check_size,
+    invite_nothing,
+    limit_time,
+    tell_problems,
+)
 from stream_peer.adapters.http.openapi import openapi
 from stream_peer.adapters.http.page import About, StatusPage
 from stream_peer.adapters.http.probes import HealthAnswers, Probes
@@ -18,7 +26,6 @@ from stream_peer.adapters.http.questions import QuestionAnswers
 from stream_peer.adapters.http.routes import ROUTES, Route
 from stream_peer.adapters.http.token import Everybody, TokenFile
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.weight_story.http import WeightAnswers
 from stream_peer.engine.owners import Owners
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Http
@@ -154,6 +161,9 @@ def bind(settings: Http) -> socket.socket:
     except OSError:
         bound.close()
         raise
+    except (TypeError, ValueError):  # text that no resolver can be asked about
+        bound.close()
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
     return bound
 
 

@@ -5,5 +5,4 @@
   feed-log that was kept, or that is in Kafka
 - ``story``: makes an explanation of an account; ``records``: what it holds
 - ``words``, ``sentences``: how it is said
-- ``http``: asked of a worker
 """

@@ -12,8 +12,8 @@ from yarl import URL
 
 from stream_peer.adapters.feed_records import FeedRecords
 from stream_peer.adapters.http import About, HttpServer, Sources
+from stream_peer.adapters.http.explain import WeightAnswers
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.weight_story.http import WeightAnswers
 from stream_peer.adapters.weight_story.request import LogRead
 from stream_peer.engine.owners import Here, Home, Owner, Reading, Unknown
 from stream_peer.events.outputs import ErrorRates, TruthRates, Weights, encode_output

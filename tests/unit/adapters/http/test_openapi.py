@@ -9,13 +9,13 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from stream_peer.adapters.http import HttpServer
+from stream_peer.adapters.http.explain import WeightAnswers
 from stream_peer.adapters.http.openapi import openapi
 from stream_peer.adapters.http.routes import ROUTES
-from stream_peer.adapters.weight_story.http import WeightAnswers
 from stream_peer.engine.owners import Elsewhere
 from stream_peer.settings import Http
 from tests.unit.adapters.http.serving import Answer, Client, Group, serving, sources
-from tests.unit.adapters.weight_story.test_http import read_season
+from tests.unit.adapters.http.test_explain import read_season
 
 DOCUMENT = openapi(ROUTES)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.weight_story.http import WeightAnswers
+from stream_peer.adapters.http.explain import WeightAnswers
 from stream_peer.adapters.weight_story.request import LogRead, WeightRequest
 from stream_peer.engine.weight_account import Account
 from stream_peer.errors import BrokerUnavailableError
@@ -55,8 +55,8 @@ async def test_the_same_story_is_served_as_json() -> None:
         ("/feeds/econ/experts/e1/explain?from=3&from=5", 400, "from can be given once"),
         ("/feeds/econ/experts/e1/explain?weight=both", 400, "neither mix nor select"),
         ("/feeds/econ/experts/e1/explain?questions=-1", 400, "questions is '-1'"),
-        ("/feeds/econ/experts/e1/explain?questions=%D9%A3", 400, "no number of at most"),
-        ("/feeds/econ/experts/e1/explain?since=3", 400, "no parameter since"),
+        ("/feeds/econ/experts/e1/explain?questions=%D9%A3", 400, "no number within 0..10000"),
+        ("/feeds/econ/experts/e1/explain?since=3", 400, "no parameter 'since'"),
     ],
 )
 async def test_faults_are_problem_documents(path: str, status: int, detail: str) -> None:

@@ -8,9 +8,9 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from stream_peer.adapters.http.problems import ProblemError, problem
 from stream_peer.adapters.http.routes import LONGEST_ID, OPEN
 from stream_peer.adapters.http.token import Gate
-from stream_peer.adapters.problems import ProblemError, problem
 
 log = structlog.get_logger(__name__)
 

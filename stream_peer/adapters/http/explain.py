@@ -1,7 +1,7 @@
-"""``GET /feeds/{feed}/experts/{expert}/explain``: why an expert's weight moved, from the feed's log in Kafka.
+"""``/feeds/{feed}/experts/{expert}/explain``: why an expert's weight moved, from the feed's log in Kafka.
 
 It is computed beside the worker's own work, in a thread, one request at a time: whoever comes meanwhile is told to come
-again. Faults are problem documents (RFC 9457).
+again.
 """
 
 import asyncio
@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from aiohttp import web
 
-from stream_peer.adapters.problems import RETRY_SECONDS, problem
+from stream_peer.adapters.http.problems import RETRY_SECONDS, ProblemError
+from stream_peer.adapters.http.queries import NOT_UNDERSTOOD, Bounds, check_names, number
 from stream_peer.adapters.weight_story.kafka_log import read_accounts
 from stream_peer.adapters.weight_story.records import WeightKind, WeightStory, encode_story
 from stream_peer.adapters.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
@@ -20,10 +21,8 @@ from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings
 
 PATIENCE_SECONDS = 60.0
-_MOST_QUESTIONS = 10_000
-_NOT_UNDERSTOOD = "The question cannot be understood"
-_BACKWARDS = "from is after to"
-_NAMES = {"from", "to", "weight", "questions"}
+QUESTIONS = Bounds(usual=10, most=10_000)
+_NAMES = ("from", "to", "weight", "questions")
 
 
 class _GivenUpError(StreamPeerError):
@@ -60,14 +59,17 @@ class WeightAnswers:
         self._stop = threading.Event()
 
     async def explain(self, request: web.Request) -> web.Response:
-        """Answer one request."""
-        try:
-            asked = _asked(request)
-        except ValueError as error:
-            return problem(400, str(error), _NOT_UNDERSTOOD)
+        """Answer one request.
+
+        Raises
+        ------
+        ProblemError
+            400, 404, or 503 while another is computed, if the log cannot be read, or is too long.
+        """
+        asked = _asked(request)
         if self._busy:
             detail = "another explanation is being computed, and only one is at a time"
-            return problem(503, detail, "Busy", retry=RETRY_SECONDS)
+            raise ProblemError(503, detail, "Busy", RETRY_SECONDS)
         try:
             async with asyncio.timeout(self._patience):
                 found = await self._computed(asked)
@@ -77,11 +79,11 @@ class WeightAnswers:
                 f"the feed's log is too long to be read within {self._patience:g} seconds; `stream-peer explain` has "
                 "no such limit"
             )
-            return problem(503, detail, "Too much to read", retry=RETRY_SECONDS)
+            raise ProblemError(503, detail, "Too much to read", RETRY_SECONDS) from None
         except StreamPeerError as error:
-            return problem(503, str(error), "The log cannot be read", retry=RETRY_SECONDS)
+            raise ProblemError(503, str(error), "The log cannot be read", RETRY_SECONDS) from None
         if isinstance(found, NotThere):
-            return _not_there(found)
+            raise _not_there(found)
         return web.Response(
             body=encode_story(found), content_type="application/json", headers={"Cache-Control": "no-store"}
         )
@@ -130,37 +132,32 @@ def _asked(request: web.Request) -> WeightRequest:
 
     Raises
     ------
-    ValueError
-        If it cannot be understood; the message is for whoever asked.
+    ProblemError
+        400, if it cannot be understood.
     """
+    check_names(request, _NAMES)
     query = request.query
-    unknown = sorted(set(query) - _NAMES)
-    if unknown:
-        msg = f"there is no parameter {' or '.join(unknown)}; there are from, to, weight and questions"
-        raise ValueError(msg)
-    repeated = sorted(name for name in _NAMES if len(query.getall(name, [])) > 1)
-    if repeated:
-        msg = f"{' and '.join(repeated)} can be given once"
-        raise ValueError(msg)
-    weight, questions = query.get("weight", "mix"), query.get("questions", "10")
+    weight = query.get("weight", "mix")
     if weight not in {"mix", "select"}:
-        msg = f"weight is {weight!r}, neither mix nor select"
-        raise ValueError(msg)
-    if not (
-        questions.isascii() and questions.isdecimal() and len(questions) <= 5 and int(questions) <= _MOST_QUESTIONS
-    ):
-        msg = f"questions is {questions!r}, no number of at most {_MOST_QUESTIONS}"
-        raise ValueError(msg)
-    since, until = (bound_of(query[name]) if name in query else None for name in ("from", "to"))
+        raise ProblemError(400, f"weight is {weight[:100]!r}, neither mix nor select", NOT_UNDERSTOOD)
+    questions = number(request, "questions", QUESTIONS, least=0)
+    try:
+        since, until = (bound_of(query[name]) if name in query else None for name in ("from", "to"))
+    except ValueError as error:
+        raise ProblemError(400, str(error), NOT_UNDERSTOOD) from None
     feed, expert = request.match_info["feed"], request.match_info["expert"]
     kind: WeightKind = "mix" if weight == "mix" else "select"
-    asked = WeightRequest(feed, expert, since, until, kind, int(questions))
+    asked = WeightRequest(feed, expert, since, until, kind, questions)
     if asked.is_backwards:
-        raise ValueError(_BACKWARDS)
+        raise _backwards()
     return asked
 
 
-def _not_there(found: NotThere) -> web.Response:
+def _backwards() -> ProblemError:
+    return ProblemError(400, "from is after to", NOT_UNDERSTOOD)
+
+
+def _not_there(found: NotThere) -> ProblemError:
     if found.what == "span":
-        return problem(400, _BACKWARDS, _NOT_UNDERSTOOD)
-    return problem(404, found.message, f"No such {found.what}")
+        return _backwards()
+    return ProblemError(404, found.message, f"No such {found.what}")
