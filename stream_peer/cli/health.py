@@ -1,5 +1,6 @@
 """``stream-peer health``: asks the worker on this machine how it is, for health checks that run a command."""
 
+import contextlib
 import http.client
 import json
 from typing import Any
@@ -59,23 +60,25 @@ def ask(settings: Http, question: str, timeout: float) -> tuple[bool, str]:
     """What the worker says to a question of health (live, ready, startup): whether it is, and a sentence for people."""
     host = _ASKED_AT.get(settings.host, settings.host)
     where = f"{f'[{host}]' if ':' in host else host}:{settings.port}"
-    # Not urllib: a proxy of the environment is not how to reach oneself.
-    connection = http.client.HTTPConnection(host, settings.port, timeout=timeout)
     try:
-        connection.request("GET", f"/healthz/{question}", headers={"Accept": "application/json"})
-        answer = connection.getresponse()
-        status, reason = answer.status, _reason(answer.read(_LONGEST_ANSWER))
+        status, reason = _asked(http.client.HTTPConnection(host, settings.port, timeout=timeout), question)
     except TimeoutError:
         return False, f"The worker at {where} did not answer within {timeout:g} s."
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: of a host that is no name
         return False, f"No worker answers at {where}: {getattr(error, 'strerror', None) or type(error).__name__}."
-    finally:
-        connection.close()
     said = {"live": "live", "ready": "ready", "startup": "started"}[question]
     if status == http.client.OK:
         return True, f"The worker at {where} is {said}."
     why = reason or f"it answered {status} {http.client.responses.get(status, '')}".rstrip()
     return False, f"The worker at {where} is not {said}: {why}."
+
+
+def _asked(connection: http.client.HTTPConnection, question: str) -> tuple[int, str]:
+    """Status and reason of an answer. Not urllib: a proxy of the environment is not how to reach oneself."""
+    with contextlib.closing(connection):
+        connection.request("GET", f"/healthz/{question}", headers={"Accept": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, _reason(answer.read(_LONGEST_ANSWER))
 
 
 def _reason(body: bytes) -> str:

@@ -17,7 +17,8 @@ _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 _SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"^\s*[0-9]+(?:\.[0-9]+)?\s*$")
 _FOUND_TYPE = re.compile(r", got `\w+`$")
-_PRINTABLE = re.compile(r"[!-~]+")
+_HOST = r"(?:(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?|\[[0-9a-f:.]+\])"
+_ADDRESS = re.compile(rf"(?!.*[?#\\])https?://{_HOST}(?::[0-9]+)?(?:/[!-~]*)?", re.IGNORECASE | re.ASCII)
 _BOUND = re.compile(r"^Expected `(?:int|float)` (<=|>=|<|>) ([0-9.]+)$")
 
 
@@ -95,11 +96,10 @@ def _read_url(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        parts = urlsplit(value)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = bool(_ADDRESS.fullmatch(value)) and urlsplit(value).port != 0
     except ValueError:
         is_address = False
-    if not is_address or parts.username or parts.query or parts.fragment or not _PRINTABLE.fullmatch(value):
+    if not is_address:
         msg = "must be the URL of a server, such as http://worker-0.example.org:8080, with nothing behind its path"
         raise ValueError(msg)
     return value.rstrip("/")

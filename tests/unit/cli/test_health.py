@@ -138,3 +138,11 @@ def test_port_0_cannot_be_asked(capsys: Capture) -> None:
 
 def test_one_question_at_a_time(capsys: Capture) -> None:
     assert run(capsys, "health", "--live", "--started").code == 2
+
+
+@pytest.mark.parametrize("host", ["a..b", "a\r\nb", "x" * 70 + ".example"])
+def test_a_host_that_is_no_name_is_a_sentence_too(capsys: Capture, host: str) -> None:
+    ended = run(capsys, "health", "--http-host", host)
+
+    assert ended.code == 1
+    assert ended.err.startswith("No worker answers at ")

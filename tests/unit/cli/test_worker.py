@@ -185,6 +185,14 @@ def test_an_address_that_cannot_be_bound_is_a_wrong_setting(ran: Ran, capsys: Ca
     assert ran.settings is None
 
 
+@pytest.mark.parametrize("host", ["a..b", "a b", "x" * 70 + ".example"])
+def test_a_host_that_is_no_name_is_a_wrong_setting(ran: Ran, capsys: Capture, log: object, host: str) -> None:
+    ended = run(capsys, "worker", "--http-host", host)
+
+    assert ended.code == 78
+    assert "http.host (flag --http-host): cannot listen on " in ended.err
+
+
 @pytest.mark.parametrize(
     ("flags", "advertised"),
     [

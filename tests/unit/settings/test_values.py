@@ -57,12 +57,43 @@ def test_gathering_takes_at_most_fifty_milliseconds() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["worker-0:8080", "ftp://a", "http://", "http://a:0", "http://a:x", "http://u:p@a", "http://a/?b", "http://a/é"],
+    [
+        *(
+            "worker-0:8080",
+            "ftp://a",
+            "http://",
+            "http://a:0",
+            "http://a:x",
+            "http://a:70000",
+            "http://a:",
+            "http://a..b",
+        ),
+        *(
+            "http://u:p@a",
+            "http://:p@a",
+            "http://@a",
+            "http://a/?b",
+            "http://a?",
+            "http://a#",
+            "http://a/#",
+            "http://é",
+        ),
+        *(
+            "http://a/é",
+            "http://a\\b",
+            "http://a/\\b",
+            "http://<b>",
+            "http://%00",
+            "http://[::1",
+            "http://[::1]x",
+            "a\nb",
+        ),
+    ],
 )
 def test_an_address_that_nobody_could_be_sent_to_is_refused(text: str) -> None:
     assert "must be the URL of a server" in message_of("http.advertise", text)
 
 
-@pytest.mark.parametrize("text", ["http://worker-0.workers:8080", "https://[::1]:8443/peer", "http://10.0.0.1"])
+@pytest.mark.parametrize("text", ["http://worker-0.workers:8080", "https://[::1]:8443/peer", "HTTP://10.0.0.1"])
 def test_an_address_is_kept_as_it_is_but_for_the_slash_at_its_end(text: str) -> None:
     assert load(None, {}, {"http.advertise": f"{text}/"}).settings.http.advertise == text

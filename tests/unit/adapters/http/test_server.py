@@ -63,6 +63,12 @@ async def test_an_address_that_is_taken_is_named() -> None:
         await serving_one.on_stop()
 
 
+@pytest.mark.parametrize("host", ["\udcff", "a\0b", "a..b"])
+def test_a_host_that_is_no_name_is_told_as_an_address_that_is_not_there(host: str) -> None:
+    with pytest.raises(OSError, match=r"not known|No address"):
+        bind(Http(host=host, port=0))
+
+
 async def test_a_port_that_was_bound_before_is_known_before_and_listens_only_then() -> None:
     bound = bind(Http(port=0))
     serving_one = HttpServer(Http(port=0), sources(), bound)
