@@ -64,7 +64,10 @@ def _listens() -> Panel:
 
 
 def _rate_now() -> Panel:
-    says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
+    says = (
+        "Estimated share of wrong reference answers, the mean of both classes; 47.5 % at most. Above 40 % they are "
+        "like coins: trust is uninformative."
+    )
     limits = ((None, "green"), (0.3, "orange"), (0.4, "red"))
     return number(About("Error rate", "percentunit", says), at_the_end(ESTIMATE, "{{feed}}"), decimals=1, limits=limits)
 
@@ -100,8 +103,8 @@ def _top_experts() -> Panel:
 
 def _states() -> Panel:
     says = (
-        "Trust in the feed, and the status of its error rates, over time. A status other than ok says that a rate "
-        "cannot be told from votes (insufficient: too few questions); a fallback prices losses meanwhile."
+        "Trust in the feed, and the status of its error rates, over time. A status other than ok says how well "
+        "a rate is known (insufficient: too few questions). The error-rates topic has the reasons."
     )
     queries = [over_time(trust(), "trust · {{feed}}"), over_time(rate_status(), "error rate · {{feed}}")]
     return timeline(About("Trust over time", "none", says), *queries, height=6)
@@ -110,8 +113,8 @@ def _states() -> Panel:
 def _error_rate() -> Panel:
     says = (
         "Share of wrong reference answers: as estimated from agreement, with its interval (dashed), and as measured on "
-        "resolved questions. Measured above the interval: experts share errors. No measured line: no outcomes. An "
-        "upper end at 50 %: not enough data."
+        "resolved questions. Measured above the interval: experts share errors; unless one outcome is rare and classes "
+        "err differently, see trust. No measured line: no outcomes. An upper end at 47.5 %: not enough data."
     )
     queries = [
         over_time(ESTIMATE, "estimated · {{feed}}"),
@@ -120,13 +123,13 @@ def _error_rate() -> Panel:
         over_time(of_feed("reference_error_measured_ratio"), "measured · {{feed}}"),
     ]
     about = About("Error rate of reference answers", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
-    return graph(about, *queries, axis=Axis(low=0, mark=0.5), dashed="^(low|high) ")
+    return graph(about, *queries, axis=Axis(low=0, mark=0.4), dashed="^(low|high) ")
 
 
 def _rests_on() -> Panel:
     says = (
-        "Questions that the error rate rests on: resolved ones count fully, others by what their votes tell. Below 50 "
-        "the rate is a guess."
+        "Questions whose votes the error rate rests on, resolved or not; fewer than there are where weights differ. "
+        "Below 50 the rate is a guess; from 200 on trust is no longer warming-up."
     )
     query = over_time(of_feed("reference_error_effective_questions"), "{{feed}}")
     return graph(About("Evidence for the error rate", "short", says), query, axis=Axis("questions", low=0, mark=50))
@@ -174,8 +177,8 @@ def _mixers() -> Panel:
 
 def _certificate() -> Panel:
     says = (
-        "Certificate: select has lost at most so much more than the best expert, in sum. Regret: what it has lost "
-        "more, as estimated. Regret should stay below the certificate. No certificate line: no bound holds now."
+        "Certificate: select has lost at most so much more than the best expert, in sum, if errors are independent. "
+        "Regret: the same as estimated from the same votes, so it lies below. No certificate line: no bound holds now."
     )
     queries = [
         over_time(of_feed("certificate_regret"), "certificate · {{feed}}"),
@@ -186,7 +189,11 @@ def _certificate() -> Panel:
 
 
 def _terms() -> Panel:
-    says = "What the certificate is made of; the terms add up to it. The largest says what would make it tighter."
+    says = (
+        "What the certificate is made of; the terms add up to it. estimate: questions without outcome, at the worst "
+        "error rates of their interval. noise: what wrong answers may hide; outcomes take it away. outcomes: where the "
+        "truth is known."
+    )
     query = over_time(of_feed("certificate_term", by="feed, term"), "{{term}} · {{feed}}")
     about = About("Terms of the certificate", "none", says, "no bound")
     return graph(about, query, axis=Axis("summed loss"))
@@ -207,8 +214,9 @@ def _ranks() -> Panel:
 
 def _shares() -> Panel:
     says = (
-        "Ties: share of reference answers that a coin decided. Low evidence: share of rounds with too few voters, "
-        "which add nothing. Shrinkage: share of equal weights in select; above 0 the feed is not trusted."
+        "Ties: share of reference answers with as many votes for as against. Low evidence: share of rounds with too "
+        "few voters, which add nothing until there is an outcome. Shrinkage: share of equal weights in select; above 0 "
+        "the feed is not trusted."
     )
     queries = [
         over_time(of_feed("tie_ratio"), "ties · {{feed}}"),

@@ -110,9 +110,9 @@ def _states() -> Panel:
 
 
 def _rates() -> Panel:
-    says = "Estimated share of wrong reference answers. At 50 % they are coins, and weights are noise."
+    says = "Estimated share of wrong reference answers, the mean of both classes. Above 40 % they are like coins."
     about = About("Error rates", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
-    return graph(about, over_time(ESTIMATE, "{{feed}}"), axis=Axis(low=0, mark=0.5))
+    return graph(about, over_time(ESTIMATE, "{{feed}}"), axis=Axis(low=0, mark=0.4))
 
 
 def _gain() -> Panel:

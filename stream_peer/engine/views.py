@@ -60,9 +60,10 @@ class FeedView(NamedTuple):
 
     ``leading``: these experts and a few more, by their weights in the mix; ``totals``: of the two kinds of weights.
     ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
-    shares of rounds, see ``forecast_scores``. None while not known. ``certificate_terms`` add up to the certificate, if
-    there is one; ``brier``: mean squared loss of forecasts on resolved questions, empty before the first;
-    ``best_brier``: that of the best expert who had a say in half of them; ``updated``: when the feed last changed.
+    shares of rounds, see ``forecast_scores``. None while not known; ``select_regret`` also where nothing can be
+    certified. ``certificate_terms`` add up to the certificate, if there is one; ``brier``: mean squared loss of
+    forecasts on resolved questions, empty before the first; ``best_brier``: that of the best expert who had a say in
+    half of them; ``updated``: when the feed last changed.
     """
 
     weights: Weights
@@ -168,7 +169,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         feed.mean_voters,
         ties=tie_share(sums),
         low_evidence=low_evidence_share(sums),
-        select_regret=read_regret(reading.columns, feed.all_rates, feed.method),
+        select_regret=_select_regret(feed, reading),
         certificate_terms=certified.terms if certified else {},
         brier=read_scores(sums),
         best_brier=_best_brier(feed, reading),
@@ -217,10 +218,17 @@ def _count(feed: Feed, column: int) -> float:
     return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
 
 
+def _is_certifiable(feed: Feed) -> bool:
+    """Whether its regret is one over all questions, and could be bounded if its error rates were known."""
+    return feed.settings.memory is None and feed.method.certifies
+
+
+def _select_regret(feed: Feed, reading: WeightsReading) -> float | None:
+    return read_regret(reading.columns, feed.all_rates, feed.method) if _is_certifiable(feed) else None
+
+
 def _certified(feed: Feed, reading: WeightsReading) -> Certified | None:
-    if feed.settings.memory is not None:
-        return None
-    if not (feed.method.certifies and certifies(feed.standing.trust) and len(reading.experts)):
+    if not (_is_certifiable(feed) and certifies(feed.standing.trust) and len(reading.experts)):
         return None
     standing, confidence = feed.standing, feed.settings.confidence
     rules = [rates.rule for rates in feed.all_rates]

@@ -105,22 +105,33 @@ TRUST = (
     _gauge("trust_state", "1 for the state that the feed is in, 0 for the others. Not ok: read why.", "feed", "state"),
     _gauge(
         "reference_error_ratio",
-        "Estimated share of wrong reference answers, by true outcome. At 0.5: weights are noise.",
+        "Estimated share of wrong reference answers, by true outcome; 0.475 at most. Above 0.4 on the mean of both"
+        " classes answers are like coins, and trust is uninformative.",
         "feed",
         "class",
     ),
-    _gauge("reference_error_low_ratio", "Lower end of the interval of the mean error rate.", "feed"),
-    _gauge("reference_error_high_ratio", "Upper end of the interval of the mean error rate. At 0.5: unknown.", "feed"),
+    _gauge("reference_error_low_ratio", "Lower end of the interval of the mean of both classes' error rates.", "feed"),
     _gauge(
-        "reference_error_measured_ratio",
-        "Share of wrong reference answers on resolved questions. Far outside the interval: do not believe the estimate."
-        " No series: no outcomes.",
+        "reference_error_high_ratio",
+        "Upper end of the interval of the mean of both classes' error rates; 0.475 at most, which says: unknown.",
         "feed",
     ),
-    _gauge("reference_error_effective_questions", "Questions that the estimate rests on. Below 50: a guess.", "feed"),
+    _gauge(
+        "reference_error_measured_ratio",
+        "Share of wrong reference answers on resolved questions, of both classes together. Above the interval: experts"
+        " share errors, do not believe the estimate. But where classes err differently and one is rare, it goes by the"
+        " other and may lie outside: trust_state tells the two apart. No series: no outcomes.",
+        "feed",
+    ),
+    _gauge(
+        "reference_error_effective_questions",
+        "Questions whose votes the estimate rests on, (sum of weights) squared over sum of squares. Below 50: a guess.",
+        "feed",
+    ),
     _gauge(
         "reference_error_status",
-        "1 for how well the error rates are known, 0 for the others. Not ok: losses are priced with a stand-in.",
+        "1 for how well the error rates are known, 0 for the others. Not ok: status_reasons of error-rates says what is"
+        " amiss, and whether losses are priced with a stand-in.",
         "feed",
         "status",
     ),
@@ -132,15 +143,17 @@ TRUST = (
     _gauge(
         "certificate_term",
         "What certificate_regret is made of, for the expert that decides it; they add up to it. estimate: regret on"
-        " questions without outcome. noise: what wrong reference answers may hide. outcomes: regret where the truth is"
-        " known. noise far above the others: more questions or outcomes make it tighter.",
+        " questions without outcome, at the worst error rates of their interval. noise: what wrong reference answers"
+        " may hide; it grows more slowly than questions do, and outcomes take it away. outcomes: regret where the truth"
+        " is known.",
         "feed",
         "term",
     ),
     _gauge(
         "select_regret",
-        "Estimated summed loss of select above that of the best expert, in the unit of certificate_regret, which it"
-        " should stay below. Below 0: better than every expert.",
+        "Estimated summed loss of select above that of the best expert: what certificate_regret bounds, at the error"
+        " rates as estimated. So it lies below, and is no test of it. Below 0: better than every expert. No series: no"
+        " experts, or a memory or method with which nothing is certified.",
         "feed",
     ),
     _gauge(
@@ -155,12 +168,14 @@ TRUST = (
     ),
     _gauge(
         "tie_ratio",
-        "Share of the rounds that count whose reference answer was a tie that a coin decided. High: few voters.",
+        "Share of the rounds that count whose reference answer was a tie: as many votes for as against, decided by the"
+        " mean forecast, by a coin if that is 1/2. High: few voters.",
         "feed",
     ),
     _gauge(
         "low_evidence_ratio",
-        "Share of rounds with fewer voters than min_experts; they teach nothing. High: too few experts, or vote_rule.",
+        "Share of rounds with fewer voters than min_experts; they teach nothing until there is an outcome. High: too"
+        " few experts, or vote_rule.",
         "feed",
     ),
     _gauge("mean_voters", "Independent voters a question. Below min_experts: nothing is learnt.", "feed"),
@@ -183,7 +198,8 @@ TRAFFIC_OF_FEEDS = (
     _counter(
         "feed_rounds",
         "Rounds scored by this worker since it took the feed over; a round that was corrected is scored again."
-        " low-evidence: too few voters, teaches nothing. Begins at 0 with each owner: use rate or increase.",
+        " low-evidence: too few voters, teaches nothing until there is an outcome. Begins at 0 with each owner: use rate"
+        " or increase.",
         "feed",
         "kind",
     ),
@@ -194,8 +210,13 @@ TRAFFIC_OF_FEEDS = (
         "feed",
         "kind",
     ),
-    _gauge("feed_questions", "Questions scored so far, by weight.", "feed"),
-    _gauge("feed_resolved_questions", "Questions whose outcome was revealed, by weight.", "feed"),
+    _gauge(
+        "feed_questions",
+        "Questions that count, by weight: scored with voters enough, or resolved; not those annulled. With a memory"
+        " older ones count less.",
+        "feed",
+    ),
+    _gauge("feed_resolved_questions", "Those of them whose outcome is known, by weight.", "feed"),
     _gauge(
         "feed_updated_timestamp_seconds",
         "Unix time of the record that last changed what is published of the feed. Long ago: nothing comes in.",
@@ -219,7 +240,9 @@ EVENTS = (
     ),
     _counter("dead_letters", "Messages refused, by reason. Rising: fix a producer.", "reason"),
     _counter("noted", "Forecasts or questions out of the ordinary: late, unknown-question, history-trimmed.", "what"),
-    _counter("rounds", "Rounds scored. low-evidence: too few voters, adds nothing.", "result"),
+    _counter(
+        "rounds", "Rounds scored. low-evidence: too few voters, adds nothing until there is an outcome.", "result"
+    ),
     _counter("weights", "Changes of weights. unmoved: too small to publish.", "result"),
     _counter("outputs", "Records written and acknowledged, by logical topic.", "topic"),
     _gauge(

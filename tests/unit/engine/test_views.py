@@ -7,7 +7,7 @@ from stream_peer.engine.stage import Output
 from stream_peer.engine.views import LARGEST, FeedView, published
 from stream_peer.events import topics
 from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights, encode_output
-from tests.feed_histories import folded, log_of, newest, outcome, round_of, settings
+from tests.feed_histories import folded, log_of, newest, outcome, round_of, settings, stage
 
 RATES = ErrorRateSummary(zero=0.1, one=0.1, low=0.0, high=0.2, status="ok", measured=None)
 
@@ -180,3 +180,15 @@ def test_the_best_expert_had_a_say_in_at_least_ten_and_half_of_what_was_resolved
     assert view_after(9, 9).best_brier is None
     assert view_after(30, 14).best_brier == pytest.approx(0.2**2)
     assert view_after(30, 15).best_brier == pytest.approx(0.01**2)
+
+
+def test_regret_is_told_where_it_can_be_bounded_and_not_where_the_past_is_forgotten() -> None:
+    log = log_of([round_of("q", {"a": 0.9, "b": 0.8, "c": 0.3}), outcome("q", 1)])
+
+    def regret(**settings: object) -> float | None:
+        made, _ = folded(log, stage(**settings))
+        return made.views()["f"].select_regret
+
+    assert regret() == pytest.approx((0.01 + 0.04 + 0.49) / 3 - 0.01)
+    assert regret(memory=100) is None
+    assert regret(method={"against": "everybody", "error_rate": "outcomes"}) is None
