@@ -10,19 +10,14 @@ from prometheus_client.exposition import choose_encoder
 
 from stream_peer import __version__
 from stream_peer.adapters.http.answers import Probe, Version
+from stream_peer.adapters.prometheus.work import Health
 
 _NOT_KEPT = {"Cache-Control": "no-store"}
 _encode = msgspec.json.Encoder().encode
 
 
-class HealthAnswers(Protocol):
-    """Whoever knows how the worker is: each answer is (yes, why not)."""
-
-    def live(self) -> tuple[bool, str]:
-        """Whether the worker makes progress. If not, restart it."""
-
-    def ready(self) -> tuple[bool, str]:
-        """Whether its partitions are assigned and recovered."""
+class HealthAnswers(Health, Protocol):
+    """Whoever knows how the worker is, and whether it has started: each answer is (yes, why not)."""
 
     def started(self) -> tuple[bool, str]:
         """Whether it was ready once."""

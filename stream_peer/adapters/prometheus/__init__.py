@@ -7,6 +7,7 @@ Only the owner of a partition reports it: what it released ends with the release
 - ``observer``: counters and histograms, and the registry
 - ``feeds``, ``feed_series``, ``top_experts``: series of feeds, a bounded number of them
 - ``work``: the worker and its partitions at this moment
+- ``points``: values, and where they go
 """
 
 from stream_peer.adapters.prometheus.observer import Metrics

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import msgspec
 
+from stream_peer.adapters.prometheus.points import Point
 from stream_peer.adapters.prometheus.top_experts import OTHER, TopExperts
 from stream_peer.engine.views import FeedView
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
@@ -18,14 +19,6 @@ OF_AN_EXPERT = 3
 
 OF_OTHERS = 2
 """Series of all other experts."""
-
-
-class Point(NamedTuple):
-    """A value, in the metric of a name without prefix; ``labels`` are its values, in the order of the metric's."""
-
-    name: str
-    labels: tuple[str, ...]
-    value: float
 
 
 class FeedSeries:

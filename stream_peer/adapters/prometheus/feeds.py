@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
 
-from stream_peer.adapters.prometheus.catalogue import BY_NAME, OF_FEEDS
-from stream_peer.adapters.prometheus.feed_series import OF_AN_EXPERT, OF_OTHERS, FeedSeries, Point
+from stream_peer.adapters.prometheus.catalogue import OF_FEEDS
+from stream_peer.adapters.prometheus.feed_series import OF_AN_EXPERT, OF_OTHERS, FeedSeries
+from stream_peer.adapters.prometheus.points import Point, put
 from stream_peer.engine.views import FeedView
 
 MOST_SERIES = 4000
@@ -106,13 +106,6 @@ class FeedCollector(Collector):
             shown[feed] = series
         self._series = shown
         return shown
-
-
-def put(families: Mapping[str, Metric], point: Point) -> None:
-    """Put a value into the family of its name."""
-    metric = BY_NAME[point.name]
-    labels = dict(zip(metric.labels, point.labels, strict=True))
-    families[point.name].samples.append(Sample(metric.full_name, labels, point.value))
 
 
 def _counters(feed: str, counts: Mapping[tuple[str, str], int]) -> Iterator[Point]:

@@ -15,7 +15,7 @@ from prometheus_client import (
 
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
-from stream_peer.adapters.prometheus.work import INPUTS, Lag, Owned, Probes, WorkCollector
+from stream_peer.adapters.prometheus.work import INPUTS, Health, Lag, Owned, WorkCollector
 from stream_peer.engine.stage import Effects, Stage
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
@@ -30,16 +30,16 @@ class Metrics:
 
     Parameters
     ----------
-    probes : Probes, optional
+    health : Health, optional
         Whoever knows whether the worker is ready and lives.
     settings_hash : str, optional
         Of the settings that all workers must share.
     """
 
-    def __init__(self, probes: Probes | None = None, settings_hash: str | None = None) -> None:
+    def __init__(self, health: Health | None = None, settings_hash: str | None = None) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
         self.registry = CollectorRegistry(auto_describe=False)
-        self._feeds, self._work = FeedCollector(), WorkCollector(probes, settings_hash)
+        self._feeds, self._work = FeedCollector(), WorkCollector(health, settings_hash)
         self.registry.register(self._feeds)
         self.registry.register(self._work)
         ProcessCollector(registry=self.registry)

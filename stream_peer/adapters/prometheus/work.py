@@ -12,8 +12,7 @@ from prometheus_client.registry import Collector
 
 from stream_peer import __version__
 from stream_peer.adapters.prometheus.catalogue import BY_NAME
-from stream_peer.adapters.prometheus.feed_series import Point
-from stream_peer.adapters.prometheus.feeds import put
+from stream_peer.adapters.prometheus.points import Point, put
 from stream_peer.engine.stage import Stage
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
@@ -45,7 +44,7 @@ _NAMES = (
 )
 
 
-class Probes(Protocol):
+class Health(Protocol):
     """Whoever knows how the worker is: each answer is (yes, why not)."""
 
     def live(self) -> tuple[bool, str]:
@@ -102,7 +101,7 @@ class WorkCollector(Collector):
 
     Parameters
     ----------
-    probes : Probes or None
+    health : Health or None
         None: nothing is said of health.
     settings_hash : str or None
         Of the settings that all workers must share.
@@ -112,7 +111,7 @@ class WorkCollector(Collector):
 
     def __init__(
         self,
-        probes: Probes | None,
+        health: Health | None,
         settings_hash: str | None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -122,7 +121,7 @@ class WorkCollector(Collector):
         self.refolding: dict[tuple[str, int], tuple[int, int]] = {}
         self.skew: float | None = None
         self.clock = clock
-        self._probes, self._settings_hash, self._wall = probes, settings_hash, wall
+        self._health, self._settings_hash, self._wall = health, settings_hash, wall
 
     def collect(self) -> Iterator[Metric]:
         """All that is true now."""
@@ -181,9 +180,9 @@ class WorkCollector(Collector):
             yield Point("refold_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
 
     def _of_worker(self) -> Iterator[Point]:
-        if self._probes is not None:
-            yield Point("ready", (), float(self._probes.ready()[0]))
-            yield Point("live", (), float(self._probes.live()[0]))
+        if self._health is not None:
+            yield Point("ready", (), float(self._health.ready()[0]))
+            yield Point("live", (), float(self._health.live()[0]))
         if self.skew is not None:
             yield Point("clock_skew_seconds", (), self.skew)
         yield Point("build_info", (__version__, platform.python_version()), 1.0)
