@@ -198,8 +198,8 @@ TRAFFIC_OF_FEEDS = (
     _counter(
         "feed_rounds",
         "Rounds scored by this worker since it took the feed over; a round that was corrected is scored again."
-        " low-evidence: too few voters, teaches nothing until there is an outcome. Begins at 0 with each owner: use rate"
-        " or increase.",
+        " low-evidence: too few voters, teaches nothing until there is an outcome. Begins at 0 with each owner: use"
+        " rate or increase.",
         "feed",
         "kind",
     ),
