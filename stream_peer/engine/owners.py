@@ -29,7 +29,7 @@ class Here(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """Another member of the group does, and this is the address that it advertised."""
+    """It is in the hands of another member of the group, and this is the address that that one advertised."""
 
     url: str
 
@@ -48,12 +48,3 @@ class Owners(Protocol):
 
     async def of(self, feed: str) -> Owner:
         """The owner of a feed: of the partition of the feed-log that it belongs to."""
-
-
-class NoOwners:
-    """Knows nobody."""
-
-    async def of(self, feed: str) -> Owner:
-        """Unknown, whatever the feed."""
-        del feed
-        return Unknown("this process has no part in folding feeds")

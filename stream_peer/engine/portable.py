@@ -102,7 +102,6 @@ class EndLine(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="k
     lines: int
 
 
-FeedPart = FeedLine | EntryLine | ExpiredLine | WaitingLine
 Line = Header | FeedLine | EntryLine | ExpiredLine | WaitingLine | QuestionLine | EndLine
 
 _encode = msgspec.json.Encoder().encode

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from stream_peer.engine.owners import Elsewhere, Here, NoOwners, Unknown
+from stream_peer.engine.owners import Elsewhere, Here, Unknown
 from tests.unit.adapters.http.serving import FEED, QUESTION, Group, home, serving, sources
 
 PATH = f"/feeds/{FEED}/questions/{quote(QUESTION, safe='')}"
@@ -69,7 +69,6 @@ async def test_an_owner_that_nobody_knows_is_not_guessed() -> None:
 
     assert (found.status, found.is_problem, found.headers["Retry-After"]) == (503, True, "2")
     assert found.json["detail"] == "partitions are being assigned anew"
-    assert isinstance(await NoOwners().of("econ"), Unknown)
 
 
 @pytest.mark.parametrize(
