@@ -202,7 +202,7 @@ def test_a_worker_without_topics_ends_with_the_list_and_the_command(file: Path, 
 
 
 def test_tail_once_prints_the_newest_weights(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
-    from tests.unit.adapters.test_weights_view import weights
+    from tests.feed_outputs import weights
 
     command("topics", "apply", "-c", str(file))
     for revision in (3, 5):

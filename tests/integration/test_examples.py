@@ -12,8 +12,8 @@ from stream_peer.events import topics
 from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import encode_output
 from stream_peer.settings import load
+from tests.feed_outputs import weights
 from tests.integration.support.client import KafkaClient, Message
-from tests.unit.adapters.test_weights_view import weights
 
 pytestmark = pytest.mark.real_kafka
 

@@ -13,10 +13,10 @@ from aiokafka import AIOKafkaProducer
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import encode_output, output_headers
+from tests.feed_outputs import part, weights
 from tests.infra.support.tools import NODE
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.kafka_jars import fetch_jars, java_version
-from tests.unit.adapters.test_weights_view import part, weights
 
 pytestmark = pytest.mark.real_kafka
 

@@ -14,8 +14,7 @@ from stream_peer.adapters.feed_follower import FeedFollower
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import encode_output
 from stream_peer.settings import Settings
-from tests.unit.adapters.http.serving import rates_of
-from tests.unit.adapters.test_weights_view import weights
+from tests.feed_outputs import rates_of, weights
 
 
 class Broker:

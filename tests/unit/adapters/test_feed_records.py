@@ -5,8 +5,7 @@ import pytest
 
 from stream_peer.adapters.feed_records import FeedRecords
 from stream_peer.events.outputs import Weights, encode_output
-from tests.unit.adapters.http.serving import rates_of
-from tests.unit.adapters.test_weights_view import part, weights
+from tests.feed_outputs import part, rates_of, weights
 
 
 def add(records: FeedRecords, newest: Weights) -> None:

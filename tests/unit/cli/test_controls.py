@@ -9,7 +9,7 @@ from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError
 from stream_peer.events.incoming import ExpertControl, FeedControl
 from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
-from tests.unit.adapters.test_weights_view import weights
+from tests.feed_outputs import weights
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ from stream_peer.cli.tail import by_mix, summary, table
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import Certificate, Weights
 from stream_peer.settings import Settings
-from tests.unit.adapters.test_weights_view import expert, weights
+from tests.feed_outputs import expert, weights
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]

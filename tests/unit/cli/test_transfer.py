@@ -15,8 +15,8 @@ from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
+from tests.feed_outputs import weights
 from tests.unit.adapters.file_lines import season
-from tests.unit.adapters.test_weights_view import weights
 from tests.unit.cli.support import run
 from tests.unit.engine.test_feed_import import exported
 

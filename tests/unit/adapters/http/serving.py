@@ -16,10 +16,10 @@ from stream_peer.adapters.http.explain import WeightAnswers
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.adapters.weight_story.request import LogRead
 from stream_peer.engine.owners import Here, Home, Owner, Reading, Unknown
-from stream_peer.events.outputs import ErrorRates, TruthRates, Weights, encode_output
+from stream_peer.events.outputs import Weights, encode_output
 from stream_peer.settings import Http
 from tests.feed_histories import folded, log_of, round_of
-from tests.unit.adapters.test_weights_view import weights
+from tests.feed_outputs import rates_of, weights
 
 FEED, QUESTION = "econ", "will it?"
 
@@ -80,25 +80,6 @@ def home() -> Home:
     said = {"a": 0.9, "b": 0.6, "c": 0.2, "d": 0.3, "e": 0.8}
     stage, _ = folded(log_of([round_of(QUESTION, said, feed=FEED)]))
     return stage
-
-
-def rates_of(newest: Weights) -> ErrorRates:
-    return ErrorRates(
-        feed=newest.feed,
-        settings=newest.settings,
-        revision=newest.revision,
-        at=newest.at,
-        trust="ok",
-        status="ok",
-        status_reasons=[],
-        zero=0.11,
-        one=0.15,
-        low=0.08,
-        high=0.2,
-        effective_questions=320.0,
-        from_truth=TruthRates(zero=None, one=None, resolved=0.0),
-        vote_rule="half",
-    )
 
 
 def sources(

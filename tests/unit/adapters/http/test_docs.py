@@ -14,8 +14,8 @@ from stream_peer.adapters.http.routes import ROUTES
 from stream_peer.engine.owners import Here
 from stream_peer.settings import Http
 from tests.feed_histories import folded, log_of, round_of
+from tests.feed_outputs import weights
 from tests.unit.adapters.http.serving import Followed, Group, serving, sources
-from tests.unit.adapters.test_weights_view import weights
 
 TOKEN = "of-the-page"
 HARMLESS = {"-L", "--location-trusted"}

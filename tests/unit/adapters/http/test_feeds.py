@@ -14,8 +14,8 @@ from stream_peer.events.outputs import (
     Weights,
     encode_output,
 )
-from tests.unit.adapters.http.serving import Client, Followed, rates_of, serving, sources
-from tests.unit.adapters.test_weights_view import part, weights
+from tests.feed_outputs import part, rates_of, weights
+from tests.unit.adapters.http.serving import Client, Followed, serving, sources
 
 NAMES = [f"e{number:03d}" for number in range(25)]
 

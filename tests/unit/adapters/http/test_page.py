@@ -8,9 +8,9 @@ from stream_peer.adapters.prometheus import Metrics
 from stream_peer.events.outputs import Weights
 from stream_peer.pages.status import FEEDS_SHOWN
 from stream_peer.pages.status_view import FeedStatus
+from tests.feed_outputs import weights
 from tests.unit.adapters.http.serving import Client, Followed, Patient, serving, sources
 from tests.unit.adapters.test_prometheus import FeedsOnly
-from tests.unit.adapters.test_weights_view import weights
 
 
 async def text_of(client: Client) -> str:
