@@ -6,6 +6,7 @@ from stream_peer.events.outputs import (
     ErrorRates,
     ErrorRateSummary,
     MixerShares,
+    TruthRates,
     WeightedExpert,
     Weights,
     encode_output,
