@@ -1,6 +1,8 @@
 """Bearer tokens, which whoever asks must know one of, in a file that may change while the worker runs."""
 
+import errno
 import hmac
+import stat
 from pathlib import Path
 from typing import Protocol
 
@@ -52,8 +54,7 @@ class TokenFile:
 
     def _read(self) -> None:
         try:
-            found = self._path.stat()
-            seen: object = (found.st_mtime_ns, found.st_size, found.st_ino)
+            seen: object = _state_of(self._path)
             if seen != self._seen:
                 self._tokens = [line.strip() for line in self._path.read_bytes().splitlines() if line.strip()]
                 self._seen = seen
@@ -63,3 +64,11 @@ class TokenFile:
             if self._tokens or self._seen is None:
                 log.warning("http_token_missing", file=str(self._path), reason=error.strerror)
             self._tokens, self._seen = [], error.errno
+
+
+def _state_of(path: Path) -> tuple[int, int, int]:
+    """What differs once a file has changed."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for, and all else with it
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,6 +1,7 @@
 """Who may ask, if only some may."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,22 @@ async def test_bytes_that_are_no_text_are_no_token(token_file: Path) -> None:
 
     assert found.status in (400, 401)
     assert found.is_problem
+
+
+def test_a_pipe_lets_nobody_in_and_is_not_waited_for(token_file: Path) -> None:
+    gate = TokenFile(token_file)
+    assert gate.admits(f"Bearer {TOKEN}")
+
+    token_file.unlink()
+    os.mkfifo(token_file)
+    writer = threading.Thread(target=token_file.write_text, args=(TOKEN,))  # waits for whoever reads
+    writer.start()
+    admitted = gate.admits(f"Bearer {TOKEN}")
+    reader = os.open(token_file, os.O_RDONLY | os.O_NONBLOCK)
+    writer.join()
+    os.close(reader)
+
+    assert not admitted
 
 
 def test_a_token_is_changed_while_the_worker_runs_and_two_hold_meanwhile(token_file: Path) -> None:
