@@ -43,7 +43,7 @@ def test_the_version_is_the_packages(capsys: Capture) -> None:
 
 
 def test_a_misspelt_command_is_told_with_the_one_that_may_be_meant(capsys: Capture) -> None:
-    assert "No such command 'setings'. Did you mean 'settings'?" in run(capsys, "setings", "check").err
+    assert "No such command 'stettings'. Did you mean 'settings'?" in run(capsys, "stettings", "check").err
     assert run(capsys, "zzz").err.endswith("No such command 'zzz'.\n")
 
 
