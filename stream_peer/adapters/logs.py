@@ -208,7 +208,7 @@ def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> loggi
             structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)
         ]
     else:
-        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        last = [structlog.processors.format_exc_info, _name_first, structlog.processors.JSONRenderer(default=str)]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_common(), structlog.stdlib.ExtraAdder(allow=())],
         processors=[
@@ -223,6 +223,11 @@ def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> loggi
 def _with_left_out(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     event.update(getattr(event.get("_record"), "left_out", {}))
     return event
+
+
+def _name_first(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What happened at the beginning of the line: people read logs as well."""
+    return {**{name: event[name] for name in ("event", "level") if name in event}, **event}
 
 
 def _without(secrets: tuple[str, ...]) -> structlog.typing.Processor:

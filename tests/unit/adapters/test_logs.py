@@ -43,6 +43,7 @@ def test_our_records_and_those_of_libraries_are_json_alike() -> None:
     assert (ours["event"], ours["feed"], ours["kept"], ours["level"]) == ("feed_late", "econ", 3, "warning")
     assert (theirs["event"], theirs["logger"]) == ("Heartbeat failed: dead", "aiokafka.consumer")
     assert str(ours["timestamp"]).endswith("Z")
+    assert {tuple(line)[:2] for line in (ours, theirs)} == {("event", "level")}, "what happened is read first"
 
 
 @pytest.mark.parametrize(
