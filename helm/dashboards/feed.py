@@ -5,6 +5,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import About, Axis, Column, Panel, graph, number, rows, states_now, timeline
 from helm.dashboards.queries import (
+    DEPLOYMENT,
     at_the_end,
     column,
     feed,
@@ -16,7 +17,7 @@ from helm.dashboards.queries import (
 )
 
 UID = "stream-peer-feed"
-ESTIMATE = f"avg by (feed) ({of_feed('reference_error_ratio', by='feed, class')})"
+ESTIMATE = f"avg by ({DEPLOYMENT}, feed) ({of_feed('reference_error_ratio', by='feed, class')})"
 AGE = f"time() - {of_feed('feed_updated_timestamp_seconds')}"
 _MIX, _SELECT = 'kind="mix"', 'kind="select"'
 
@@ -254,7 +255,7 @@ def _told() -> Panel:
         "long: nobody forecasts, or the service lags."
     )
     queries = [
-        over_time(rate(feed("feed_rounds_total"), "feed, kind", 60), "{{kind}} rounds · {{feed}}"),
-        over_time(rate(feed("feed_outcomes_total"), "feed, kind", 60), "{{kind}} outcomes · {{feed}}"),
+        over_time(rate(feed("feed_rounds_total"), f"{DEPLOYMENT}, feed, kind", 60), "{{kind}} rounds · {{feed}}"),
+        over_time(rate(feed("feed_outcomes_total"), f"{DEPLOYMENT}, feed, kind", 60), "{{kind}} outcomes · {{feed}}"),
     ]
     return graph(About("Rounds and outcomes", "short", says, "none"), *queries, axis=Axis("a minute", low=0))

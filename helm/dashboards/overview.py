@@ -6,17 +6,28 @@ from helm.dashboards import feed as feed_dashboard
 from helm.dashboards.feed import AGE, ESTIMATE
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import STATE, About, Axis, Column, Panel, graph, number, rows, timeline
-from helm.dashboards.queries import at_the_end, column, feed, of_feed, or_none, over_time, rate, trust, worker
+from helm.dashboards.queries import (
+    DEPLOYMENT,
+    at_the_end,
+    column,
+    feed,
+    of_feed,
+    or_none,
+    over_time,
+    rate,
+    trust,
+    worker,
+)
 from helm.dashboards.service import NONE
 
 MIX, MEAN = of_feed("brier", 'forecast="mix"'), of_feed("brier", 'forecast="mean"')
 FIRING = 'ALERTS{alertstate="firing",alertname=~"StreamPeer.*"}'
 """What Prometheus itself keeps of alerts; they are of all jobs, so the variables do not filter them."""
 TO_FEED = (
-    f"/d/{feed_dashboard.UID}?${{__url_time_range}}&${{datasource:queryparam}}&${{job:queryparam}}"
+    f"/d/{feed_dashboard.UID}?${{__url_time_range}}&${{datasource:queryparam}}&var-job=${{__data.fields.Job:percentencode}}"
     "&${instance:queryparam}&var-feed=${__data.fields.Feed:percentencode}"
 )
-"""The dashboard of the feed of a row, with the same times and choices."""
+"""The dashboard of the feed of a row, of its deployment, with the same times and choices."""
 
 
 def dashboard() -> Dashboard:
@@ -129,7 +140,7 @@ def _certificates() -> Panel:
         "Following select has cost at most so much more a question than the best single expert. No line: no bound "
         "holds, because trust is in question or a memory is set."
     )
-    expression = f"{of_feed('certificate_regret')} / {of_feed('feed_questions')}"
+    expression = f"{of_feed('certificate_regret')} / ({of_feed('feed_questions')} > 0)"
     about = About("Certified regret a question", "none", says, "no bound")
     return graph(about, over_time(expression, "{{feed}}"), axis=Axis("loss a question", low=0))
 
@@ -146,13 +157,13 @@ def _dependence() -> Panel:
 
 def _rounds() -> Panel:
     says = "Rounds a minute. None for long: nobody forecasts, or the service lags."
-    query = over_time(rate(feed("feed_rounds_total"), "feed", 60), "{{feed}}")
+    query = over_time(rate(feed("feed_rounds_total"), f"{DEPLOYMENT}, feed", 60), "{{feed}}")
     return graph(About("Rounds", "short", says, "none"), query, axis=Axis("a minute", low=0))
 
 
 def _resolved() -> Panel:
     says = "Share of scored questions whose outcome is known. More outcomes make every number here better known."
-    expression = f"{of_feed('feed_resolved_questions')} / {of_feed('feed_questions')}"
+    expression = f"{of_feed('feed_resolved_questions')} / ({of_feed('feed_questions')} > 0)"
     about = About("Resolved", "percentunit", says, "none yet")
     return graph(about, over_time(expression, "{{feed}}"), axis=Axis(low=0, high=1))
 

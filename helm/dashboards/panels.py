@@ -27,7 +27,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
-from helm.dashboards.queries import FIRST_RATE_STATUS, RATE_STATUSES, SOURCE, TRUST_STATES
+from helm.dashboards.queries import DEPLOYMENT, FIRST_RATE_STATUS, RATE_STATUSES, SOURCE, TRUST_STATES
 
 Query = prometheus.Dataquery
 Panel = stat.Panel | statetimeline.Panel | table.Panel | timeseries.Panel
@@ -38,6 +38,8 @@ STATE = "state"
 """Instead of the unit of a column: its numbers are states of trust."""
 HIDDEN = ""
 """Instead of the name of a column: only what its rows are is shown."""
+_OF_DEPLOYMENT = {label: label.capitalize() for label in reversed(DEPLOYMENT.split(", "))}
+"""The last columns of a table. Grafana shows those that there are."""
 _STATE_COLORS = ("green", "blue", "yellow", "orange", "red", "purple")
 
 
@@ -156,7 +158,7 @@ def rows(
     width: int = 24,
     height: int = 8,
 ) -> table.Panel:
-    """A table: ``labels`` are what its rows are, by the names to show; then ``columns``, one query each.
+    """A table: ``labels`` are what its rows are, by the names to show; then ``columns``, one query each; and of whom.
 
     ``leads_to``: by the name of a column, the address that a click on a cell of it opens.
     """
@@ -164,7 +166,8 @@ def rows(
     panel = _about(table.Panel(), about, width, height, queries)
     fields = [f"Value #{ref}" for ref in _letters(columns)] if len(columns) > 1 else ["Value"]
     values = {field: column.name for field, column in zip(fields, columns, strict=True)}
-    shown = {field: name for field, name in {**labels, **values}.items() if name != HIDDEN}
+    named = {**labels, **values, **_OF_DEPLOYMENT}
+    shown = {field: name for field, name in named.items() if name != HIDDEN}
     organize = {
         "excludeByName": {"Time": True, **{field: True for field, name in values.items() if name == HIDDEN}},
         "indexByName": {name: place for place, name in enumerate(shown)},

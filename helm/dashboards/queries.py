@@ -1,7 +1,8 @@
 """The queries of panels: which series, whose, and how they are put together.
 
 Only the owner of a partition exports its feeds. Where a partition moves, the series of the former owner end and those
-of the next begin, so a value of a feed is a ``max by`` over workers: one line, and not two.
+of the next begin, so a value of a feed is a ``max by`` over workers: one line, and not two. Feeds of the same name in
+several deployments are several feeds. A deployment is what shares cluster, namespace and job, as in the rules.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,8 @@ from stream_peer.events.outputs import ErrorRateStatus, TrustState
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 WORKER = 'job=~"$job",instance=~"$instance"'
 FEED = f'{WORKER},feed=~"$feed"'
+DEPLOYMENT = "cluster, namespace, job"
+"""Labels that tell deployments apart. Without Kubernetes only the last of them is there."""
 
 TRUST_STATES: tuple[TrustState, ...] = (
     "ok",
@@ -55,7 +58,7 @@ def feed(metric: str, *labels: str) -> str:
 
 def of_feed(metric: str, *labels: str, by: str = "feed") -> str:
     """A value of each feed, whoever exports it."""
-    return f"max by ({by}) ({feed(metric, *labels)})"
+    return f"max by ({DEPLOYMENT}, {by}) ({feed(metric, *labels)})"
 
 
 def rate(selector: str, by: str = "", times: int = 1) -> str:
@@ -84,7 +87,7 @@ def numbered(selector: str, label: str, states: Iterable[str], first: int = 1) -
     """The number of the state that each feed is in."""
     inner = selector.removesuffix("}")
     each = [f'{number} * {inner},{label}="{state}"}}' for number, state in enumerate(states, first)]
-    return f"max by (feed) ({' or '.join(each)})"
+    return f"max by ({DEPLOYMENT}, feed) ({' or '.join(each)})"
 
 
 def trust() -> str:

@@ -4,7 +4,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from helm.dashboards.frame import Row, build
 from helm.dashboards.panels import HIDDEN, About, Axis, Column, Panel, graph, number, rows
-from helm.dashboards.queries import at_the_end, column, or_none, over_time, process, quantile, rate, worker
+from helm.dashboards.queries import DEPLOYMENT, at_the_end, column, or_none, over_time, process, quantile, rate, worker
 
 NONE = "no worker answers"
 
@@ -211,9 +211,11 @@ def _versions() -> Panel:
         "What runs where. kind process: the worker's own settings; feeds: those of feeds that it has read. Of a kind "
         "all workers should have the same hash, and all the same version, except while they are being replaced."
     )
-    named = f"{worker('settings_info')} * on (job, instance) group_left (version, python) {worker('build_info')}"
+    named = (
+        f"{worker('settings_info')} * on ({DEPLOYMENT}, instance) group_left (version, python) {worker('build_info')}"
+    )
     labels = {"instance": "Worker", "version": "Version", "python": "Python", "kind": "Kind", "hash": "Settings"}
-    columns = [Column(HIDDEN, column(f"max by ({', '.join(labels)}) ({named})"))]
+    columns = [Column(HIDDEN, column(f"max by ({DEPLOYMENT}, {', '.join(labels)}) ({named})"))]
     return rows(
         About("Versions and settings", "none", says, NONE, alerts=("StreamPeerSettingsDiffer",)),
         columns,

@@ -1,6 +1,7 @@
 """Tables: rows joined by their labels."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from helm.dashboards.pictures.answers import Answer, state
@@ -12,7 +13,7 @@ def draw_table(canvas: Canvas, box: Box, panel: Mapping[str, Any], answers: Sequ
     """Rows joined by their labels, sorted and named as the panel says."""
     organized = panel["transformations"][-1]["options"]
     names = organized["renameByName"]
-    columns = sorted(names, key=organized["indexByName"].__getitem__)
+    columns = [*filter(partial(_is_there, answers), sorted(names, key=organized["indexByName"].__getitem__))]
     labels = [column for column in columns if not column.startswith("Value")]
     body = _sorted(panel, names, _joined(labels, answers))
     styles = _column_styles(panel)
@@ -32,6 +33,11 @@ def draw_table(canvas: Canvas, box: Box, panel: Mapping[str, Any], answers: Sequ
         canvas.text(
             Box(box.left, box.top - 0.26, box.width, 0.2), f"{len(body)} rows", size=SMALL, color=MUTED, ha="right"
         )
+
+
+def _is_there(answers: Sequence[Answer], column: str) -> bool:
+    """Whether a column is of values, or a label that some series has."""
+    return column.startswith("Value") or any(column in one.labels for answer in answers for one in answer.series)
 
 
 def _joined(labels: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, Any]]:
