@@ -12,7 +12,7 @@ from tests.infra.stack.events import clone_attack, poison
 from tests.infra.stack.progress import came, say, step
 from tests.infra.stack.running import ONCE, WORKERS, Stack, close_questions, rule_files, send
 from tests.infra.support.panels import last, unanswered
-from tests.infra.support.prometheus import JOB, program
+from tests.infra.support.prometheus import JOB, installed
 from tests.infra.support.rules import rules
 
 REST_SECONDS = 20.0
@@ -20,6 +20,8 @@ FAULTS_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 _POISON_A_POLL = 40
 _QUESTIONS, _CLONES = 150, 8
+_MAY_FOLLOW = {"StreamPeerPartitionsUnowned"}
+"""Of a worker's death, on a slow machine: the session is not as short as the times of the rules."""
 
 
 class Wanted(NamedTuple):
@@ -62,7 +64,7 @@ def faults_of_alerts(stack: Stack) -> Iterator[str]:
     say(f"Poison messages, {_POISON_A_POLL} a second, until all three alerts have reached Alertmanager:")
     missing = _wait(stack, wanted)
     yield from (f"{one.fault}: {one.alert} did not reach Alertmanager within {FAULTS_SECONDS:g} s" for one in missing)
-    uncalled = _fired(stack) - {one.alert for one in wanted}
+    uncalled = _fired(stack) - {one.alert for one in wanted} - _MAY_FOLLOW
     yield from (f"{alert} fired, and nothing calls for it" for alert in sorted(uncalled))
 
 
@@ -119,7 +121,7 @@ def _of_rules(stack: Stack) -> Iterator[str]:
 
 
 def _of_promtool(files: list[Path]) -> Iterator[str]:
-    command = [program("promtool"), "check", "rules", *map(str, files)]
+    command = [installed("promtool"), "check", "rules", *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         yield f"promtool refuses the rules: {' '.join((done.stdout + done.stderr).split())}"
