@@ -28,10 +28,10 @@ class _Trust(NamedTuple):
 
 _TRUST: dict[TrustState, _Trust] = {
     "contradicted": _Trust(
-        "bad", "Outcomes rank experts otherwise than peer losses do: trust outcomes, not the peers."
+        "bad", "Outcomes, or the votes themselves, deny what agreement says: trust outcomes, not the peers."
     ),
     "uninformative": _Trust("bad", "Reference answers are wrong nearly as often as right: use the plain mean."),
-    "dependent": _Trust("warn", "Experts share errors or sources: the error rate may be far higher than it looks."),
+    "dependent": _Trust("warn", "Votes are not those of independent experts: more answers may be wrong than it looks."),
     "low-evidence": _Trust("warn", "Too few experts vote on a question."),
     "warming-up": _Trust("warn", "Too few questions yet to judge."),
     "ok": _Trust("good", "Nothing speaks against these weights."),
@@ -181,7 +181,7 @@ def _error_rate(feed: FeedStatus) -> str:
         f'<i class="point" style="left:{_place(mean)}"></i>{measured}</div><div class="ticks">{ticks}</div></div>'
         f'<p class="note keys"><span class="key"><i class="point"></i>estimate</span>'
         f'<span class="key"><i class="range"></i>interval</span>{key}</p>'
-        '<p class="note">Share of questions; at 50% reference answers are noise.</p>'
+        '<p class="note">Share of questions, the mean of both outcomes; above 40% answers are mostly noise.</p>'
     )
 
 
@@ -201,7 +201,7 @@ def _facts(feed: FeedStatus) -> str:
 def _certified(feed: FeedStatus) -> str:
     bound = feed.certificate
     if bound is None:
-        return "none: too little evidence or trust for a bound"
+        return "none: too little evidence or trust for a bound, or the feed has a memory"
     share = bound.regret_at_most / max(feed.questions, 1.0)
     return (
         f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, for who follows select; "

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,6 +17,9 @@ from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict, read_feed_log
+from stream_peer.events.outputs import Weights
+from stream_peer.pages.status import status_page
+from stream_peer.pages.status_view import FeedStatus, StatusView
 from tests.feed_histories import Changelog, log_of, newest, outcome, refold, round_of, stage, withdrawn
 from tests.slow_gauges import SlowGauges
 from tests.unit.adapters.test_prometheus import Series, series
@@ -222,6 +226,33 @@ def test_every_series_of_real_feeds_is_what_follows_from_what_was_published(
         of_kind = [value for (name, labels), value in shown.items() if ("kind", kind) in labels and "weight" in name]
         assert len(of_kind) == 21
         assert sum(of_kind) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.case("C37")
+def test_the_status_page_says_the_numbers_of_the_records_and_what_others_have_together() -> None:
+    both = Both()
+    both.tell(log_of(crowd(120, 15, seed=1)))
+    record = both.twin.records[topics.WEIGHTS]["f"]
+    status = FeedStatus.of(msgspec.convert(record, Weights), most=4)
+    view = StatusView("1", "here", record["at"], ready=True, reason="", feeds=[status], lag=[], settings="0")
+    page = status_page(view)
+
+    shown = both.shown()
+    mean = np.mean([value for (name, _), value in shown.items() if name == "reference_error_ratio"])
+    low, high = (shown[f"reference_error_{end}_ratio", ()] for end in ("low", "high"))
+    certificate, questions = shown["certificate_regret", ()], shown["feed_questions", ()]
+    for said in (
+        f"<b>{mean:.1%}</b>, interval {low:.1%} to {high:.1%}",
+        f"outcomes showed {shown['reference_error_measured_ratio', ()]:.1%}",
+        f"{questions:,.0f} scored, {shown['feed_resolved_questions', ()]:,.0f} resolved",
+        f"at most {certificate:,.1f} in summed loss, {certificate / questions:.3f} a question",
+        f"{len(record['experts']) - 4} others",
+    ):
+        assert said in page
+    for kind in ("mix", "select"):
+        top = {one.expert: getattr(one, kind) for one in status.top}
+        assert top == {one["id"]: one[kind] for one in record["experts"] if one["id"] in top}
+        assert sum(top.values()) + getattr(status.others, kind) == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
