@@ -15,8 +15,8 @@ from stream_peer import __version__
 from stream_peer.demo.feed import FEED, SETTINGS
 from stream_peer.events.feed_settings import load_document
 from stream_peer.settings import Settings, load
-from tests.infra.support.prometheus import JOB, needed
-from tests.infra.support.tools import ROOT, run, said, tool
+from tests.infra.support.prometheus import JOB
+from tests.infra.support.tools import ROOT, needed, run, said, tool
 from tests.infra.test_printed_commands import pages, parse
 
 COMPOSE = "docker-compose.yml"

@@ -17,9 +17,9 @@ from tests.infra.support.crowds import demo
 from tests.infra.support.demo_run import ScrapedRun, scraped_run
 from tests.infra.support.overlaps import faults
 from tests.infra.support.panels import Window, answer, unanswered
-from tests.infra.support.prometheus import JOB, Prometheus, needed
+from tests.infra.support.prometheus import JOB, Prometheus
 from tests.infra.support.promql import selectors
-from tests.infra.support.tools import ROOT
+from tests.infra.support.tools import ROOT, needed
 from tests.integration.support.client import KafkaClient
 
 pytestmark = pytest.mark.real_kafka

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tests.infra.support.panels import Window, unanswered
-from tests.infra.support.prometheus import MissingProgramError, Prometheus, configuration, needed, program
+from tests.infra.support.prometheus import MissingProgramError, Prometheus, configuration, installed
+from tests.infra.support.tools import needed
 from tests.integration.support.waiting import wait_until
 
 _PAGE = b"# TYPE speed gauge\nspeed 42\n"
@@ -90,4 +91,4 @@ def test_a_past_is_there_from_the_start_and_panels_are_asked_about_it() -> None:
 
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(MissingProgramError, match="no-such-program is not installed"):
-        program("no-such-program")
+        installed("no-such-program")

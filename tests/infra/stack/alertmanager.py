@@ -12,7 +12,7 @@ from typing import Any, Self
 import yaml
 
 from stream_peer.adapters.local_kafka import free_ports
-from tests.infra.support.prometheus import program
+from tests.infra.support.prometheus import installed
 from tests.integration.support.waiting import wait_until
 
 PROGRAM = "prometheus-alertmanager"
@@ -80,7 +80,7 @@ class Alertmanager:
         (directory / "alertmanager.yml").write_text(yaml.safe_dump(CONFIGURATION), encoding="utf-8")
         self._log = directory / "log"
         command = [
-            program(PROGRAM),
+            installed(PROGRAM),
             f"--config.file={directory / 'alertmanager.yml'}",
             f"--storage.path={directory / 'data'}",
             f"--web.listen-address={self.address}",

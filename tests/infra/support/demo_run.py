@@ -13,12 +13,11 @@ from stream_peer.events import topics
 from tests.infra.support.crowds import Crowd
 from tests.infra.support.panels import Window
 from tests.infra.support.prometheus import Prometheus, configuration
-from tests.infra.support.tools import ROOT
+from tests.infra.support.rules import FILES
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
-RULES = ROOT / "helm" / "stream-peer" / "rules"
 _LEAST_SCRAPES = 10
 _RATE_INTERVAL = "10s"
 
@@ -42,7 +41,7 @@ def scraped_run(
         for number in range(1, workers):
             run.start(f"w{number + 1}")
         targets = [f"127.0.0.1:{worker.port}" for worker in run.workers.values()]
-        scraped = configuration(targets, sorted(RULES.glob("*.yaml")), every=every)
+        scraped = configuration(targets, FILES, every=every)
         prometheus = stack.enter_context(Prometheus(scraped))
         wait_until(lambda: prometheus.value("sum(stream_peer_ready)") == workers, 60, "workers were never ready")
         start = time.time()

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.infra.support.prometheus import needed
-from tests.infra.support.tools import ROOT
+from tests.infra.support.tools import ROOT, needed
 from tests.integration.support.waiting import wait_until
 
 NEEDED = ("buildah", "podman", "runc", "debootstrap", "git")

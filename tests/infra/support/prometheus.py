@@ -5,7 +5,6 @@ time: a day is there within a second.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -18,11 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import pytest
 import yaml
 
 from stream_peer.adapters.local_kafka import free_ports
-from tests.integration.support.brokers import REQUIRE
 from tests.integration.support.waiting import wait_until
 
 JOB = "stream-peer"
@@ -43,7 +40,7 @@ class Series(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def program(name: str) -> str:
+def installed(name: str) -> str:
     """Where a program of this machine lies.
 
     Raises
@@ -56,15 +53,6 @@ def program(name: str) -> str:
         msg = f"{name} is not installed"
         raise MissingProgramError(msg)
     return path
-
-
-def needed(*names: str) -> None:
-    """Skip the test where a program is missing, or fail it where everything must be there."""
-    missing = [name for name in names if shutil.which(name) is None]
-    if missing and os.environ.get(REQUIRE):
-        pytest.fail(f"{REQUIRE} is set, and {', '.join(missing)} is not installed")
-    if missing:
-        pytest.skip(f"{', '.join(missing)} is not installed")
 
 
 def configuration(
@@ -200,7 +188,7 @@ class Prometheus:
     def _fill(self, history: str) -> None:
         text = self._directory / "history.om"
         text.write_text(history, encoding="utf-8")
-        command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(text)]
+        command = [installed("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(text)]
         done = subprocess.run(
             [*command, str(self._directory / "data")], capture_output=True, text=True, timeout=300, check=False
         )
@@ -213,7 +201,7 @@ class Prometheus:
         self._write_config()
         self._address = f"127.0.0.1:{free_ports(1)[0]}"
         command = [
-            program("prometheus"),
+            installed("prometheus"),
             f"--config.file={self._directory / 'prometheus.yml'}",
             f"--storage.tsdb.path={self._directory / 'data'}",
             "--storage.tsdb.retention.time=100y",

@@ -29,6 +29,12 @@ def program(name: str, package: str = "") -> str:
     return path
 
 
+def needed(*names: str) -> None:
+    """Skip the test where a program of the machine is missing."""
+    for name in names:
+        program(name)
+
+
 def node_modules() -> Path:
     """Where Node's packages lie; skips the test if there are none."""
     if not (NODE / "node_modules" / ".complete").exists():
