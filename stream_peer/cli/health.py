@@ -10,6 +10,7 @@ import click
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Http
+from stream_peer.settings.addresses import host_and_port
 
 _LONGEST_ANSWER = 64_000
 # Who binds every address is asked at the loopback one.
@@ -59,7 +60,7 @@ def health_command(
 def ask(settings: Http, question: str, timeout: float) -> tuple[bool, str]:
     """What the worker says to a question of health (live, ready, startup): whether it is, and a sentence for people."""
     host = _ASKED_AT.get(settings.host, settings.host)
-    where = f"{f'[{host}]' if ':' in host else host}:{settings.port}"
+    where = host_and_port(host, settings.port)
     try:
         status, reason = _asked(http.client.HTTPConnection(host, settings.port, timeout=timeout), question)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Addresses of brokers, as ``bootstrap`` lists them."""
+"""Addresses as text: those of brokers, as ``bootstrap`` lists them, and that of a worker."""
 
 
 def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
@@ -27,3 +27,14 @@ def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
         msg = "names no broker"
         raise ValueError(msg)
     return addresses
+
+
+def host_and_port(host: str, port: int) -> str:
+    """An address as it stands in a URL.
+
+    Examples
+    --------
+    >>> host_and_port("127.0.0.1", 8080), host_and_port("::1", 80)
+    ('127.0.0.1:8080', '[::1]:80')
+    """
+    return f"{f'[{host}]' if ':' in host else host}:{port}"

@@ -17,7 +17,7 @@ from stream_peer.events.outputs import WeightedExpert, Weights
 
 FEEDS = Bounds(usual=100, most=1_000)
 EXPERTS = Bounds(usual=1_000, most=10_000)
-_FEW = 200
+_FEW = 200  # names, among which what was meant by a misspelt one is looked for
 _PAGES = ("limit", "cursor")
 _id_of = attrgetter("id")
 
@@ -106,7 +106,7 @@ class FeedAnswers:
         """
         records = self.records
         if feed not in records.heads():
-            raise ProblemError(404, f"there is no feed {feed[:300]!r}{_meant(feed, records.feeds())}", "No such feed")
+            raise ProblemError(404, f"there is no feed {feed!r}{_meant(feed, records.feeds())}", "No such feed")
         found = records.weights(feed)
         if found is None:
             detail = "there are more and larger feeds than a worker keeps; read the topic weights"
@@ -130,7 +130,7 @@ def _find(weights: Weights, name: str) -> WeightedExpert:
     if place < len(weights.experts) and weights.experts[place].id == name:
         return weights.experts[place]
     meant = _meant(name, [expert.id for expert in weights.experts])
-    detail = f"there is no expert {name[:300]!r} with a weight in feed {weights.feed}{meant}"
+    detail = f"there is no expert {name!r} with a weight in feed {weights.feed}{meant}"
     raise ProblemError(404, detail, "No such expert")
 
 
@@ -149,5 +149,5 @@ def _expert(weights: Weights, expert: WeightedExpert) -> ExpertAnswer:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    meant = near(name[:300], known) if len(known) <= _FEW else []  # it is searched for while all else waits
+    meant = near(name, known) if len(known) <= _FEW else []  # it is searched for while all else waits
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

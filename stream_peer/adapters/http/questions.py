@@ -48,11 +48,11 @@ def _quoted(name: str) -> str:
 
 def _answer(request: web.Request, home: Home, feed: str, question: str) -> web.Response:
     if not home.has_feed(feed):
-        raise ProblemError(404, f"there is no feed {feed[:300]!r}", "No such feed")
+        raise ProblemError(404, f"there is no feed {feed!r}", "No such feed")
     reading = home.reading(feed, question)
     if reading is None:
         detail = (
-            f"no round of a question {question[:300]!r} counts in feed {feed}: it has none yet, was withdrawn, or was "
+            f"no round of a question {question!r} counts in feed {feed}: it has none yet, was withdrawn, or was "
             "settled so long ago that only the topics still have it"
         )
         raise ProblemError(404, detail, "No such question")

@@ -29,6 +29,7 @@ from stream_peer.adapters.prometheus import Metrics
 from stream_peer.engine.owners import Owners
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Http
+from stream_peer.settings.addresses import host_and_port
 
 _SHUTDOWN_SECONDS = 2.0
 
@@ -173,14 +174,8 @@ def port_of(bound: socket.socket) -> int:
 
 
 def url_of(host: str, port: int) -> str:
-    """The URL of an address.
-
-    Examples
-    --------
-    >>> url_of("127.0.0.1", 8080), url_of("::1", 80)
-    ('http://127.0.0.1:8080', 'http://[::1]:80')
-    """
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    """The URL of an address."""
+    return f"http://{host_and_port(host, port)}"
 
 
 def _document(routes: Sequence[Route]) -> Handler:
