@@ -14,6 +14,7 @@ COLOURS = (
     "#3b7dd8", "#e07b39", "#3f9e5a", "#c9423f", "#8661c1", "#8c6d4f", "#d46aa5", "#6b7280", "#b3a125", "#2aa5b8",
     "#1d4f91", "#9c4a12", "#1f6b3a", "#8a1f1d", "#553a8a", "#5d4530", "#99346e", "#3d434d", "#7a6c0e", "#12707f",
 )  # fmt: skip
+_PLAIN = 10
 NAMED = {
     "green": "#3f9e5a", "blue": "#3b7dd8", "yellow": "#d9b310", "orange": "#e07b39", "red": "#c9423f",
     "purple": "#8661c1", "text": INK,
@@ -93,10 +94,11 @@ def colours_of(names: Iterable[str]) -> dict[str, str]:
     >>> colours_of(["econ", "sport"])["econ"] == colours_of(["arts", "econ"])["econ"]
     True
     """
-    found: dict[str, str] = {}
-    for name in sorted(set(names)):
+    found, known = dict[str, str](), sorted(set(names))
+    palette = COLOURS[:_PLAIN] if len(known) <= _PLAIN else COLOURS  # the darker ones only where there are many
+    for name in known:
         first = zlib.crc32(name.encode())
-        ordered = [COLOURS[(first + place) % len(COLOURS)] for place in range(len(COLOURS))]
+        ordered = [palette[(first + place) % len(palette)] for place in range(len(palette))]
         free = (colour for colour in ordered if colour not in found.values())
         found[name] = next(free, ordered[0])
     return found
