@@ -113,9 +113,10 @@ def _states() -> Panel:
 
 def _error_rate() -> Panel:
     says = (
-        "Share of wrong reference answers: as estimated from agreement, with its interval (dashed), and as measured on "
-        "resolved questions. Measured above the interval: experts share errors; unless one outcome is rare and classes "
-        "err differently, see trust. No measured line: no outcomes. An upper end at 47.5 %: not enough data."
+        "Share of wrong reference answers: estimated from votes, and from outcomes as they come, as the mean of both "
+        "classes with its interval (dashed); and measured, of all resolved questions. Measured above the interval "
+        "while outcomes are few: experts share errors. With many, it may lie outside because one class is rarer; trust "
+        "judges. No measured line: no outcomes. An upper end at 47.5 %: not enough data."
     )
     queries = [
         over_time(ESTIMATE, "estimated · {{feed}}"),

@@ -93,8 +93,8 @@ def _not_shown() -> Panel:
 def _table() -> Panel:
     says = (
         "One row a feed; its name leads to its own dashboard. Error rate: estimated share of wrong reference answers, "
-        "with its interval, and as measured on outcomes (empty: none known). Brier: mean squared error, smaller is "
-        "better; mix below mean: weighing pays."
+        "the mean of both classes, with its interval; measured: of all resolved questions (empty: none known). Brier: "
+        "mean squared error, smaller is better; mix below mean: weighing pays."
     )
     columns = [
         Column("Trust", column(trust()), STATE),

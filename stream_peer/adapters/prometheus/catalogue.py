@@ -105,8 +105,8 @@ TRUST = (
     _gauge("trust_state", "1 for the state that the feed is in, 0 for the others. Not ok: read why.", "feed", "state"),
     _gauge(
         "reference_error_ratio",
-        "Estimated share of wrong reference answers, by true outcome; 0.475 at most. Above 0.4 on the mean of both"
-        " classes answers are like coins, and trust is uninformative.",
+        "Estimated share of wrong reference answers, by true outcome, from votes and outcomes; 0.475 at most. Above 0.4"
+        " on the mean of both classes answers are like coins, and trust is uninformative.",
         "feed",
         "class",
     ),
@@ -118,9 +118,9 @@ TRUST = (
     ),
     _gauge(
         "reference_error_measured_ratio",
-        "Share of wrong reference answers on resolved questions, of both classes together. Above the interval: experts"
-        " share errors, do not believe the estimate. But where classes err differently and one is rare, it goes by the"
-        " other and may lie outside: trust_state tells the two apart. No series: no outcomes.",
+        "Share of wrong reference answers on resolved questions, of both classes together. Above the interval while"
+        " outcomes are few: experts share errors. The estimate takes outcomes in, too, class by class; where classes"
+        " err differently and one is rare, this may lie outside for good. trust_state judges. No series: no outcomes.",
         "feed",
     ),
     _gauge(
