@@ -22,7 +22,7 @@ from stream_peer.pages.status import status_page
 from stream_peer.pages.status_view import FeedStatus, StatusView
 from tests.feed_histories import Changelog, log_of, newest, outcome, refold, round_of, stage, withdrawn
 from tests.slow_gauges import SlowGauges
-from tests.unit.adapters.test_prometheus import Series, series
+from tests.unit.adapters.prometheus.scraping import Series, series
 
 RECORDS = (topics.WEIGHTS, topics.ERROR_RATES, *topics.KEYED_BY_QUESTION)
 LINES = 3_000

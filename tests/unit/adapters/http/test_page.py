@@ -10,7 +10,7 @@ from stream_peer.pages.status import FEEDS_SHOWN
 from stream_peer.pages.status_view import FeedStatus
 from tests.feed_outputs import weights
 from tests.unit.adapters.http.serving import Client, Followed, Patient, serving, sources
-from tests.unit.adapters.test_prometheus import FeedsOnly
+from tests.unit.adapters.prometheus.scraping import FeedsOnly
 
 
 async def text_of(client: Client) -> str:

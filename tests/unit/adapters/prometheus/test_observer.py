@@ -1,88 +1,22 @@
 import math
-from collections.abc import Iterator, Mapping
 
 import msgspec
 import pytest
-from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.engine.control import ControlStage
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.stage import Effects, Output
-from stream_peer.engine.views import FeedView
 from stream_peer.events.outputs import (
     Certificate,
     DriftedExpert,
     DriftedRate,
     Drifting,
-    ErrorRates,
     ExpertGroup,
     ShadowScores,
-    TruthRates,
-    Weights,
 )
 from stream_peer.events.rejections import Reason
+from tests.unit.adapters.prometheus.scraping import FeedsOnly, metrics_of, of, series, view
 from tests.unit.adapters.sample_history import HOSTILE, rate, weights
-
-Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-
-
-class FeedsOnly(ControlStage):
-    """A stage that has feeds to show and does nothing else."""
-
-    def __init__(self, views: Mapping[str, FeedView]) -> None:
-        super().__init__(topic="t", partition=0, forecast_partitions=1, feed_log_partitions=1)
-        self.newest = dict(views)
-
-    def latest_views(self) -> Mapping[str, FeedView]:
-        return self.newest
-
-
-def view(newest: Weights, *, top_experts: int = 20) -> FeedView:
-    rates = ErrorRates(
-        feed=newest.feed,
-        settings=newest.settings,
-        revision=newest.revision,
-        at=newest.at,
-        trust="ok",
-        status="ok",
-        status_reasons=[],
-        zero=0.11,
-        one=0.15,
-        low=0.08,
-        high=0.2,
-        effective_questions=320.0,
-        from_truth=TruthRates(zero=None, one=None, resolved=0.0),
-        vote_rule="half",
-    )
-    leading = sorted(newest.experts, key=lambda expert: -expert.mix)
-    totals = math.fsum(expert.mix for expert in leading), math.fsum(expert.select for expert in leading)
-    return FeedView(newest, rates, top_experts, leading, totals)
-
-
-def metrics_of(views: Mapping[str, FeedView], partition: int = 0) -> Metrics:
-    metrics = Metrics()
-    metrics.owned("feed", partition, FeedsOnly(views))
-    return metrics
-
-
-def scrape(metrics: Metrics) -> str:
-    return generate_latest(metrics.registry).decode()
-
-
-def series(metrics: Metrics) -> Series:
-    return {
-        (sample.name.removeprefix("stream_peer_"), tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(scrape(metrics))
-        for sample in family.samples
-    }
-
-
-def of(metrics: Metrics, name: str) -> Iterator[tuple[dict[str, str], float]]:
-    for (found, labels), value in series(metrics).items():
-        if found == name:
-            yield dict(labels), value
 
 
 def test_metrics_are_an_observer_of_the_engine() -> None:

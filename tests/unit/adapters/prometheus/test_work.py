@@ -11,7 +11,7 @@ from stream_peer.engine.control import ControlStage
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.stage import Effects, LogRecord
 from tests.feed_histories import folded, log_of, settings
-from tests.unit.adapters.test_prometheus import FeedsOnly, of
+from tests.unit.adapters.prometheus.scraping import FeedsOnly, of
 
 DAY = 86_400_000
 NEW_YEAR = 1_767_225_600_000

@@ -8,8 +8,8 @@ from stream_peer.adapters.prometheus import Metrics
 from stream_peer.adapters.prometheus.feeds import MOST_SERIES
 from stream_peer.engine.stage import Effects
 from stream_peer.engine.views import FeedView
+from tests.unit.adapters.prometheus.scraping import FeedsOnly, metrics_of, of, series, view
 from tests.unit.adapters.sample_history import weights
-from tests.unit.adapters.test_prometheus import FeedsOnly, metrics_of, of, series, view
 
 
 def crowd(n_experts: int) -> dict[str, float]:

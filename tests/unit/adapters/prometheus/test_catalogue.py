@@ -18,8 +18,8 @@ from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events.outputs import Certificate, ShadowScores
 from tests.feed_histories import folded, log_of, outcome, round_of
+from tests.unit.adapters.prometheus.scraping import FeedsOnly, view
 from tests.unit.adapters.sample_history import weights
-from tests.unit.adapters.test_prometheus import FeedsOnly, view
 
 BOUNDED = {
     *("feed", "expert", "kind", "class", "status", "term", "state", "forecast", "mixer", "shadow"),
