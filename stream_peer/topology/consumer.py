@@ -88,6 +88,9 @@ class BatchConsumer(driver.Consumer):
         self._polled = now()
         super().__init__(*args, **kwargs)
 
+    def _new_consumer_thread(self) -> "ConsumerThread":
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
     # Fetching.
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
@@ -341,6 +344,24 @@ def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
             yield tp, fetched
         else:
             yield from ((tp, fetched[start : start + BATCH_RECORDS]) for start in range(0, len(fetched), BATCH_RECORDS))
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """The thread of the client, which always comes to its end."""
+
+    async def on_thread_stop(self) -> None:
+        """Close the client.
+
+        It cancels a fetch that waits to be tried again, and raises that as if it had been cancelled itself: the thread
+        would end without a word, and the worker would wait for one until its time to stop is over.
+        """
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._consumer is None or (task is not None and task.cancelling()):
+                raise
+            await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
 
 
 class BatchTransport(driver.Transport):
