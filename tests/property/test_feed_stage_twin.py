@@ -1,6 +1,9 @@
 """The feed stage against a slow twin of it that follows the formulas word by word, on arbitrary histories."""
 
-from collections.abc import Sequence
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,11 +14,12 @@ from hypothesis import strategies as st
 
 from stream_peer.engine.draws import draw, feed_seed
 from stream_peer.engine.stage import Effects, Output
+from stream_peer.engine.views import FeedView
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.events.outputs import ErrorRates, Weights
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage, withdrawn
-from tests.slow_feed import Said, Setting, SlowFeed
+from tests.slow_feed import Known, Said, Setting, SlowFeed, squared
 
 Event = Round | RoundWithdrawn | OutcomeRevealed
 Control = ExpertChanged
@@ -120,6 +124,46 @@ def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
         assert known.team == twin.teams.get(known.id)
 
 
+def check_scores(view: FeedView, resolved: Sequence[Known]) -> None:
+    """Squared losses of what was published, and of what it was made of."""
+    forecasts: dict[str, Callable[[Said], float]] = {
+        "mix": lambda r: r.mix,
+        "stretched": lambda r: r.stretched,
+        "mean": lambda r: r.b,
+        "median": lambda r: statistics.median(r.p.values()),
+    }
+    wanted = {}
+    for name, forecast in forecasts.items() if resolved else ():
+        means = [one.mean(partial(lambda y, of, r: squared(of(r), y), int(one.evidence), forecast)) for one in resolved]
+        losses = [one.weight * mean for one, mean in zip(resolved, means, strict=True)]
+        wanted[name] = near(math.fsum(losses) / math.fsum(one.weight for one in resolved))
+    assert view.brier == wanted
+
+
+def check_gauges(view: FeedView, twin: SlowFeed) -> None:
+    """What metrics show beside the records: of teams, of both vote rules, and of either loss."""
+    known = [one for one in twin.questions.values() if one.rounds and one.evidence != "annulled"]
+
+    def total(of: Callable[[Known], float]) -> float:
+        return math.fsum(one.weight * of(one) for one in known)
+
+    counted, asked = total(lambda one: one.mean(lambda r: float(r.counts))), total(lambda _: 1.0)
+    tied = total(lambda one: one.mean(lambda r: float(r.everybody[1]), counting=True))
+    assert view.ties == near(tied / counted if counted else None)
+    assert view.low_evidence == near(1.0 - counted / asked if asked else None)
+    voters = total(lambda one: one.mean(lambda r: len(r.minds(r.votes))))
+    assert view.mean_voters == (pytest.approx(voters / asked, abs=6e-4) if asked else None)
+    check_scores(view, [one for one in known if one.evidence != "open"])
+    listed = twin.listed()
+    regrets = [
+        twin.sum("pH", e) + math.fsum(twin.unbiased("published", e, rule) for rule in twin.used()) for e in listed
+    ]
+    assert view.select_regret == near(twin.unit * max(regrets) if listed else None)
+    assert view.effective_experts == near(1.0 / sum(one.mix**2 for one in view.weights.experts) if listed else 0.0)
+    bound = view.weights.certificate
+    assert math.fsum(view.certificate_terms.values()) == near(bound.regret_at_most if bound else 0.0)
+
+
 def compare(history: Sequence[Event | Control], vote_rule: Setting = "half", loss: str = "squared") -> SlowFeed:
     """Fold a history twice, and compare what is said of each question at once and of the feed at the end."""
     fast, twin = stage(vote_rule=vote_rule, loss=loss), SlowFeed(coin, vote_rule=vote_rule, loss=loss)
@@ -134,6 +178,7 @@ def compare(history: Sequence[Event | Control], vote_rule: Setting = "half", los
             check_question(effects.outputs, event.question_id, twin)
     for view in fast.views().values():
         check_feed(view.weights, view.error_rates, twin)
+        check_gauges(view, twin)
     return twin
 
 
