@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 import structlog
@@ -39,7 +41,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     secret = read_secret(settings)
-    with _bound(settings.http, invocation.loaded) as bound:
+    with _ended_by_interrupts(), _bound(settings.http, invocation.loaded) as bound:
         logs.configure(settings.log, secrets=settings.secrets())
         if settings.broker == "kafka":
             _check_topics(invocation)
@@ -49,6 +51,16 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
             log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
         code = _run(settings, secret, fault, bound)
     context.exit(code)
+
+
+@contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """Ctrl-C ends the process. As an exception it would be lost if it came while Python finalises an object."""
+    before = signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound: socket.socket) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -86,7 +87,8 @@ def run(
     StreamPeerError
         If the worker cannot start; it carries the exit code.
     """
-    signal.signal(signal.SIGTERM, _stop_before_start)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop_before_start)
     contract.check()
     start_check.check(settings)
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -101,8 +103,11 @@ def run(
 
 
 def _stop_before_start(_number: int, _frame: object) -> None:
-    """Told to stop while it still waits for a broker: nothing was begun, so it stops cleanly."""
-    raise SystemExit(0)
+    """Told to stop while it still waits for a broker: nothing was begun, so it stops cleanly.
+
+    No exception: Python drops one that comes while it finalises an object, and the worker would go on.
+    """
+    os._exit(0)
 
 
 class _Assembly(NamedTuple):

@@ -1,5 +1,6 @@
 """How a worker's process ends: a process of its own for each, as mode takes over the signals and the loop."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -60,3 +61,34 @@ def test_signals_that_ask_for_more_do_not_show_variables_or_wait_for_somebody_to
     assert ended.returncode == 0, ended.stderr
     assert "never-shown" not in ended.stderr + ended.stdout
     assert "Pdb" not in ended.stderr + ended.stdout
+
+
+_BEFORE_THE_START = """
+    import os, signal, sys
+    from stream_peer.adapters.kafka_admin import KafkaAdmin
+    from stream_peer.cli import main
+    from stream_peer.topology import start_check
+
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(signal.Signals[sys.argv[1]])
+
+    def interrupted(*_):
+        Finalised()
+
+    KafkaAdmin.check = interrupted if sys.argv[2] == "topics" else lambda _: None
+    start_check.check = interrupted
+    main(["worker", "--bootstrap", "127.0.0.1:1", "--http-port", "0"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "place", "code"), [("SIGINT", "topics", 130), ("SIGINT", "broker", 0), ("SIGTERM", "broker", 0)]
+)
+def test_a_signal_before_the_start_is_never_lost(number: str, place: str, code: int) -> None:
+    """Even while an object is finalised, where Python would drop an exception."""
+    command = [sys.executable, "-c", textwrap.dedent(_BEFORE_THE_START), number, place]
+    environment = {**os.environ, "STREAM_PEER_BROKER_PATIENCE": "1s"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, "Exception ignored" in ended.stderr) == (code, False), ended.stderr
