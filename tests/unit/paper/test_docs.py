@@ -59,7 +59,7 @@ def test_functions_that_it_names_are_public_formulas(rows: dict[int, list[str]])
 
 def test_pictures_that_it_shows_are_there_small_and_refer_to_nothing(repository: Path, text: str) -> None:
     shown = set(re.findall(r"\]\((images/[\w-]+\.svg)\)", text))
-    pictures = {f"images/{path.name}": path for path in (repository / "docs" / "images").iterdir()}
+    pictures = {f"images/{path.name}": path for path in (repository / "docs" / "images").glob("*.svg")}
 
     assert shown == set(pictures)
     assert {name for name, path in pictures.items() if path.stat().st_size > LARGEST_PICTURE} == set()
