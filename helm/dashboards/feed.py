@@ -139,8 +139,8 @@ def _rests_on() -> Panel:
 
 def _alarms() -> Panel:
     says = (
-        "Dependence: how far votes are from those of independent experts; above 3 trust becomes dependent. Error rate "
-        "drift: by how much the rate rose (above 0) or fell lately; 0 while it is steady."
+        "Dependence: how far votes are from those of independent experts; above 3, and from 200 questions on, trust "
+        "becomes dependent. Error rate drift: by how much the rate rose (above 0) or fell lately; 0 while it is steady."
     )
     queries = [
         over_time(of_feed("dependence_z"), "dependence · {{feed}}"),
@@ -204,7 +204,8 @@ def _terms() -> Panel:
 def _ranks() -> Panel:
     says = (
         "Rank correlation of peer losses and true losses over experts. Near 1: who agrees is who is right. Below 0.2: "
-        "it is not, and trust becomes contradicted. No line: fewer than eight experts with 20 resolved questions."
+        "it is not; if by two standard deviations, trust becomes contradicted. No line: fewer than eight experts with "
+        "20 resolved questions."
     )
     query = over_time(of_feed("loss_rank_correlation"), "{{feed}}")
     return graph(

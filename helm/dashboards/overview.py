@@ -146,7 +146,10 @@ def _certificates() -> Panel:
 
 
 def _dependence() -> Panel:
-    says = "How far votes are from those of independent experts. Above 3 trust becomes dependent: look for copies."
+    says = (
+        "How far votes are from those of independent experts. Above 3, from 200 questions on, trust becomes dependent: "
+        "look for copies, or for questions of different difficulty."
+    )
     query = over_time(of_feed("dependence_z"), "{{feed}}")
     return graph(
         About("Dependence", "none", says, alerts=("StreamPeerDependenceAlarm",)),

@@ -158,12 +158,14 @@ TRUST = (
     ),
     _gauge(
         "dependence_z",
-        "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent.",
+        "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent, from"
+        " 200 effective questions on. Below -3: nothing is amiss. No series: fewer than 50, or votes that hardly vary.",
         "feed",
     ),
     _gauge(
         "loss_rank_correlation",
-        "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right.",
+        "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right; by two"
+        " standard deviations, trust is contradicted. No series: fewer than eight experts with 20 resolved questions.",
         "feed",
     ),
     _gauge(
