@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.chart_page import values
+from docs.generator.chart_values import values
 from stream_peer.settings import Loaded, leaves, load
 from tests.infra.support.chart import (
     CHART,

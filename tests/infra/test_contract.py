@@ -2,7 +2,6 @@
 
 import copy
 import json
-import runpy
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator, Draft202012Validator
 
+from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, unused_words
+from docs.generator.message_schemas import MESSAGES as MESSAGE_KINDS
 from stream_peer.adapters.topic_plan import ActualTopic, compare, wanted_topics
 from stream_peer.events import topics
 from stream_peer.events.feed_log import encode_feed_log, read_feed_log
@@ -25,7 +26,6 @@ from tests.unit.cli.support import run as stream_peer
 CONTRACT = ROOT / "docs" / "reference" / "asyncapi.yaml"
 SCHEMAS = ROOT / "stream_peer" / "events" / "schemas"
 MESSAGES = ROOT / "examples" / "messages"
-PAGES = runpy.run_path(str(ROOT / "docs" / "message_schemas.py"))
 ERROR = 0
 """Of the parser's severities the worst."""
 
@@ -56,14 +56,14 @@ def lines() -> Iterator[tuple[str, str]]:
 
 def again(name: str, line: str) -> bytes | None:
     """Decode a message as the service or a reader does, and encode it; None for what only platforms write."""
-    if name in PAGES["INCOMING"]:
-        assert type(decode(line.encode())) is PAGES["INCOMING"][name]
+    if name in INCOMING:
+        assert type(decode(line.encode())) is INCOMING[name]
         return None
-    if name in PAGES["FEED_LOG"]:
+    if name in FEED_LOG:
         record = read_feed_log(line.encode())
-        assert type(record) is PAGES["FEED_LOG"][name]
+        assert type(record) is FEED_LOG[name]
         return encode_feed_log(record)
-    return encode_output(msgspec.json.decode(line, type=PAGES["OUTPUTS"][name]))
+    return encode_output(msgspec.json.decode(line, type=OUTPUTS[name]))
 
 
 def test_the_official_parser_understands_it() -> None:
@@ -71,7 +71,7 @@ def test_the_official_parser_understands_it() -> None:
 
     assert errors(found) == []
     assert found["understood"]["channels"] == sorted(topics.ALL)
-    assert set(found["understood"]["messages"]) == {*PAGES["MESSAGES"], "gone", "dead-letter"}
+    assert set(found["understood"]["messages"]) == {*MESSAGE_KINDS, "gone", "dead-letter"}
     assert ["receiveForecastEvents", "receive"] in found["understood"]["operations"]
     assert ["sendWeights", "send"] in found["understood"]["operations"]
 
@@ -97,11 +97,11 @@ def test_the_official_parser_would_find_a_fault(path: str, value: object, notice
 
 
 def test_each_message_has_a_schema_an_example_and_a_word_about_each_field() -> None:
-    named = set(PAGES["MESSAGES"])
+    named = set(MESSAGE_KINDS)
 
     assert {file.name for file in SCHEMAS.glob("*")} == {f"{name}.v1.json" for name in named}
     assert {name for name, _ in lines()} == named
-    assert PAGES["unused_words"]() == set()
+    assert unused_words() == set()
 
 
 @pytest.mark.parametrize(("name", "line"), list(lines()))
@@ -120,7 +120,7 @@ def test_each_example_of_the_contract_is_valid_by_the_contract() -> None:
         for example in message.get("examples", []):
             Draft7Validator({**components, **message["payload"]}).validate(example["payload"])
             Draft7Validator(message.get("headers", True)).validate(example.get("headers", {}))
-            if name in PAGES["MESSAGES"]:
+            if name in MESSAGE_KINDS:
                 again(name, json.dumps(example["payload"]))
             checked += 1
 
@@ -134,7 +134,7 @@ def test_what_a_replay_writes_is_valid_by_the_schemas(capsys: pytest.CaptureFixt
 
     validators = {file.name: Draft202012Validator(json.loads(file.read_text())) for file in SCHEMAS.glob("*.json")}
     faults, checked = [], 0
-    for topic in (topics.FEED_LOG, *PAGES["OUTPUTS"]):
+    for topic in (topics.FEED_LOG, *OUTPUTS):
         for line in (tmp_path / f"{topic}.jsonl").read_text(encoding="utf-8").splitlines():
             value = json.loads(line)
             name = f"{topic}.{value['type']}" if topic == topics.FEED_LOG else topic

@@ -1,16 +1,16 @@
 """The pictures of docs/semantics.md against the engine: it takes every arrow, and no other."""
 
 import random
-import runpy
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import pytest
 
+from docs.generator.state_machines import MACHINES
 from stream_peer.adapters.question_life.events import state_of
 from stream_peer.adapters.question_life.explainer import Look
 from stream_peer.engine.feed import FeedStage
@@ -58,12 +58,6 @@ QUESTION_SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def machines(repository: Path) -> dict[str, Any]:
-    found: dict[str, Any] = runpy.run_path(str(repository / "docs" / "state_machines.py"))["MACHINES"]
-    return found
-
-
 def taken(walks: Iterator[list[str]]) -> set[Transition]:
     """The steps between different states of all walks."""
     return {step for walk in walks for step in pairwise(walk) if step[0] != step[1]}
@@ -106,10 +100,10 @@ def question_walk(seed: int, steps: int = 120) -> list[str]:
     return states
 
 
-def test_a_question_takes_every_arrow_of_its_picture_and_no_other(machines: dict[str, Any]) -> None:
+def test_a_question_takes_every_arrow_of_its_picture_and_no_other() -> None:
     found = taken(question_walk(seed) for seed in range(150))
 
-    assert found == set(machines["question"].transitions())
+    assert found == set(MACHINES["question"].transitions())
 
 
 # --- what is published of it ---
@@ -160,11 +154,11 @@ def published_walk(seed: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_is_published_takes_every_arrow_of_its_picture_and_no_other(machines: dict[str, Any]) -> None:
+def test_what_is_published_takes_every_arrow_of_its_picture_and_no_other() -> None:
     found = taken(published_walk(seed) for seed in range(50))
 
-    assert found == set(machines["published"].transitions())
-    assert set(machines["published"].states) == {"nothing", *get_args(StateOfQuestion)}
+    assert found == set(MACHINES["published"].transitions())
+    assert set(MACHINES["published"].states) == {"nothing", *get_args(StateOfQuestion)}
 
 
 # --- trust ---
@@ -193,11 +187,11 @@ def trust_walk(seed: int) -> list[str]:
     return list(states)
 
 
-def test_trust_takes_every_arrow_of_its_picture_and_no_other(machines: dict[str, Any]) -> None:
+def test_trust_takes_every_arrow_of_its_picture_and_no_other() -> None:
     found = taken(trust_walk(seed) for seed in range(40))
 
-    assert found == set(machines["trust"].transitions())
-    assert set(machines["trust"].states) == set(get_args(TrustState))
+    assert found == set(MACHINES["trust"].transitions())
+    assert set(MACHINES["trust"].states) == set(get_args(TrustState))
 
 
 # --- an expert ---
@@ -237,17 +231,17 @@ def expert_walk(seed: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_an_expert_takes_every_arrow_of_its_picture_and_no_other(machines: dict[str, Any]) -> None:
+def test_an_expert_takes_every_arrow_of_its_picture_and_no_other() -> None:
     found = taken(expert_walk(seed) for seed in range(70))
 
-    assert found == set(machines["expert"].transitions())
+    assert found == set(MACHINES["expert"].transitions())
 
 
 # --- the pictures ---
 
 
-def test_pictures_are_svg_and_name_every_state_and_every_arrow(repository: Path, machines: dict[str, Any]) -> None:
-    for name, machine in machines.items():
+def test_pictures_are_svg_and_name_every_state_and_every_arrow(repository: Path) -> None:
+    for name, machine in MACHINES.items():
         text = (repository / "docs" / "generated" / f"state-{name}.svg").read_text(encoding="utf-8")
         words = " ".join(ET.fromstring(text).itertext())  # noqa: S314 - our own file
         labels = {arrow.when for arrow in machine.arrows if not arrow.hidden}

@@ -1,4 +1,4 @@
-"""The page of all metrics, made from the catalogue that the collector goes by. ``docs/generate.py`` runs this."""
+"""The page of all metrics, made from the catalogue that the collector goes by."""
 
 from collections.abc import Iterator
 

@@ -181,9 +181,9 @@ EXPERT = Machine(
 MACHINES = {"question": QUESTION, "published": PUBLISHED, "trust": TRUST, "expert": EXPERT}
 
 
-def pictures() -> dict[str, str]:
-    """Every machine's picture as an SVG file, by its name."""
-    return {f"state-{name}.svg": picture(machine) for name, machine in MACHINES.items()}
+def files() -> dict[str, str]:
+    """Every machine's picture as an SVG file: path in the repository and content."""
+    return {f"docs/generated/state-{name}.svg": picture(machine) for name, machine in MACHINES.items()}
 
 
 # --- drawing ---

@@ -1,7 +1,7 @@
 """What each field of an event or output means, in one line: the schemas and the contract say it beside its type.
 
 One name means one thing, so a field is named once; ``Class.name`` says it where a class means something else. Read by
-``docs/message_schemas.py``, which refuses a field without a word; a test finds words without a field.
+``message_schemas``, which refuses a field without a word; a test finds words without a field.
 """
 
 FIELDS = {

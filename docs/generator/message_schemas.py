@@ -1,21 +1,19 @@
 """JSON Schemas of all messages, made from the classes that decode and encode them, with a word about each field.
 
-``docs/generate.py`` runs this; the contract (``docs/asyncapi.py``) is made of the same components.
+The contract (``asyncapi``) is made of the same components.
 """
 
 import json
-import runpy
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
+from docs.generator.field_words import FIELDS
 from stream_peer.events import feed_log, incoming, outputs
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DIRECTORY = "stream_peer/events/schemas"
-FIELDS: dict[str, str] = runpy.run_path(str(Path(__file__).with_name("field_words.py")))["FIELDS"]
 
 INCOMING = {kind.__struct_config__.tag: kind for kind in get_args(incoming.Event)}
 FEED_LOG = {f"feed-log.{kind.__struct_config__.tag}": kind for kind in get_args(feed_log.AnyFeedLogRecord)}
@@ -65,7 +63,7 @@ def _word(name: str, field: str) -> str:
     is_output = published and name in {kind.__name__ for kind in OUTPUTS.values()}
     word = special or (published if is_output else None) or FIELDS.get(field)
     if word is None:
-        msg = f"docs/field_words.py has no word for {name}.{field}"
+        msg = f"docs/generator/field_words.py has no word for {name}.{field}"
         raise LookupError(msg)
     return word
 

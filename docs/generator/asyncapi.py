@@ -1,17 +1,17 @@
 """The contract as an AsyncAPI 3 document, and the table of topics: from the classes that decode and the topic plan.
 
-``docs/generate.py`` runs this. What the document shows as examples are the messages in ``examples/messages``, which
+What the document shows as examples are the messages in ``examples/messages``, which
 tests decode: one file a message and major version, never changed once released.
 """
 
 import json
-import runpy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, components
 from stream_peer import __version__
 from stream_peer.adapters.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
 from stream_peer.engine.dead_letters import REASON_HEADER, dead_letter
@@ -31,10 +31,6 @@ DAY = 86_400_000
 BINDING = "0.5.0"
 """Version of AsyncAPI's Kafka bindings."""
 
-_SCHEMAS = runpy.run_path(str(Path(__file__).with_name("message_schemas.py")))
-INCOMING: Mapping[str, type] = _SCHEMAS["INCOMING"]
-FEED_LOG: Mapping[str, type] = _SCHEMAS["FEED_LOG"]
-OUTPUTS: Mapping[str, type] = _SCHEMAS["OUTPUTS"]
 
 _QUESTION_KEY = {"type": "string", "description": "the question's id", "minLength": 1, "maxLength": 256}
 _FEED_KEY = {"type": "string", "description": "name of the feed"}
@@ -274,7 +270,7 @@ def _examples(root: Path, name: str) -> list[dict[str, Any]]:
 
 def _schemas() -> dict[str, Any]:
     kinds = [*INCOMING.values(), *FEED_LOG.values(), *OUTPUTS.values()]
-    found: dict[str, Any] = _SCHEMAS["components"](kinds, "#/components/schemas/{name}")
+    found = components(kinds, "#/components/schemas/{name}")
     return {name: _draft_7(schema) for name, schema in found.items()}
 
 

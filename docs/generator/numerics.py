@@ -1,6 +1,6 @@
 """The page of all public names of `stream_peer.numerics`, and the table of contents in that package's docstring.
 
-Both follow from the docstrings, so that they cannot drift. ``docs/generate.py`` runs this.
+Both follow from the docstrings, so that they cannot drift.
 """
 
 import ast

@@ -1,0 +1,33 @@
+"""What follows from the code: schemas, contract, tables and pages of the reference, pictures.
+
+Each module makes the files that it is named after, as text; ``docs/generate.py`` writes them.
+"""
+
+from pathlib import Path
+
+from docs.generator import (
+    asyncapi,
+    chart_values,
+    life,
+    message_schemas,
+    metrics,
+    numerics,
+    state_machines,
+    tables,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+def files() -> dict[str, str]:
+    """Every generated file: its path in the repository and its content."""
+    return {
+        **message_schemas.files(),
+        **asyncapi.files(ROOT),
+        **tables.files(),
+        **numerics.files(ROOT),
+        **life.files(ROOT),
+        **metrics.files(),
+        **chart_values.files(ROOT),
+        **state_machines.files(),
+    }

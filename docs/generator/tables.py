@@ -1,0 +1,166 @@
+"""Tables that other pages include: events, reasons of refusals, settings of feeds and of a process."""
+
+import ast
+import inspect
+import json
+from typing import Any, get_args
+
+import msgspec
+
+from stream_peer.events import incoming
+from stream_peer.events.feed_settings import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.events.method_settings import MethodSettings
+from stream_peer.events.rejections import Reason
+from stream_peer.settings import leaves
+
+DIRECTORY = "docs/generated"
+
+INCOMING = get_args(incoming.Event)
+FEED_SETTINGS = {
+    "round_every": "time between two rounds of a question; doubles after every 8; `null`: the close alone makes one",
+    "quorum": "a round as well at the first moment at which so many experts have a forecast",
+    "grace": "how long after its boundary a round waits for late events",
+    "max_open": "a question closes so long after it opened, if nothing closes it before",
+    "history_for": "how long after the close forecasts are kept, so that a correction can be applied",
+    "backdate_limit": "a forecast counts from its stated time, but at most so long before it arrived; null: no limit",
+    "late_forecasts": "move: a forecast that is backdated too far, or of a resolved question, counts from later than it"
+    " says; refuse: it goes to dead letters",
+    "forecast_for": "a forecast stands at most so long after it was made; null: until the question closes",
+    "skew": "how far ahead of its arrival an event may be dated and still move the clock; under defaults only",
+    "horizon": "events dated further ahead are refused",
+    "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",
+    "history": "the feed's events lie in the past: sets backdate_limit and idle_after to null",
+    "preset": "robust, or paper: two fixed groups, their error rate of the time for good, any-time exponential weights",
+    "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999); in replay spherical",
+    "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
+    " half, and own-median while next to all votes at 1/2 are alike",
+    "min_experts": "a round with fewer votes, those of a team being one, is published as low-evidence, and adds"
+    " nothing while there is no outcome",
+    "memory": "a question that so many others have followed counts e times less, one that five times as many have"
+    " followed no more; null: all count alike. There is no certificate with it",
+    "seed": "another seed gives other draws and other coins for ties",
+    "method.reference": "majority; in replay weighted (by selection weights), mean, or product of odds too",
+    "method.against": "others: each expert against the answer of all others; in replay everybody, group-a, other-group",
+    "method.groups": "whether the groups are fixed, or redrawn for each round",
+    "method.flip_probability": "share of reference answers turned round, as the paper proposes; it only adds noise",
+    "method.error_rate": "moments (agreement with the others); in replay class-moments, two-groups, equal-groups,"
+    " three-references, three-class-references, outcomes, known",
+    "method.known_zero": "share of reference answers of 1 among outcomes of 0, for error_rate known",
+    "method.known_one": "share of reference answers of 0 among outcomes of 1, for error_rate known",
+    "method.learner": "ada-normal-hedge; in replay hedge, any-time-hedge, ada-hedge, fixed-share, follow-the-leader,"
+    " top-committee",
+    "method.learning_rate": "of hedge, and of fixed-share, whose any-time rate it replaces",
+    "method.share": "what fixed-share shares out at each round",
+    "method.committee": "size of top-committee",
+    "method.pricing": "newest: regrets are priced at today's error rates; in replay frozen: at those of the time",
+    "method.mixer": "auto; in replay select (the selection weights), gradient-hedge, gradient-normal-hedge, outcomes,"
+    " hybrid, or five: the last four and the mean, in shares that outcomes give them",
+    "stretch": "whether mixed forecasts are also given moved away from 1/2, as far as outcomes justify",
+    "guard": "whether experts who are found to say the same vote once and share one weight; off: only alarm",
+    "confidence": "of intervals and of the certificate",
+    "publish_every": "changed weights are published so long after the last at the earliest, and by every snapshot",
+    "top_experts": "so many experts get a series of their own in the metrics",
+    "shadows": "variants of the mixers that run beside them, to compare: at most 8, each with a `name` and, where it"
+    " differs, `mixer` and `stretch`",
+    "ledger_for": "how long after its last news a question without an outcome can be corrected, or get one",
+    "retract_for": "how long after its last news a question with an outcome can be corrected",
+    "ledger_max": "how many questions of a feed can be corrected; the ones whose time is over first go before it",
+    "mixer.prior_mean": "share of the plain mean before any evidence",
+    "mixer.prior_peer": "share of the mixer that learns from peer losses",
+    "mixer.prior_truth_slow": "share of the mixer that learns slowly from outcomes",
+    "mixer.prior_truth_fast": "share of the mixer that learns quickly from outcomes",
+    "mixer.uniform_share": "how much of the peer mixer stays uniform",
+    "mixer.peer_rate": "how steeply weights of the peer mixer follow the regret a question by reference answers",
+    "mixer.truth_rate": "how steeply weights of the slow truth mixer follow the regret a question by outcomes",
+    "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
+    "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
+    "trust.dependence_z": "standard deviations by which votes may depend on each other; above it trust is `dependent`",
+    "trust.measured_error_rate": "share of wrong reference answers on resolved questions at which trust is"
+    " `contradicted`",
+    "trust.rank_correlation": "rank correlation of peer and true losses on resolved questions below which trust is"
+    " `contradicted`",
+}
+
+
+def files() -> dict[str, str]:
+    """The tables: path in the repository and content."""
+    tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
+    return {f"{DIRECTORY}/{name}.md": text for name, text in tables.items()}
+
+
+def _events() -> str:
+    rows = []
+    for kind in INCOMING:
+        fields = [
+            f"`{field.name}`" + ("\\*" if field.required else "")
+            for field in msgspec.structs.fields(kind)
+            if field.name != "schema"
+        ]
+        rows.append((f"`{kind.__struct_config__.tag}`", ", ".join(fields), _first_sentence(kind)))
+    return _table(("type", "fields (\\* required)", "meaning"), rows)
+
+
+def _first_sentence(kind: type) -> str:
+    lines = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].splitlines()
+    return " ".join(lines).replace("``", "`").split(". ")[0].rstrip(".")
+
+
+def _reasons() -> str:
+    return _table(
+        ("reason", "meaning"), [(f"`{name}`", said.replace("``", "`")) for name, said in _documented(Reason).items()]
+    )
+
+
+def _documented(kind: type[Reason]) -> dict[str, str]:
+    """The members of an enumeration with the text that stands below each."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    members = [
+        (ast.literal_eval(line.value), ast.literal_eval(below.value))
+        for line, below in zip(body.body, body.body[1:], strict=False)
+        if isinstance(line, ast.Assign) and isinstance(below, ast.Expr)
+    ]
+    return dict(members)
+
+
+def _feed_settings() -> str:
+    rows = []
+    for path, (default, name) in _feed_defaults().items():
+        shown = _duration(default) if name in DURATIONS else json.dumps(default)
+        rows.append(
+            (f"`{path}`", f"`{shown}`", "meaning" if path.split(".")[0] in MEANING else "", FEED_SETTINGS[path])
+        )
+    return _table(("setting", "default", "", "what it says"), rows)
+
+
+_SECTIONS = ((FeedSettings, ""), (MethodSettings, "method."), (MixerSettings, "mixer."), (TrustSettings, "trust."))
+
+
+def _feed_defaults() -> dict[str, tuple[Any, str]]:
+    defaults: dict[str, tuple[Any, str]] = {}
+    for kind, before in _SECTIONS:
+        plain = msgspec.to_builtins(kind())
+        defaults.update({before + name: (value, name) for name, value in plain.items()})
+    return {
+        path: found for path, found in defaults.items() if path not in {before.rstrip(".") for _, before in _SECTIONS}
+    }
+
+
+def _duration(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "null"
+    units = {"y": 31_536_000_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+    return next(f"{milliseconds // size}{unit}" for unit, size in units.items() if milliseconds % size == 0)
+
+
+def _settings() -> str:
+    rows = [
+        (f"`{leaf.path}`", f"`{leaf.variable}`", f"`{json.dumps(leaf.default, default=str)}`", leaf.about)
+        for leaf in leaves().values()
+    ]
+    return _table(("setting", "environment", "default", "what it says"), rows)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
