@@ -71,7 +71,13 @@ def admit(gate: Gate) -> Middleware:
 
 @web.middleware
 async def check_size(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """No request has a body, and no id is longer than ids can be."""
+    """No request has a body, and no id is longer than ids can be.
+
+    Raises
+    ------
+    ProblemError
+        404, if one is longer.
+    """
     if request.body_exists:
         refused = problem(413, "no request takes a body")
         refused.force_close()
@@ -83,7 +89,13 @@ async def check_size(request: web.Request, handler: Handler) -> web.StreamRespon
 
 
 async def invite_nothing(request: web.Request) -> None:
-    """Do not ask for the body that a client offers to send."""
+    """Do not ask for the body that a client offers to send.
+
+    Raises
+    ------
+    HTTPExpectationFailed
+        If a client expects anything else.
+    """
     if request.headers.get("Expect", "").lower() != "100-continue":
         raise web.HTTPExpectationFailed
 

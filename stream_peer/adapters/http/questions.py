@@ -27,7 +27,13 @@ class QuestionAnswers:
         self._owners = owners
 
     async def question(self, request: web.Request) -> web.Response:
-        """Answer, or say who can. Who was sent here is not sent on: in a rebalance two might point to each other."""
+        """Answer, or say who can. Who was sent here is not sent on: in a rebalance two might point to each other.
+
+        Raises
+        ------
+        ProblemError
+            404, if there is no such question; 503, while it is not known who owns the feed.
+        """
         check_names(request, (REDIRECTED,))
         feed, question = request.match_info["feed"], request.match_info["question"]
         owner = await self._owners.of(feed)
