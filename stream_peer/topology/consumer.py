@@ -91,6 +91,12 @@ class BatchConsumer(driver.Consumer):
     def _new_consumer_thread(self) -> "ConsumerThread":
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
+    def verify_event_path(self, now: float, tp: Any) -> None:
+        """Nothing. Faust would take any partition that rests, or is folded anew, for a stream of its own that hangs.
+
+        Whether work stands still is told by the watchdog and by ``/healthz/live``.
+        """
+
     # Fetching.
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature

@@ -26,7 +26,10 @@ _NAMES = ("from", "to", "weight", "questions")
 
 
 class _GivenUpError(StreamPeerError):
-    """Nobody waits for the answer any more."""
+    """Nobody waits for the answer any more, or not for long."""
+
+    def __init__(self) -> None:
+        super().__init__("the worker that was asked is stopping; ask again")
 
 
 ReadAccounts: TypeAlias = Callable[[WeightRequest, Account, Callable[[], None]], LogRead]

@@ -98,6 +98,24 @@ async def test_one_is_computed_at_a_time_and_the_next_when_it_is_done() -> None:
         assert (await get(server, "/feeds/econ/experts/e2/explain"))[0] == 200
 
 
+async def test_a_worker_that_stops_says_so_to_whoever_waits() -> None:
+    entered = threading.Event()
+
+    def read(_request: WeightRequest, _account: Account, go_on: Callable[[], None]) -> LogRead:
+        entered.set()
+        while True:
+            go_on()
+
+    async with serving(WeightAnswers(read)) as server:
+        waiting = asyncio.create_task(get(server, "/feeds/econ/experts/e1/explain"))
+        assert await asyncio.to_thread(entered.wait, 30)
+        await server.server.on_stop()
+        status, headers, body = await waiting
+
+    assert (status, headers["Retry-After"]) == (503, "5")
+    assert body["detail"] == "the worker that was asked is stopping; ask again"
+
+
 async def test_a_log_that_is_too_long_is_given_up() -> None:
     ended = threading.Event()
 
