@@ -77,7 +77,7 @@ def _top_weight(experts: Sequence[WeightedExpert]) -> tuple[str, str]:
 def _certified(weights: Weights) -> tuple[str, str]:
     certificate = weights.certificate
     if certificate is None:
-        return "none", "too little evidence or trust for a bound"
+        return "none", "too little evidence or trust for a bound, or a memory"
     share = certificate.regret_at_most / max(weights.questions, 1.0)
     note = f"at most, in summed loss; {share:.3f} a question, {certificate.confidence:.0%} confidence"
     return f"{certificate.regret_at_most:,.1f}", note
