@@ -35,7 +35,7 @@ class Place(NamedTuple):
 @click.command(name="demo")
 @click.option("--real", is_flag=True, help="Start a real Apache Kafka here (needs Java 17, and Maven the first time).")
 @click.option(
-    "--feed-only", is_flag=True, help="Only send the events, to workers of yours: start none, make no topics."
+    "--send-only", is_flag=True, help="Only send the events, to workers of yours: start none, make no topics."
 )
 @click.option("--keep", is_flag=True, help="Stay when everything is shown, with the addresses printed.")
 @click.option(
@@ -55,23 +55,23 @@ class Place(NamedTuple):
     help="Where to write the report, one page to open in a browser.",
 )
 @settings_options()
-def demo_command(invocation: Invocation, *, real: bool, feed_only: bool, keep: bool, pace: float, report: Path) -> None:
+def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: bool, pace: float, report: Path) -> None:
     """Show the whole service at work: forty weak classifiers, two copies and a random expert forecast 900 questions.
 
     A broker inside this process, a worker as you would run it, 30,000 events in less than a minute, a live table, and
     a report at the end. With --bootstrap your Kafka is used, under a topic prefix of the demo's own, which it removes
-    at the end. With --feed-only the events go to the deployment that the settings name, in which the feed
+    at the end. With --send-only the events go to the deployment that the settings name, in which the feed
     digits-even has rounds of 45m: its workers, metrics and dashboards have something to show.
 
     \b
     stream-peer demo
     stream-peer demo --real
     stream-peer demo --bootstrap localhost:9092 --keep
-    stream-peer demo --bootstrap localhost:9092 --feed-only --pace 600
+    stream-peer demo --bootstrap localhost:9092 --send-only --pace 600
     """  # noqa: D301
-    if feed_only and (real or keep):
+    if send_only and (real or keep):
         msg = (
-            "--feed-only sends events to a deployment that is there: --real and --keep are about one of the demo's own"
+            "--send-only sends events to a deployment that is there: --real and --keep are about one of the demo's own"
         )
         raise click.UsageError(msg)
     given = "bootstrap" in invocation.flags
@@ -81,10 +81,10 @@ def demo_command(invocation: Invocation, *, real: bool, feed_only: bool, keep: b
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind them with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    if feed_only:
-        from stream_peer.cli.demo_feed import feed
+    if send_only:
+        from stream_peer.cli.demo_send import send
 
-        asyncio.run(feed(invocation.settings, pace))
+        asyncio.run(send(invocation.settings, pace))
         return
     broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()
     with broker as place:

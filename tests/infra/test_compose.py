@@ -182,7 +182,7 @@ def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
 
     assert found["set-up"] == [["topics", "apply"], ["settings", "apply"]]
     assert found["worker-0"] == found["worker-1"] == [["worker"]]
-    assert found["feeder"][0][:2] == ["demo", "--feed-only"]
+    assert found["feeder"][0][:2] == ["demo", "--send-only"]
 
 
 def test_our_services_run_as_the_image_does(services: dict[str, Any]) -> None:

@@ -107,14 +107,14 @@ def test_on_a_given_kafka_the_demo_keeps_to_its_own_topics_and_removes_them(kafk
 @pytest.mark.slow
 @pytest.mark.real_kafka
 def test_its_events_can_be_fed_to_workers_that_run_already_once(kafka: KafkaClient, tmp_path: Path) -> None:
-    feed_only = ("demo", "--feed-only", "--pace", "1")
+    send_only = ("demo", "--send-only", "--pace", "1")
     with service(kafka, tmp_path, feeds={"other": {"round_every": "45m"}}) as own:
         own.set_up()
-        refused = own.command(*feed_only)
+        refused = own.command(*send_only)
         own.apply({FEED: SETTINGS["feeds"][FEED]})
-        first = own.run(*feed_only)
+        first = own.run(*send_only)
         own.settle()
-        again = own.run(*feed_only)
+        again = own.run(*send_only)
         weights, letters, forecasts = own.weights(FEED), own.dead_letters(), own.read(topics.FORECAST_EVENTS)
 
     assert refused.returncode == 78

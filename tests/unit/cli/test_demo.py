@@ -40,9 +40,9 @@ def test_real_and_bootstrap_exclude_each_other(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("other", ["--real", "--keep"])
 def test_feeding_a_deployment_makes_none(capsys: pytest.CaptureFixture[str], other: str) -> None:
-    ended = run(capsys, "demo", "--feed-only", other)
+    ended = run(capsys, "demo", "--send-only", other)
     assert ended.code == 2
-    assert "--feed-only sends events to a deployment that is there" in ended.err
+    assert "--send-only sends events to a deployment that is there" in ended.err
 
 
 def test_a_report_needs_a_directory_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

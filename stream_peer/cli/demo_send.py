@@ -1,4 +1,4 @@
-"""``stream-peer demo --feed-only``: the demo's events for a deployment that runs already."""
+"""``stream-peer demo --send-only``: the demo's events for a deployment that runs already."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.1
 _LINES = 10
 
 
-async def feed(settings: Settings, pace: float) -> None:
+async def send(settings: Settings, pace: float) -> None:
     """Send the demo's events within ``pace`` seconds, and say how far it is; nothing if they were sent before.
 
     Raises
