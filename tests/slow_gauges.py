@@ -55,6 +55,16 @@ class SlowGauges:
         """Another owner has the feed."""
         self.happened.clear()
 
+    def forget(self, memory: int) -> None:
+        """Let questions count less the older they are, in blocks of an eighth of the memory; nothing may come after."""
+        size = -(-memory // 8)
+        newest = (len(self.asked) - 1) // size
+        for number, (question, asked) in enumerate(self.asked.items()):
+            age = (newest - number // size) * size
+            self._take_out(question)
+            asked.weight *= (1.0 - 1.0 / memory) ** age if age <= 5 * memory else 0.0
+            self._put_in(question)
+
     def _round(self, event: Round, records: Records) -> None:
         asked = self.asked.setdefault(event.question_id, Asked())
         experts = [self.places.setdefault(expert, len(self.places)) for expert in event.experts]

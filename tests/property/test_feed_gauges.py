@@ -84,6 +84,8 @@ class Both:
         experts = {dict(labels)["expert"] for (name, labels) in shown if name == "expert_coverage_ratio"}
         bare = {(name, tuple(v for _, v in labels)): value for (name, labels), value in shown.items()}
         wanted = self.twin.series(experts)
+        if "memory" in self.defaults:  # then it is no regret over all questions
+            del wanted["select_regret", ()]
         told = bare.pop(("feed_updated_timestamp_seconds", ()))
         assert told == self.log[-1].timestamp / 1000
         assert bare.keys() == wanted.keys()
@@ -200,6 +202,16 @@ def test_a_restart_a_refold_and_the_end_of_the_ledger_change_no_series_but_count
     both.restart()
     both.compare()
     assert gauges(both) == settled
+
+
+def test_with_a_memory_older_questions_count_less_in_every_series() -> None:
+    both = Both(memory=60)
+    both.tell(log_of([*crowd(400, 9, seed=2), *corrections()]))
+    both.twin.forget(60)
+
+    both.compare()
+
+    assert both.shown()["feed_questions", ()] < 70.0
 
 
 def gauges(both: Both) -> Series:
