@@ -120,6 +120,16 @@ def test_every_file_that_a_page_links_to_exists(repository: Path) -> None:
     assert missing == []
 
 
+def test_what_the_pages_for_developers_point_to_is_there(repository: Path) -> None:
+    text = (repository / "docs" / "development.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", text))
+
+    missing = [name for name in named if not any((repository / root / name).exists() for root in ("", "stream_peer"))]
+
+    assert len(named) > 15
+    assert missing == []
+
+
 def test_the_pins_of_one_environment_are_those_of_the_other(repository: Path) -> None:
     runtime, demo, dev = (_pins(repository / f"requirements/{name}.txt") for name in ("runtime", "demo", "dev"))
 
