@@ -16,6 +16,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from stream_peer.errors import StateError
+from stream_peer.topology.client_thread import ClientThread
 from stream_peer.topology.recreated import InputLog
 from stream_peer.topology.watchdog import now
 
@@ -88,8 +89,8 @@ class BatchConsumer(driver.Consumer):
         self._polled = now()
         super().__init__(*args, **kwargs)
 
-    def _new_consumer_thread(self) -> "ConsumerThread":
-        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> ClientThread:
+        return ClientThread(self, loop=self.loop, beacon=self.beacon)
 
     def verify_event_path(self, now: float, tp: Any) -> None:
         """Nothing. Faust would take any partition that rests, or is folded anew, for a stream of its own that hangs.
@@ -350,24 +351,6 @@ def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
             yield tp, fetched
         else:
             yield from ((tp, fetched[start : start + BATCH_RECORDS]) for start in range(0, len(fetched), BATCH_RECORDS))
-
-
-class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """The thread of the client, which always comes to its end."""
-
-    async def on_thread_stop(self) -> None:
-        """Close the client.
-
-        It cancels a fetch that waits to be tried again, and raises that as if it had been cancelled itself: the thread
-        would end without a word, and the worker would wait for one until its time to stop is over.
-        """
-        try:
-            await super().on_thread_stop()
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._consumer is None or (task is not None and task.cancelling()):
-                raise
-            await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
 
 
 class BatchTransport(driver.Transport):

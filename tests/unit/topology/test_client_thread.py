@@ -4,8 +4,34 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.client import ConnectionGroup
 
-from stream_peer.topology.consumer import ConsumerThread
+from stream_peer.topology.client_thread import ClientThread
+
+
+class Connection:
+    """To the coordinator of a group."""
+
+    def __init__(self, did: list[str]) -> None:
+        self._did = did
+
+    def close(self) -> None:
+        self._did.append("ends its connection")
+
+
+class Coordinator:
+    """Of the group that a client is in."""
+
+    coordinator_id = 1
+
+    def __init__(self, did: list[str]) -> None:
+        self._did = did
+
+    async def close(self) -> None:
+        await self._maybe_leave_group()
+
+    async def _maybe_leave_group(self) -> None:
+        self._did.append("leaves")
 
 
 class Client:
@@ -13,9 +39,13 @@ class Client:
 
     def __init__(self) -> None:
         self.is_closed = False
+        self.did: list[str] = []
         self._client = self
+        self._conns = {(1, ConnectionGroup.COORDINATION): Connection(self.did)}
+        self._coordinator = Coordinator(self.did)
 
     async def stop(self) -> None:
+        await self._coordinator.close()
         fetch = asyncio.ensure_future(asyncio.Event().wait())
         await asyncio.sleep(0)
         fetch.cancel()
@@ -33,7 +63,7 @@ class Waiting(Client):
 
 
 def thread_of(client: Client) -> Any:
-    made: Any = ConsumerThread.__new__(ConsumerThread)
+    made: Any = ClientThread.__new__(ClientThread)
     made._consumer, made._method_queue = client, None
     return made
 
@@ -44,6 +74,14 @@ async def test_a_fetch_that_waits_to_be_tried_again_does_not_keep_the_thread_fro
     await thread_of(client).on_thread_stop()
 
     assert client.is_closed
+
+
+async def test_a_group_is_left_on_a_connection_that_no_join_holds_back() -> None:
+    client = Client()
+
+    await thread_of(client).on_thread_stop()
+
+    assert client.did == ["ends its connection", "leaves"]
 
 
 async def test_whoever_cancels_the_end_itself_is_obeyed() -> None:
