@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from stream_peer.engine.feed_state import Feed
+from stream_peer.engine.output_records import feed_outputs
 from stream_peer.engine.stage import Output
-from stream_peer.engine.views import FeedView, WeightsReading, feed_outputs, feed_view, read_feed
+from stream_peer.engine.views import FeedView, WeightsReading, feed_view, read_feed
 
 LEAST_MOVE = 1e-4
 """A smaller change of all weights is not worth a message; the next snapshot publishes it."""

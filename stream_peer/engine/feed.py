@@ -29,6 +29,7 @@ from stream_peer.engine.feed_store import (
 from stream_peer.engine.feeds import Feeds, Firm
 from stream_peer.engine.imports import Imports
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.output_records import feed_tombstones
 from stream_peer.engine.owners import Reading
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones, read_question
@@ -36,7 +37,7 @@ from stream_peer.engine.refold import FeedRefold, said_without
 from stream_peer.engine.scoring import score
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
-from stream_peer.engine.views import FeedView, feed_tombstones
+from stream_peer.engine.views import FeedView
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (

@@ -9,11 +9,12 @@ from stream_peer.engine.facts import Facts, losses_of
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import Method
+from stream_peer.engine.output_records import published
 from stream_peer.engine.owners import Reading
 from stream_peer.engine.rates import Rates
 from stream_peer.engine.readings import DECIMALS
 from stream_peer.engine.stage import Output
-from stream_peer.engine.views import heading, published, summary
+from stream_peer.engine.views import heading, summary
 from stream_peer.events import topics
 from stream_peer.events.outputs import (
     MixedForecast,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from stream_peer.engine.facts import unpack
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
+from stream_peer.engine.output_records import feed_outputs
 from stream_peer.engine.question_outputs import question_outputs
 from stream_peer.engine.stage import Effects, Output, Record
-from stream_peer.engine.views import feed_outputs, feed_view, read_feed
+from stream_peer.engine.views import feed_view, read_feed
 
 if TYPE_CHECKING:
     from stream_peer.engine.feed import FeedStage

@@ -1,4 +1,4 @@
-"""Outputs keyed by feed: readings of its sums. Records above ``LARGEST`` bytes are split, keyed ``key/part``."""
+"""Outputs keyed by feed: readings of its sums."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,9 @@ from stream_peer.engine.readings import (
     read_records,
     read_regret,
 )
-from stream_peer.engine.stage import Output
 from stream_peer.engine.sums import UNIT, IndexArray, feed_column
 from stream_peer.engine.trust import certifies
-from stream_peer.events import topics
 from stream_peer.events.method_settings import asks_groups
-from stream_peer.events.output_parts import groups_of_part
 from stream_peer.events.outputs import (
     Certificate,
     DriftedExpert,
@@ -35,20 +32,13 @@ from stream_peer.events.outputs import (
     ErrorRateSummary,
     ExpertGroup,
     MixerShares,
-    PeerLosses,
-    Published,
     TruthRates,
     WeightedExpert,
     Weights,
-    encode_output,
-    output_headers,
 )
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
-LARGEST = 900_000
-_LONGEST_EXPERT = 4_000
-"""Bytes of an expert in weights, at most: its id and its team may be escaped, six bytes for one."""
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """How many resolved questions the best expert must have had a say in, and what share of them."""
 _STANDS_IN = "the rates are symmetric ones of the same votes"
@@ -330,50 +320,3 @@ def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
         "contradicted": f"{evidence} are not those of independent experts on two kinds of questions; {strange}",
     }
     return [reasons[rates.status]] if rates.status in reasons else []
-
-
-def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
-    """``weights`` and ``error-rates`` of a feed, as records."""
-    at, key = feed.standing.at, feed.name
-    return [
-        *published(topics.WEIGHTS, key, view.weights, at),
-        *published(topics.ERROR_RATES, key, view.error_rates, at),
-    ]
-
-
-def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
-    """Records that say that a feed's outputs are gone, those of parts included.
-
-    The weights may have had more parts than they have now: there are as many records as they can ever have had.
-    """
-    outputs = feed_outputs(feed, feed_view(feed, read_feed(feed)))
-    most = 1 + (len(feed.experts) + len(feed.roster.forgotten)) * _LONGEST_EXPERT // LARGEST
-    keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
-    keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
-    return [Output(topic, key, None, at) for topic, key in dict.fromkeys(keys)]
-
-
-def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:
-    """What is written of an output: one record, or several with some of the experts each if it is too large."""
-    headers = output_headers(record.settings)
-    whole = encode_output(record)
-    if len(whole) <= LARGEST or not isinstance(record, Weights | PeerLosses):
-        return [Output(topic, key.encode(), whole, at, headers=headers)]
-    parts = -(-len(whole) // LARGEST)
-    while True:
-        encoded = [encode_output(_part(record, part, parts)) for part in range(parts)]
-        if max(map(len, encoded)) <= LARGEST:
-            return [
-                Output(topic, f"{key}/{part}".encode(), value, at, headers=headers)
-                for part, value in enumerate(encoded)
-            ]
-        parts += 1
-
-
-def _part(record: Weights | PeerLosses, part: int, parts: int) -> Published:
-    size = -(-len(record.experts) // parts)
-    experts = record.experts[part * size : (part + 1) * size]
-    if isinstance(record, Weights):
-        groups = groups_of_part(record.groups or [], {expert.id for expert in experts})
-        record = msgspec.structs.replace(record, groups=groups)
-    return msgspec.structs.replace(record, experts=experts, part=part, parts=parts)
