@@ -34,15 +34,17 @@ class Wanted(NamedTuple):
 
 def faults_at_rest(stack: Stack) -> Iterator[str]:
     """What is wrong though nothing is: targets, rules, panels, alerts."""
-    with step("Targets are up, rules are loaded without error"):
+    with step("Are targets up, and rules loaded without error?"):
         yield from _of_targets(stack)
         yield from _of_rules(stack)
-    with step(f"No alert has fired since the start, and none is on its way after {REST_SECONDS:g} s of rest"):
+    with step(f"Has an alert fired since the start, or is one on its way after {REST_SECONDS:g} s of rest?"):
         time.sleep(REST_SECONDS)
         fired = _fired(stack)
         yield from (f"{alert} fired at rest" for alert in sorted(fired))
-        yield from (f"{alert} would fire at rest, if it were to last" for alert in sorted(_pending(stack) - fired))
-    with step("Every panel of the dashboards answers"):
+        for alert, says in sorted(_pending(stack).items()):
+            if alert not in fired:
+                yield f"{alert} would fire at rest, if it were to last: {says.removesuffix('.')}"
+    with step("Does every panel of the dashboards answer?"):
         empty = unanswered(stack.prometheus, dashboards(), last(300, "10s"))
         yield from (f"no data in the panel {panel}" for panel in empty)
 
@@ -91,9 +93,9 @@ def _fires(stack: Stack, wanted: Wanted) -> bool:
     )
 
 
-def _pending(stack: Stack) -> set[str]:
-    """Names of the alerts whose conditions hold at this moment."""
-    return {alert["labels"]["alertname"] for alert in stack.prometheus.alerts()}
+def _pending(stack: Stack) -> dict[str, str]:
+    """The alerts whose conditions hold at this moment by name, with what they say."""
+    return {alert["labels"]["alertname"]: alert["annotations"]["description"] for alert in stack.prometheus.alerts()}
 
 
 def _fired(stack: Stack) -> set[str]:

@@ -23,7 +23,7 @@ def came(text: str, seconds: float) -> None:
 def step(text: str) -> Iterator[None]:
     """Say what is being done, and how long it took when it is done."""
     begun = time.monotonic()
-    sys.stdout.write(f"{text} …".ljust(_WIDTH))
+    sys.stdout.write((text if text.endswith("?") else f"{text} …").ljust(_WIDTH))
     sys.stdout.flush()
     done = False
     try:
