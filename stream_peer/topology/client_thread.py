@@ -28,18 +28,27 @@ class ClientThread(driver.AIOKafkaConsumerThread):
 
 
 def _leave_apart(client: Any) -> None:
-    """Have a client leave its group on a new connection.
+    """Have a client close without waiting for other members of its group, and leave the group on a new connection.
 
-    A broker answers one request of a connection after the other, and holds a join back until all members have come: on
-    the same connection whoever leaves meanwhile would wait for them, until its time to stop is over.
+    A broker holds a join back until all members have come, and answers one request of a connection after the other:
+    whoever stops meanwhile would wait for them twice, until its time to stop is over. The join ends with its
+    connection, and is not tried again by a coordinator that closes.
     """
     coordinator = client._coordinator  # noqa: SLF001 - nothing of it is public
-    leave = coordinator._maybe_leave_group  # noqa: SLF001
+    close, leave = coordinator.close, coordinator._maybe_leave_group  # noqa: SLF001
+    node: int | None = None
+
+    async def closed() -> None:
+        nonlocal node
+        node = coordinator.coordinator_id
+        connection = client._client._conns.get((node, ConnectionGroup.COORDINATION))  # noqa: SLF001
+        if connection is not None and connection._requests:  # noqa: SLF001 - that it waits for
+            connection.close()
+        await close()
 
     async def left() -> None:
-        joining = client._client._conns.get((coordinator.coordinator_id, ConnectionGroup.COORDINATION))  # noqa: SLF001
-        if joining is not None:
-            joining.close()
+        if coordinator.coordinator_id is None:  # given up with the connection
+            coordinator.coordinator_id = node
         await leave()
 
-    coordinator._maybe_leave_group = left  # noqa: SLF001
+    coordinator.close, coordinator._maybe_leave_group = closed, left  # noqa: SLF001

@@ -42,6 +42,7 @@ METHODS = {
     (PartitionAssignor, "external_topics_metadata"): ("self",),
     (GroupCoordinator, "_coordination_routine"): ("self",),
     (GroupCoordinator, "_maybe_leave_group"): ("self",),
+    (GroupCoordinator, "close"): ("self",),
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),

@@ -10,28 +10,32 @@ from stream_peer.topology.client_thread import ClientThread
 
 
 class Connection:
-    """To the coordinator of a group."""
+    """To the coordinator of a group: a join waits for its answer."""
 
-    def __init__(self, did: list[str]) -> None:
-        self._did = did
+    def __init__(self) -> None:
+        self._requests = ["join"]
+        self.ended = asyncio.Event()
 
     def close(self) -> None:
-        self._did.append("ends its connection")
+        self._requests = []
+        self.ended.set()
 
 
 class Coordinator:
-    """Of the group that a client is in."""
+    """Of the group that a client is in: it closes when its join has ended, and has no connection then."""
 
-    coordinator_id = 1
-
-    def __init__(self, did: list[str]) -> None:
-        self._did = did
+    def __init__(self, connection: Connection) -> None:
+        self.coordinator_id: int | None = 1
+        self.left_at: int | None = None
+        self._connection = connection
 
     async def close(self) -> None:
+        await asyncio.wait_for(self._connection.ended.wait(), 10)
+        self.coordinator_id = None
         await self._maybe_leave_group()
 
     async def _maybe_leave_group(self) -> None:
-        self._did.append("leaves")
+        self.left_at = self.coordinator_id
 
 
 class Client:
@@ -39,10 +43,10 @@ class Client:
 
     def __init__(self) -> None:
         self.is_closed = False
-        self.did: list[str] = []
+        self.connection = Connection()
         self._client = self
-        self._conns = {(1, ConnectionGroup.COORDINATION): Connection(self.did)}
-        self._coordinator = Coordinator(self.did)
+        self._conns = {(1, ConnectionGroup.COORDINATION): self.connection}
+        self._coordinator = Coordinator(self.connection)
 
     async def stop(self) -> None:
         await self._coordinator.close()
@@ -76,12 +80,13 @@ async def test_a_fetch_that_waits_to_be_tried_again_does_not_keep_the_thread_fro
     assert client.is_closed
 
 
-async def test_a_group_is_left_on_a_connection_that_no_join_holds_back() -> None:
+async def test_a_join_that_waits_for_others_ends_and_the_group_is_left() -> None:
     client = Client()
 
     await thread_of(client).on_thread_stop()
 
-    assert client.did == ["ends its connection", "leaves"]
+    assert client.connection.ended.is_set()
+    assert client._coordinator.left_at == 1
 
 
 async def test_whoever_cancels_the_end_itself_is_obeyed() -> None:
