@@ -45,6 +45,15 @@ def test_feeding_a_deployment_makes_none(capsys: pytest.CaptureFixture[str], oth
     assert "--send-only sends events to a deployment that is there" in ended.err
 
 
+def test_feeding_a_deployment_says_at_once_that_it_waits_for_a_broker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAM_PEER_BROKER_PATIENCE", "600ms")
+    ended = run(capsys, "demo", "--send-only", "--bootstrap", "127.0.0.1:1")
+    assert ended.code == 69
+    assert ended.err.startswith("No broker at 127.0.0.1:1 yet")
+
+
 def test_a_report_needs_a_directory_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ended = run(capsys, "demo", "--report", str(tmp_path / "missing" / "report.html"))
     assert ended.code == 2
