@@ -16,8 +16,8 @@ PAIRS = {
     "pair-19": ("weak-19", "copy-of-weak-19"),
     "pair-33": ("weak-33", "weak-36"),
 }
-"""Who says the same, in teams as the runbook advises, so that it is no alarm: the demo's copies with their originals, and
-two classifiers so alike that it hangs on the order in which their events come whether they are found."""
+"""Who says the same, in teams as the runbook advises, so that it is no alarm: the demo's copies with their originals,
+and two classifiers so alike that it hangs on the order in which their events come whether they are found."""
 
 VICTIM = "weak-08"
 """An expert who is there on every question."""
