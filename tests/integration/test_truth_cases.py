@@ -101,8 +101,9 @@ def test_a_retracted_outcome_leaves_everything_as_it_was(lived: Service, start: 
             key: differences(record, after[topic][key], *WHEN_SAID, *PRICED) for key, record in before[topic].items()
         }
         assert not any(changed.values()), changed
-    bound = ("stream_peer_certificate_regret", ("feed", feed))
-    assert without(gauges(lived, feed), bound) == without(shown, bound)
+    names = ("certificate_regret", "feed_updated_timestamp_seconds")
+    told = [(f"stream_peer_{name}", ("feed", feed)) for name in names]
+    assert without(gauges(lived, feed), *told) == without(shown, *told)
     assert not published.contradictions(feed)
 
 

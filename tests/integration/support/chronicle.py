@@ -125,10 +125,10 @@ def by_time(events: Iterable[Iterable[Event]]) -> list[Event]:
 
 
 def gauges_by_feed(service: Service) -> dict[str, Gauges]:
-    """Every sample that a worker shows of a feed, by the feed."""
+    """Every sample that a worker shows of a feed, by the feed, but for what it has counted since its start."""
     found: dict[str, Gauges] = defaultdict(dict)
     for sample in service.all_samples():
-        if "feed" in sample.labels:
+        if "feed" in sample.labels and not sample.name.endswith("_total"):
             found[sample.labels["feed"]][sample.name, *sorted(sample.labels.items())] = sample.value
     return dict(found)
 
