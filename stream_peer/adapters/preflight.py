@@ -7,10 +7,12 @@ import ssl
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from aiokafka import errors as kafka
 from aiokafka.conn import create_conn
 
+from stream_peer.adapters.waiting import say_waiting
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
@@ -33,7 +35,8 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     settings : Settings
         Names the brokers and how to talk to them.
     waiting : callable or None
-        Told once, with the reason, when the first attempt fails and there will be more.
+        Told once, with the reason, when the first attempt fails and there will be more; without it, whoever
+        `tell_of_waiting` names.
 
     Raises
     ------
@@ -52,6 +55,7 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
     addresses = broker_addresses(settings.bootstrap)
     _check_own_certificate(settings.security)
     options = aiokafka_options(settings.security)
+    tell: Callable[[str], None] | None = waiting or partial(say_waiting, settings)
     deadline = time.monotonic() + settings.broker_patience
     while True:
         fault = await _attempt(addresses, options, max(deadline - time.monotonic(), 0.1))
@@ -59,9 +63,9 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
             return
         if time.monotonic() + _PAUSE_SECONDS >= deadline:
             break
-        if waiting is not None:
-            waiting(fault)
-            waiting = None
+        if tell is not None:
+            tell(fault)
+            tell = None
         await asyncio.sleep(_PAUSE_SECONDS)
     msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
     raise BrokerUnavailableError(msg)

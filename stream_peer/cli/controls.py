@@ -75,6 +75,8 @@ def expert_command(
         forget=forget,
     )
     _check(event)
+    if forget:
+        _must_be_able_to_ask(sure=sure)
     _note_unknown(invocation.settings, feed, expert)
     if forget:
         _ask(_FORGETTING.format(feed=feed, expert=expert), sure=sure)
@@ -96,6 +98,7 @@ def reset_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
     """  # noqa: D301
     event = FeedControl(feed=feed, reset=True)
     _check(event)
+    _must_be_able_to_ask(sure=sure)
     _note_unknown(invocation.settings, feed)
     _ask(_RESETTING.format(feed=feed), sure=sure)
     _write(invocation.settings, event, f"Feed {feed}: reset")
@@ -116,6 +119,7 @@ def delete_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
     """  # noqa: D301
     event = FeedControl(feed=feed, delete=True)
     _check(event)
+    _must_be_able_to_ask(sure=sure)
     _note_unknown(invocation.settings, feed)
     _ask(_DELETING.format(feed=feed), sure=sure)
     _write(invocation.settings, event, f"Feed {feed}: delete")
@@ -167,15 +171,17 @@ _USAGE = {
 }
 
 
-def _ask(what: str, *, sure: bool) -> None:
-    """Say what will happen and ask whether it shall; wrong usage where nobody can be asked."""
-    click.echo(what, err=True)
-    if sure:
-        return
-    if not click.get_text_stream("stdin").isatty():
+def _must_be_able_to_ask(*, sure: bool) -> None:
+    """Refuse, before a broker is awaited, to ask where nobody can answer."""
+    if not sure and not click.get_text_stream("stdin").isatty():
         msg = "nothing was written: there is no terminal to ask at; say --yes if this is what you want"
         raise click.UsageError(msg)
-    if not click.confirm("Go on?", err=True):
+
+
+def _ask(what: str, *, sure: bool) -> None:
+    """Say what will happen and ask whether it shall."""
+    click.echo(what, err=True)
+    if not sure and not click.confirm("Go on?", err=True):
         click.echo("Nothing was written.", err=True)
         raise click.Abort
 

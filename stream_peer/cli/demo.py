@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from stream_peer.cli.options import Invocation, in_a_directory, settings_options, waiting_note
+from stream_peer.cli.options import Invocation, in_a_directory, settings_options
 from stream_peer.errors import StreamPeerError
 from stream_peer.settings import Settings, flag_of, load
 
@@ -164,7 +164,7 @@ def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[s
 def _make_topics(settings: Settings) -> None:
     from stream_peer.adapters.kafka_admin import KafkaAdmin
 
-    KafkaAdmin(settings, waiting=waiting_note(settings)).apply()
+    KafkaAdmin(settings).apply()
 
 
 def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,10 +8,8 @@ from typing import Any
 import click
 
 from stream_peer.adapters.control_events import newest_document
-from stream_peer.adapters.preflight import preflight_async
 from stream_peer.adapters.weights_view import read_newest
 from stream_peer.cli.demo_kafka import DemoKafka, connected
-from stream_peer.cli.options import waiting_note
 from stream_peer.demo.feed import FEED, SETTINGS, closing_tick, paced, read_events
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.feed_settings import load_document
@@ -31,7 +29,6 @@ async def send(settings: Settings, pace: float) -> None:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the deployment's topics cannot be used.
     """
-    await preflight_async(settings, waiting=waiting_note(settings))
     applied = await newest_document(settings)
     _check_rounds({} if applied is None else applied.document)
     if FEED in await read_newest(settings):

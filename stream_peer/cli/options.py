@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from stream_peer.adapters.waiting import tell_of_waiting
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
 
@@ -49,11 +51,14 @@ class NamedPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-def settings_options(*shown: str, in_replay: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def settings_options(
+    *shown: str, in_replay: bool = False, says_waiting: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command ``--config`` and a flag for every setting; it gets an ``Invocation`` as its first argument.
 
     ``shown`` are dotted paths whose flags stand in ``--help`` beside the common ones; the others work unseen.
     ``in_replay``: whether the file may choose mathematics that only a replay computes.
+    ``says_waiting``: whether stderr is told when it waits for a broker; a worker has its log for that.
     A secret has no flag, since anyone on the machine could read it there: its ``…-file`` flag names a file.
     """
 
@@ -65,7 +70,8 @@ def settings_options(*shown: str, in_replay: bool = False) -> Callable[[Callable
             given = {path: arguments.pop(name) for name, path in flags.items()}
             texts = {path: text for path, text in given.items() if text is not None}
             loaded = load(config, os.environ, texts, in_replay=in_replay)
-            return function(Invocation(loaded, config, texts), **arguments)
+            with tell_of_waiting(_note_waiting) if says_waiting else nullcontext():
+                return function(Invocation(loaded, config, texts), **arguments)
 
         decorated: Callable[..., Any] = with_settings
         for path, leaf in reversed(_flag_paths().items()):
@@ -120,14 +126,9 @@ def write_text(file: Path, text: str) -> None:
         raise click.FileError(str(file), error.strerror) from error
 
 
-def waiting_note(settings: Settings) -> Callable[[str], None]:
-    """Says once that there is no broker yet and for how long we wait: a minute of silence looks like a fault."""
-
-    def note(reason: str) -> None:
-        text = f"No broker at {settings.bootstrap} yet ({reason}); waiting up to {settings.broker_patience:g}s."
-        click.echo(text, err=True)
-
-    return note
+def _note_waiting(settings: Settings, reason: str) -> None:
+    text = f"No broker at {settings.bootstrap} yet ({reason}); waiting up to {settings.broker_patience:g}s."
+    click.echo(text, err=True)
 
 
 def _flag_paths() -> dict[str, Leaf]:

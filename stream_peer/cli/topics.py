@@ -12,7 +12,7 @@ from stream_peer.adapters.topic_plan import (
     wanted_topics,
     worker_rights,
 )
-from stream_peer.cli.options import Invocation, settings_options, waiting_note
+from stream_peer.cli.options import Invocation, settings_options
 
 if TYPE_CHECKING:
     from stream_peer.adapters.kafka_admin import KafkaAdmin
@@ -81,7 +81,7 @@ def _admin(invocation: Invocation) -> "KafkaAdmin":
     from stream_peer.adapters.kafka_admin import KafkaAdmin
 
     settings = invocation.settings
-    return KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting_note(settings))
+    return KafkaAdmin(settings, command=invocation.command("topics apply"))
 
 
 def _deed(finding: Finding) -> str:

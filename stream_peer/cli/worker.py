@@ -22,7 +22,9 @@ log = structlog.get_logger(__name__)
 
 
 @click.command(name="worker")
-@settings_options("stage", "http.host", "http.port", "http.advertise", "instance", "log.format", "log.level")
+@settings_options(
+    "stage", "http.host", "http.port", "http.advertise", "instance", "log.format", "log.level", says_waiting=False
+)
 @click.pass_context
 def worker_command(context: click.Context, invocation: Invocation) -> None:
     """Run a worker until it is told to stop (SIGTERM, Ctrl-C). Start as many as you like, up to one a partition.

@@ -172,7 +172,6 @@ def test_controls_reach_the_feeds_partition_of_control_events_in_their_order(
 
 UNREACHABLE = [["topics", "check"], ["worker"], ["tail", "econ", "--once"], ["settings", "apply"]]
 UNREACHABLE += [["expert", "econ", "ann", "--exclude"]]
-SAYS_THAT_IT_WAITS = ("topics", "worker")
 
 
 @pytest.mark.parametrize("arguments", UNREACHABLE, ids=" ".join)
@@ -187,8 +186,9 @@ def test_an_unreachable_broker_is_one_sentence_within_the_patience(file: Path, a
     assert ended.returncode == 69
     *before, last = ended.stderr.splitlines()
     assert last == f"stream-peer: No broker answered at 127.0.0.1:{port} within 2s: connection refused."
-    assert len(before) == (arguments[0] in SAYS_THAT_IT_WAITS)
-    assert all("connection refused" in line and ("2s" in line or '"seconds": 2' in line) for line in before)
+    (waits,) = before  # a worker in its log, all others in words
+    assert "connection refused" in waits
+    assert "2s" in waits or '"seconds": 2' in waits
     assert time.monotonic() - began < 60
 
 

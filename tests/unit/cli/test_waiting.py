@@ -1,0 +1,76 @@
+"""What a command says while no broker answers: where it asks, why nobody answers, and how long it waits."""
+
+import io
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_peer.adapters import preflight
+from stream_peer.adapters.feed_file import write_feed
+from tests.unit.cli.support import run
+from tests.unit.engine.test_feed_import import exported
+
+Capture = pytest.CaptureFixture[str]
+
+ASKING = [
+    "tail econ",
+    "tail econ --once",
+    "expert econ ann --exclude",
+    "expert econ ann --forget --yes",
+    "reset econ --yes",
+    "delete econ --yes",
+    "settings apply --config settings.yaml",
+    "explain econ ann",
+    "export econ --out econ.feed.gz",
+    "import f.feed.gz --other-secret",
+    "replay --from-log econ",
+    "topics check",
+    "topics apply",
+    "demo --send-only",
+]
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """The address of a port that is ours and at which nobody listens."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{silent.getsockname()[1]}"
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the files are that commands name; and a pause between attempts that is short beside the patience."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "_PAUSE_SECONDS", 0.01)
+    Path("settings.yaml").write_text("defaults: {round_every: 1d}")
+    write_feed(Path("f.feed.gz"), exported())
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_a_command_says_on_stderr_that_it_waits_for_a_broker(capsys: Capture, nobody: str, command: str) -> None:
+    ended = run(capsys, *command.split(), "--bootstrap", nobody, "--broker-patience", "500ms")
+
+    assert (ended.code, ended.out) == (69, "")
+    assert ended.err.splitlines()[-2:] == [
+        f"No broker at {nobody} yet (connection refused); waiting up to 0.5s.",
+        f"stream-peer: No broker answered at {nobody} within 0.5s: connection refused.",
+    ]
+    assert ended.err.count("No broker at ") == 1
+
+
+@pytest.mark.parametrize("command", ["expert econ ann --forget", "reset econ", "delete econ"])
+def test_what_nobody_can_be_asked_about_is_refused_before_a_broker_is_awaited(
+    capsys: Capture, nobody: str, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+
+    ended = run(capsys, *command.split(), "--bootstrap", nobody)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith(
+        "Error: nothing was written: there is no terminal to ask at; say --yes if this is what you want\n"
+    )
+    assert "No broker" not in ended.err
