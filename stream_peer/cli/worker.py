@@ -43,7 +43,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     secret = read_secret(settings)
-    with _ended_by_interrupts(), _bound(settings.http, invocation.loaded) as bound:
+    with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound:
         logs.configure(settings.log, secrets=settings.secrets())
         if settings.broker == "kafka":
             _check_topics(invocation)
@@ -56,13 +56,17 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
 
 
 @contextmanager
-def _ended_by_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process. As an exception it would be lost if it came while Python finalises an object."""
-    before = signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
+def _stops_cleanly() -> Iterator[None]:
+    """Told to stop, it ends with 0: nothing is begun before the worker runs, which then stops in its own way.
+
+    No exception: Python drops one that comes while it finalises an object, and the worker would go on.
+    """
+    before = {number: signal.signal(number, lambda *_: os._exit(0)) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound: socket.socket) -> int:

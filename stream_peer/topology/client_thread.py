@@ -16,7 +16,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         It cancels a fetch that waits to be tried again, and raises that as if it had been cancelled itself: the thread
         would end without a word, and the worker would wait for one until its time to stop is over.
         """
-        if self._consumer is not None:
+        if self._consumer is not None and self._consumer._coordinator is not None:  # noqa: SLF001 - it is in a group
             _leave_apart(self._consumer)
         try:
             await super().on_thread_stop()
@@ -49,6 +49,9 @@ def _leave_apart(client: Any) -> None:
     async def left() -> None:
         if coordinator.coordinator_id is None:  # given up with the connection
             coordinator.coordinator_id = node
+            coordinator._coordinator_dead_fut = asyncio.get_running_loop().create_future()  # noqa: SLF001
+        if coordinator.member_id:  # which the broker knows it by, although its first join has not ended
+            coordinator.generation = max(coordinator.generation, 1)
         await leave()
 
     coordinator.close, coordinator._maybe_leave_group = closed, left  # noqa: SLF001

@@ -6,9 +6,13 @@ whose Python twin acknowledges messages that it skips.
 
 import importlib.util
 import inspect
+import re
 from collections.abc import Iterable
+from typing import Any
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from faust.assignor.partition_assignor import PartitionAssignor
@@ -47,16 +51,23 @@ METHODS = {
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),
 }
-ATTRIBUTES = (
-    "_acked",
-    "_acked_index",
-    "_buffered_partitions",
-    "_committed_offset",
-    "_read_offset",
-    "_unacked_messages",
-    "flow_active",
-    "can_resume_flow",
-)
+ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
+    Consumer: (
+        "_acked",
+        "_acked_index",
+        "_buffered_partitions",
+        "_committed_offset",
+        "_read_offset",
+        "_unacked_messages",
+        "flow_active",
+        "can_resume_flow",
+    ),
+    AIOKafkaClient: ("_conns",),
+    AIOKafkaConnection: ("_requests",),
+    AIOKafkaConsumer: ("_client", "_coordinator"),
+    AIOKafkaProducer: ("_message_accumulator",),
+    GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
+}
 
 
 def breaches() -> list[str]:
@@ -87,8 +98,10 @@ def _changed_methods() -> Iterable[str]:
 
 
 def _missing_attributes() -> Iterable[str]:
-    source = inspect.getsource(Consumer)
-    return (f"{Consumer.__name__}.{name} is gone" for name in ATTRIBUTES if f"{name}:" not in source)
+    for owner, names in ATTRIBUTES.items():
+        source = inspect.getsource(owner)
+        gone = (name for name in names if not re.search(rf"\b{name}(:| = )", source))
+        yield from (f"{owner.__name__}.{name} is gone" for name in gone)
 
 
 def _missing_extension() -> Iterable[str]:

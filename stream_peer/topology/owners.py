@@ -1,11 +1,14 @@
 """Which member of the group owns the partition of a feed, as the group's leader told all members when it assigned.
 
 Every member tells the leader its advertised address when it joins (Faust's ``canonical_url``), and with its assignment
-each receives those of all: so an address that is named here was advertised by a member of this generation. A worker
-that folds no feeds is in another group, and asks the brokers what the members of that one were told.
+each receives those of all: so an address that is named here was advertised by a member, at the newest assignment. A
+static member that came back elsewhere is known at its old address until the next one. A worker that folds no feeds is
+in another group, and asks the brokers what the members of that one were told.
 """
 
 from typing import Any
+
+from aiokafka import TopicPartition
 
 from stream_peer.engine.owners import Elsewhere, Here, Owner, Unknown
 from stream_peer.events import topics
@@ -58,10 +61,11 @@ class FeedOwners:
     def _elsewhere(self, partition: int) -> Owner:
         members = self._app.assignor.external_topics_metadata()
         url = next((url for url, owned in members.items() if partition in owned.get(self._topic, ())), None)
-        if url is None:
-            return Unknown("no worker is known to own the feed; each needs an address of its own (http.advertise)")
-        if url == str(self._app.conf.canonical_url):
+        is_ours = url == str(self._app.conf.canonical_url)
+        if is_ours and TopicPartition(self._topic, partition) in self._app.consumer.assignment():
             return Unknown("the worker that owns the feed is still recovering it")
+        if url is None or is_ours:
+            return Unknown("no worker is known to own the feed; each needs an address of its own (http.advertise)")
         return Elsewhere(url)
 
 

@@ -1,7 +1,10 @@
 """What a command says while no broker answers: where it asks, why nobody answers, and how long it waits."""
 
 import io
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,3 +77,17 @@ def test_what_nobody_can_be_asked_about_is_refused_before_a_broker_is_awaited(
         "Error: nothing was written: there is no terminal to ask at; say --yes if this is what you want\n"
     )
     assert "No broker" not in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_is_told_to_stop_while_it_waits_for_a_broker_stops_cleanly(nobody: str, number: int) -> None:
+    command = ["worker", "--bootstrap", nobody, "--http-port", "0", "--broker-patience", "60s"]
+    process = subprocess.Popen([sys.executable, "-m", "stream_peer", *command], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    with process.stderr as said:
+        waits = any("broker_awaited" in line for line in said)
+        process.send_signal(number)
+        code = process.wait(timeout=30)
+
+    assert waits
+    assert code == 0

@@ -26,6 +26,8 @@ class Coordinator:
 
     def __init__(self, connection: Connection) -> None:
         self.coordinator_id: int | None = 1
+        self.member_id, self.generation = "member", -1
+        self._coordinator_dead_fut: asyncio.Future[None] | None = None
         self.left_at: int | None = None
         self._connection = connection
 
@@ -35,7 +37,8 @@ class Coordinator:
         await self._maybe_leave_group()
 
     async def _maybe_leave_group(self) -> None:
-        self.left_at = self.coordinator_id
+        if self.generation > 0:
+            self.left_at = self.coordinator_id
 
 
 class Client:
@@ -59,6 +62,13 @@ class Client:
         self.is_closed = True
 
 
+class Unanswered(Client):
+    """A client that no broker has answered yet: it is in no group."""
+
+    async def stop(self) -> None:
+        await self.close()
+
+
 class Waiting(Client):
     """A client whose end takes for ever."""
 
@@ -80,13 +90,27 @@ async def test_a_fetch_that_waits_to_be_tried_again_does_not_keep_the_thread_fro
     assert client.is_closed
 
 
-async def test_a_join_that_waits_for_others_ends_and_the_group_is_left() -> None:
+@pytest.mark.parametrize("generation", [-1, 7])
+async def test_a_join_that_waits_for_others_ends_and_the_group_is_left_be_it_the_first_one(generation: int) -> None:
     client = Client()
+    client._coordinator.generation = generation
 
     await thread_of(client).on_thread_stop()
 
     assert client.connection.ended.is_set()
     assert client._coordinator.left_at == 1
+    dead = client._coordinator._coordinator_dead_fut
+    assert dead is not None
+    assert not dead.done()  # a leave that fails finds the coordinator alive
+
+
+async def test_a_client_that_no_broker_has_answered_ends_as_well() -> None:
+    client: Any = Unanswered()
+    client._coordinator = None
+
+    await thread_of(client).on_thread_stop()
+
+    assert client.is_closed
 
 
 async def test_whoever_cancels_the_end_itself_is_obeyed() -> None:

@@ -26,7 +26,7 @@ def test_a_missing_method_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_attribute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contract, "ATTRIBUTES", ("_unheard_of",))
+    monkeypatch.setitem(contract.ATTRIBUTES, Consumer, ("_unheard_of",))
 
     assert contract.breaches() == ["Consumer._unheard_of is gone"]
 

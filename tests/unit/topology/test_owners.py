@@ -1,9 +1,11 @@
 """Who owns a feed, as the group's leader told all members."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from yarl import URL
 
 from stream_peer.engine.owners import Elsewhere, Here, Unknown
@@ -27,8 +29,10 @@ def group(
     *,
     rebalancing: bool = False,
     joined: int = 1,
+    assigned: Sequence[int] = (PLACE,),
 ) -> FeedOwners:
     """Owners as a worker sees them that owns some partitions, in a group whose members own some."""
+    consumer = SimpleNamespace(assignment=lambda: {TopicPartition("acme-feed-log", number) for number in assigned})
     told = {url: {"acme-feed-log": places} for url, places in (members or {}).items()}
     app = SimpleNamespace(
         started=True,
@@ -36,6 +40,7 @@ def group(
         rebalancing_count=joined,
         ownership=SimpleNamespace(keepers={"acme-feed-log": SimpleNamespace(partitions=owned or {})}),
         conf=SimpleNamespace(canonical_url=URL(OURS)),
+        consumer=consumer,
         assignor=SimpleNamespace(external_topics_metadata=lambda: told),
     )
     owners = FeedOwners()
@@ -73,8 +78,9 @@ async def test_nobody_is_ever_sent_to_this_worker_itself() -> None:
     assert found == Unknown("the worker that owns the feed is still recovering it")
 
 
-async def test_an_address_that_several_advertise_hides_some_of_them() -> None:
-    found = await group({}, {OURS: [number for number in range(PARTITIONS) if number != PLACE]}).of(FEED)
+@pytest.mark.parametrize("owned", [[PLACE], [number for number in range(PARTITIONS) if number != PLACE]])
+async def test_an_address_that_several_advertise_hides_some_of_them(owned: list[int]) -> None:
+    found = await group({}, {OURS: owned}, assigned=()).of(FEED)
 
     assert isinstance(found, Unknown)
     assert "http.advertise" in found.reason
