@@ -26,8 +26,8 @@ from stream_peer.events.times import Milliseconds
 SCHEMA = 6
 """Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed.
 
-But for imports, which lie in the log in the stored form of their time: ``feed_import`` has to read that of every release
-that could import. There has been no release with another one yet.
+But for imports, which lie in the log in the stored form of their time: ``feed_import`` has to read that of every
+release that could import. There has been no release with another one yet.
 """
 
 Rows = dict[bytes, bytes | None]
