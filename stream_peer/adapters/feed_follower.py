@@ -45,7 +45,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.records = FeedRecords()
-        self.obstacle = "what was published of feeds is still being read"
+        self.obstacle = ""
         self._settings = settings
         self._adders: dict[str, Callable[[bytes, bytes | None], None]] = {}
         self._positions: dict[TopicPartition, int] = {}
@@ -53,6 +53,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         self._begin_anew()
 
     def _begin_anew(self) -> None:
+        self.obstacle = "what was published of feeds is still being read"
         self.records = FeedRecords()
         self._positions = {}
         self._adders = {

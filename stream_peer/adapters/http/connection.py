@@ -89,11 +89,11 @@ class Connection(web.RequestHandler):
 
 
 def make_room(server: Any) -> None:
-    """End the oldest of too many connections, if it can be an idle one: a probe always gets in, and is answered."""
+    """End the oldest of too many connections, if it can be an idle one, never the newest: a probe always gets in."""
     opened = [one for one in server.connections if not one.is_ending]
     if len(opened) > MOST_CONNECTIONS:
         log.debug("http_connection_given_up", connections=len(opened))
-        next((one for one in opened if one.is_idle), opened[0]).abort()
+        next((one for one in opened[:-1] if one.is_idle), opened[0]).abort()
 
 
 class _Server(web.Server):

@@ -16,7 +16,7 @@ from stream_peer.adapters.near_names import near
 from stream_peer.events.outputs import WeightedExpert, Weights
 
 FEEDS = Bounds(usual=100, most=1_000)
-EXPERTS = Bounds(usual=1_000, most=10_000)
+EXPERTS = Bounds(usual=1_000, most=2_000)  # of an answer each connection may hold one: some 350 kB
 _FEW = 200  # names, among which what was meant by a misspelt one is looked for
 _PAGES = ("limit", "cursor")
 _id_of = attrgetter("id")

@@ -76,13 +76,16 @@ async def check_size(request: web.Request, handler: Handler) -> web.StreamRespon
     Raises
     ------
     ProblemError
-        404, if one is longer.
+        404, if one is longer; 400, if the path has bytes that a URL cannot have.
     """
     if request.body_exists:
         refused = problem(413, "no request takes a body")
         refused.force_close()
         return refused
-    for part in request.rel_url.raw_path.split("/"):
+    path = request.rel_url.raw_path
+    if not path.isascii():
+        raise ProblemError(400, "a path is UTF-8 whose bytes are percent-encoded")
+    for part in path.split("/"):
         if len(unquote_to_bytes(part)) > LONGEST_ID:
             raise ProblemError(404, f"no id is longer than {LONGEST_ID} bytes", "Too long to be anything")
     return await handler(request)

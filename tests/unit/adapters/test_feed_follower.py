@@ -137,15 +137,29 @@ async def test_after_an_error_it_goes_on_where_it_was_and_answers_meanwhile(brok
     assert broker.reads == 2
 
 
-async def test_a_topic_that_was_made_anew_is_read_from_its_start(broker: Broker) -> None:
+async def test_a_topic_that_was_made_anew_is_read_from_its_start(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.logs["weights"] = [(b"old", encode_output(weights(n, "a", feed="old"))) for n in range(5)]
     async with following() as follower:
         await until(lambda: not follower.obstacle)
         broker.is_away = True
         await until(lambda: follower._told)
         broker.logs["weights"] = [(b"new", encode_output(weights(1, "a", feed="new")))]
+        begun: list[str] = []
+        begin = follower._begin_anew
+
+        def noted() -> None:
+            begin()
+            begun.append(follower.obstacle)
+
+        monkeypatch.setattr(follower, "_begin_anew", noted)
         broker.is_away = False
         await until(lambda: follower.records.feeds() == ["new"])
+        await until(lambda: not follower.obstacle)
+
+    assert all(begun)  # until it has read it again, nobody is told that there is no feed
+    assert begun
 
 
 async def test_what_is_no_record_is_passed_over(broker: Broker) -> None:

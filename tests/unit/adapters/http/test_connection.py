@@ -96,6 +96,22 @@ async def test_who_is_being_answered_keeps_the_place(monkeypatch: pytest.MonkeyP
         assert (await asyncio.wait_for(first[0].readline(), 30)).startswith(b"HTTP/1.1 200")
 
 
+async def test_where_all_are_being_answered_the_newest_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+
+    async def slowly(*_: object) -> web.Response:
+        asked.set()
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return] # never
+
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(FeedAnswers, "feeds", slowly)
+    async with serving() as client, opened(client, 1) as (busy,):
+        busy[1].write(HEAD + b"\r\n")
+        await asked.wait()
+        assert (await client.get("/healthz/live")).status == 200
+        assert await is_closed(busy[0])
+
+
 async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     given_up, whole = asyncio.Event(), 50_000_000
     abort = connection.Connection.abort
