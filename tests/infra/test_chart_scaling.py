@@ -4,7 +4,8 @@ import pytest
 
 from stream_peer.adapters.topic_plan import wanted_topics
 from stream_peer.settings import Settings
-from tests.infra.support.chart import STAGE, Manifest, all_of, manifests, of_ci, one
+from tests.infra.support.chart import STAGE, Manifest, all_of, manifests, of_ci, one, template
+from tests.infra.support.tools import said
 
 BY_CPU = "autoscaling: {by: cpu, minReplicas: 2, maxReplicas: 8}"
 BY_LAG = "autoscaling: {by: lag}\n"
@@ -112,6 +113,46 @@ def test_keda_has_the_client_certificate_and_a_user_from_the_secret() -> None:
         ("cert", "t", "tls.crt"),
         ("key", "t", "tls.key"),
     }
+
+
+def test_where_keda_needs_no_secret_there_is_no_authentication() -> None:
+    every = manifests(f"{BY_LAG}kafka: {{security: {{protocol: ssl}}}}")
+
+    assert all_of("TriggerAuthentication", every) == []
+    for trigger in triggers(one("ScaledObject", every)):
+        assert "authenticationRef" not in trigger
+        assert trigger["metadata"]["tls"] == "enable"
+        assert "sasl" not in trigger["metadata"]
+
+
+def test_a_user_without_sasl_is_none() -> None:
+    security = "{protocol: ssl, username: u, caSecret: {name: c}}"
+
+    spec = one("TriggerAuthentication", manifests(f"{BY_LAG}kafka: {{security: {security}}}"))["spec"]
+
+    assert spec == {"secretTargetRef": [{"parameter": "ca", "name": "c", "key": "ca.crt"}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ("username: u", "kafka.security.passwordSecret.name"),
+        ("username: u, certificateSecret: {name: t}", "kafka.security.passwordSecret.name"),
+        ("passwordSecret: {name: s}", "kafka.security.username"),
+        ("mechanism: OAUTHBEARER", "autoscaling.lag.authenticationRef.name"),
+    ],
+)
+def test_what_only_workers_have_from_elsewhere_is_asked_for_keda(given: str, missing: str) -> None:
+    elsewhere = f"extraEnvFrom: [{{secretRef: {{name: e}}}}]\nkafka: {{security: {{protocol: sasl_ssl, {given}}}}}\n"
+
+    refused = template(elsewhere + BY_LAG)
+
+    assert refused.returncode != 0
+    assert f"{missing}: KEDA" in refused.stderr, said(refused)
+    own = manifests(elsewhere + "autoscaling: {by: lag, lag: {authenticationRef: {name: mine}}}")
+    assert all_of("TriggerAuthentication", own) == []
+    assert {trigger["authenticationRef"]["name"] for trigger in triggers(one("ScaledObject", own))} == {"mine"}
+    assert manifests(elsewhere + "autoscaling: {by: cpu}")
 
 
 def test_an_authentication_of_your_own_is_used() -> None:

@@ -88,8 +88,21 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $own := or (ne .Values.kafka.security.mechanism "OAUTHBEARER") $scaling.lag.authenticationRef.name -}}
-{{- if and (eq $scaling.by "lag") (not $own) -}}
+{{- if and (eq $scaling.by "lag") (hasPrefix "sasl_" .Values.kafka.security.protocol) (not $scaling.lag.authenticationRef.name) -}}
+{{- include "stream-peer.checkLogin" .Values.kafka.security -}}
+{{- end -}}
+{{- end -}}
+
+{{/* KEDA logs in with Secrets that it reads itself: what a worker has by extraEnv or from a file is not there for it. */}}
+{{- define "stream-peer.checkLogin" -}}
+{{- $own := "or name a TriggerAuthentication of your own in autoscaling.lag.authenticationRef.name" -}}
+{{- if eq .mechanism "OAUTHBEARER" -}}
 {{- fail "autoscaling.lag.authenticationRef.name: KEDA cannot read a token file; name a TriggerAuthentication of your own" -}}
+{{- end -}}
+{{- if not .passwordSecret.name -}}
+{{- fail (printf "kafka.security.passwordSecret.name: KEDA needs it with autoscaling.by lag, %s" $own) -}}
+{{- end -}}
+{{- if not (or .username .passwordSecret.usernameKey) -}}
+{{- fail (printf "kafka.security.username: KEDA needs it, or passwordSecret.usernameKey, with autoscaling.by lag, %s" $own) -}}
 {{- end -}}
 {{- end -}}
