@@ -122,10 +122,20 @@ def test_only_named_namespaces_reach_the_http_port_and_nothing_else() -> None:
     assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
 
 
+@pytest.mark.parametrize("component", ["worker", "set-up"])
+def test_names_are_asked_for_where_dns_pods_listen(component: str) -> None:
+    names = one("NetworkPolicy", of_ci("secured"), component)["spec"]["egress"][0]
+
+    asked = {(port["protocol"], port["port"]) for port in names["ports"]}
+    # Policies see a packet behind the Service's translation; OpenShift's pods of DNS listen on 5353.
+    assert asked == {("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)}
+    assert "to" not in names
+
+
 def test_workers_reach_names_and_brokers_only() -> None:
     names, brokers = one("NetworkPolicy", of_ci("secured"), "worker")["spec"]["egress"]
 
-    assert {port["port"] for port in names["ports"]} == {53}
+    assert {port["port"] for port in names["ports"]} == {53, 5353}
     assert brokers == {"ports": [{"protocol": "TCP", "port": 9093}]}
     elsewhere = manifests("networkPolicy: {enabled: true, brokerPorts: [9094, 9095]}")
     assert "9092" not in rules(one("NetworkPolicy", elsewhere, "worker"), "egress")
