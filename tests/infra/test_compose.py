@@ -116,6 +116,15 @@ def test_no_service_may_do_more_than_its_work(services: dict[str, Any]) -> None:
             assert re.fullmatch(r"\d+:\d+", service["user"]), name
 
 
+def test_the_heap_of_the_broker_leaves_room_for_the_rest_of_it(services: dict[str, Any]) -> None:
+    kafka = services["kafka"]
+
+    first, most = re.fullmatch(r"-Xms(\d+)m -Xmx(\d+)m", kafka["environment"]["KAFKA_HEAP_OPTS"]).groups()  # type: ignore[union-attr] # else it fails
+
+    assert int(first) <= int(most)
+    assert int(most) * 2**20 <= 0.6 * int(kafka["mem_limit"])
+
+
 def test_images_are_named_exactly(services: dict[str, Any]) -> None:
     assert all(re.fullmatch(r"[a-z/-]+:v?\d+\.\d+\.\d+", service["image"]) for service in services.values())
 
