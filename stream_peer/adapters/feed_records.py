@@ -121,8 +121,8 @@ class FeedRecords:
             return
         head = _head_of(value)
         known = self._heads.get(head.feed)
-        if known is not None and known.revision >= head.revision:
-            return
+        if known is not None and known.revision > head.revision:
+            return  # an equal one is newer all the same: after a failed audit it is said anew
         parts = (value,) if head.parts == 1 else self._assembled(head, value)
         if parts is not None:
             self._keep(head, parts)
@@ -140,7 +140,7 @@ class FeedRecords:
             return
         place = _place_of(value)
         known = self._rates.get(place.feed)
-        if known is None or known.revision < place.revision:
+        if known is None or known.revision <= place.revision:
             self._rates[place.feed] = _Kept(place.revision, (value,))
 
     def _assembled(self, head: FeedHead, value: bytes) -> tuple[bytes, ...] | None:

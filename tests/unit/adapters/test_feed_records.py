@@ -24,6 +24,21 @@ def test_the_highest_revision_is_kept_whatever_comes_later() -> None:
     assert records.weights("none") is None
 
 
+def test_what_is_said_anew_under_the_same_revision_is_newer() -> None:
+    """As after an audit that failed: the feed was folded anew from the same log."""
+    records = FeedRecords()
+    for newest in (weights(5, "b"), weights(5, "c")):
+        add(records, newest)
+        assert records.weights("econ") == newest
+
+    for number, name in enumerate("ab"):
+        records.add_weights(b"econ", part(weights(6), number, 2, name))
+    records.add_weights(b"econ/0", part(weights(6), 0, 2, "c"))
+    assert records.weights("econ") == weights(6, "a", "b")  # until all parts of the other are there
+    records.add_weights(b"econ/1", part(weights(6), 1, 2, "d"))
+    assert records.weights("econ") == weights(6, "c", "d")
+
+
 def test_parts_count_when_the_last_is_there_and_the_former_record_until_then() -> None:
     records = FeedRecords()
     add(records, weights(3, "a"))
