@@ -123,7 +123,7 @@ async def test_head_answers_as_get_does_without_the_body() -> None:
         (b"GET /feeds/%2e%2e%2f%2e%2e%2fetc%2fpasswd HTTP/1.1", 404),
         (b"GET /feeds/%00 HTTP/1.1", 404),
         (b"GET /feeds/%ff%fe HTTP/1.1", 404),
-        (b"GET /feeds/caf\xe9 HTTP/1.1", 400),
+        (b"GET /feeds/\xe9 HTTP/1.1", 400),
         (b"GET /healthz/\xe9 HTTP/1.1", 400),
         (b"GET /feeds/%E2%80%AE/experts/%F0%9F%A6%9D HTTP/1.1", 404),
         (b"GET /feeds/econ/experts/%00a HTTP/1.1", 404),
