@@ -1,5 +1,6 @@
 """Bearer tokens, which whoever asks must know one of, in a file that may change while the worker runs."""
 
+import codecs
 import errno
 import hmac
 import stat
@@ -56,7 +57,8 @@ class TokenFile:
         try:
             seen: object = _state_of(self._path)
             if seen != self._seen:
-                self._tokens = [line.strip() for line in self._path.read_bytes().splitlines() if line.strip()]
+                content = self._path.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
+                self._tokens = [line.strip() for line in content.splitlines() if line.strip()]
                 self._seen = seen
                 if not self._tokens:
                     log.warning("http_token_missing", file=str(self._path), reason="it holds no token: nobody may ask")

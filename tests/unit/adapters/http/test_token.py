@@ -55,6 +55,12 @@ def test_anything_else_is_no_token(token_file: Path, header: str) -> None:
     assert gate.admits(f"bearer  {TOKEN}")
 
 
+def test_what_an_editor_writes_before_the_text_is_no_part_of_the_token(token_file: Path) -> None:
+    token_file.write_text(TOKEN, encoding="utf-8-sig")
+
+    assert TokenFile(token_file).admits(f"Bearer {TOKEN}")
+
+
 async def test_bytes_that_are_no_text_are_no_token(token_file: Path) -> None:
     async with serving(settings=Http(port=0, token_file=token_file)) as client:
         found = await client.raw(b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
