@@ -82,13 +82,12 @@ _BEFORE_THE_START = """
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "place", "code"), [("SIGINT", "topics", 130), ("SIGINT", "broker", 0), ("SIGTERM", "broker", 0)]
-)
-def test_a_signal_before_the_start_is_never_lost(number: str, place: str, code: int) -> None:
+@pytest.mark.parametrize("place", ["topics", "broker"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_before_the_start_stops_the_worker_cleanly(number: str, place: str) -> None:
     """Even while an object is finalised, where Python would drop an exception."""
     command = [sys.executable, "-c", textwrap.dedent(_BEFORE_THE_START), number, place]
     environment = {**os.environ, "STREAM_PEER_BROKER_PATIENCE": "1s"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    assert (ended.returncode, "Exception ignored" in ended.stderr) == (code, False), ended.stderr
+    assert (ended.returncode, "Exception ignored" in ended.stderr) == (0, False), ended.stderr
