@@ -165,7 +165,7 @@ def wait_weights(worker: Container) -> None:
 def check_confinement(worker: Container) -> None:
     """What a process in the container may not do, and that its health checks left nothing behind."""
     user = worker.shell("id -u; id -g; grep CapEff /proc/1/status").out.split()
-    written = worker.shell("touch /written || touch /opt/venv/written || touch /home/written")
+    written = worker.shell("touch /written || touch /opt/venv/written || touch /var/written")
     scratch = worker.shell("touch /tmp/written")
     zombies = worker.shell("grep -l '^State:.Z' /proc/[0-9]*/status")
     say(

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tests.infra.support.panels import Window, unanswered
-from tests.infra.support.prometheus import MissingProgramError, Prometheus, configuration, installed
+from tests.infra.support.prometheus import Prometheus, configuration
+from tests.infra.support.server import MissingProgramError, installed
 from tests.infra.support.tools import needed
 from tests.integration.support.waiting import wait_until
 

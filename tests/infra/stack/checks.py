@@ -12,8 +12,9 @@ from tests.infra.stack.events import clone_attack, poison
 from tests.infra.stack.progress import came, say, step
 from tests.infra.stack.running import ONCE, WORKERS, Stack, close_questions, rule_files, send
 from tests.infra.support.panels import last, unanswered
-from tests.infra.support.prometheus import JOB, installed
+from tests.infra.support.prometheus import JOB
 from tests.infra.support.rules import rules
+from tests.infra.support.server import installed
 
 REST_SECONDS = 20.0
 FAULTS_SECONDS = 120.0
