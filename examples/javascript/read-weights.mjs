@@ -61,5 +61,10 @@ const mix = new Map(parts.flatMap(({ experts }) => experts).map(({ id, mix }) =>
 const forecasts = given.map((text) => [text.slice(0, text.lastIndexOf("=")), Number(text.slice(text.lastIndexOf("=") + 1))]);
 const weight = (expert) => mix.get(expert) ?? 0; // an expert without an entry has weight 0
 const present = forecasts.reduce((sum, [expert]) => sum + weight(expert), 0);
+if (present === 0) fail(`none of these experts has a weight in ${feed}`);
 const mixed = forecasts.reduce((sum, [expert, probability]) => sum + weight(expert) * probability, 0) / present;
-console.log(`${mixed.toFixed(4)} (status ${parts[0].status}, revision ${revision})`);
+const bolder = 0.5 + (1 + parts[0].stretch) * (mixed - 0.5); // what the outcomes so far say: bolder, or less bold
+const stretched = Math.min(1, Math.max(0, bolder));
+console.log(
+  `mixed ${mixed.toFixed(4)}, stretched ${stretched.toFixed(4)} (status ${parts[0].status}, revision ${revision})`,
+);

@@ -39,5 +39,7 @@ def test_the_example_mixes_forecasts_by_the_newest_weights(served: Service, repo
     mix = {expert["id"]: expert["mix"] for expert in newest["experts"]}
     expected = (0.9 * mix["e0"] + 0.4 * mix["e2"]) / (mix["e0"] + mix["e2"])
     assert run.returncode == 0, run.stderr
-    assert run.stdout == f"{expected:.4f} (status {newest['status']}, revision {newest['revision']})\n"
+    stretched = min(1.0, max(0.0, 0.5 + (1.0 + newest["stretch"]) * (expected - 0.5)))
+    said = f"mixed {expected:.4f}, stretched {stretched:.4f}"
+    assert run.stdout == f"{said} (status {newest['status']}, revision {newest['revision']})\n"
     assert newest["questions"] == 8

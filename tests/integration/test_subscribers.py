@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
 
@@ -77,7 +78,8 @@ def test_weights_are_read_to_the_end_joined_and_applied(
 ) -> None:
     topic, deleted = topic_prefix + topics.WEIGHTS, encode_output(weights(4, "a", feed="gone"))
     kafka.create_topics({topic: PARTITIONS}, {"cleanup.policy": "compact"})
-    one, other = part(weights(7), 0, 2, "a", "b"), part(weights(7), 1, 2, "c", "d")
+    whole = msgspec.structs.replace(weights(7), stretch=0.5)
+    one, other = part(whole, 0, 2, "a", "b"), part(whole, 1, 2, "c", "d")
     news = encode_output(weights(9, "z", feed="news"))
     records: list[Record] = [("econ", encode_output(weights(3, "a")), 0), ("gone", deleted, 0), ("news", news, 1)]
     records += [("econ/0", one, 2), ("gone", None, 0), ("econ/1", other, 0)]
@@ -85,9 +87,12 @@ def test_weights_are_read_to_the_end_joined_and_applied(
 
     start = command(language, repository, tmp_path)
     feeds = [[*start, kafka.bootstrap, feed, *GIVEN] for feed in ("econ", "gone")]
-    mixed, nothing = ended(feeds, {"STREAM_PEER_PREFIX": topic_prefix})
+    strangers = [*start, kafka.bootstrap, "econ", "stranger=0.9"]
+    mixed, nothing, nobody = ended([*feeds, strangers], {"STREAM_PEER_PREFIX": topic_prefix})
 
-    assert mixed[:2] == (0, "0.3000 (status ok, revision 7)\n"), mixed
+    assert mixed[:2] == (0, "mixed 0.3000, stretched 0.2000 (status ok, revision 7)\n"), mixed
+    assert nobody[:2] == (1, ""), nobody
+    assert "none of these experts has a weight in econ" in nobody[2]
     assert nothing[:2] == (1, ""), nothing
     assert "no weights of gone" in nothing[2]
     with kafka.admin() as admin:
