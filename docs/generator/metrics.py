@@ -18,8 +18,9 @@ watch of them, and what to do then: [operations](../operations.md#what-to-watch)
   excluded, forgotten or overtaken, within one `publish_every` and at the latest with the next snapshot.
 - No label names a question. A worker shows at most {MOST_SERIES:,} series of feeds: the first feeds by name, about 60
   series each, and of each feed the `top_experts` with three series each as far as there is room, which is shared
-  equally. With 50 feeds that is six experts each, and everybody else is in `expert="other"`. `feeds_not_shown` counts
-  the feeds for which there was no room. The worker itself has about 200 series, and ten a partition that it owns.
+  equally. With 50 feeds that is six experts each, and all others are in `expert="other"`; an expert whose id is `other`
+  has the label `\\other`. `feeds_not_shown` counts the feeds for which there was no room. The worker itself has about
+  200 series, and ten a partition that it owns.
 - Measured: 4,280 series with 50 feeds of 10,000 experts each and 100,000 open questions, answered within 25 ms, and
   within 70 ms when all feeds had just been published.
 - A gauge that has no series says: this is not known. It never stands at an old value.

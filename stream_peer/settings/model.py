@@ -66,6 +66,12 @@ class Http(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, _about("address to bind; 0.0.0.0 for all")] = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65_535), _about("0: any free one")] = 8080
     advertise: Annotated[Address | None, _about("URL by which others reach this worker; default: host and port")] = None
+    hosts: Annotated[
+        str,
+        _about(
+            "names that requests may ask for besides addresses, localhost and advertise, separated by commas; *: any"
+        ),
+    ] = ""
     token_file: Annotated[
         ExistingFile | None,
         _about("bearer tokens, one a line, asked for by all paths but /healthz; read when it changes"),

@@ -30,7 +30,7 @@
 {{- if hasKey $.Values.settings $name -}}{{- fail (printf "settings.%s: say it by %s" $name $value) -}}{{- end -}}
 {{- end -}}
 {{- $nested := dict
-  "http" (dict "port" "http.port" "advertise" "http.advertise" "token_file" "http.tokenSecret.name")
+  "http" (dict "port" "http.port" "advertise" "http.advertise" "hosts" "http.hosts" "token_file" "http.tokenSecret.name")
   "log" (dict "level" "logLevel") -}}
 {{- range $block, $names := $nested -}}
 {{- $given := dig $block (dict) $.Values.settings -}}

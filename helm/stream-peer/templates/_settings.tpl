@@ -12,7 +12,10 @@ said there (_checks.tpl).
   "control_events" (int $kafka.partitions.controlEvents)
   "feed_log" (int $kafka.partitions.feedLog)
   "dead_letters" (int $kafka.partitions.deadLetters) -}}
-{{- $http := dict "port" (int .Values.http.port) -}}
+{{- $service := include "stream-peer.fullname" . -}}
+{{- $inNamespace := printf "%s.%s" $service .Release.Namespace -}}
+{{- $names := list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
+{{- $http := dict "port" (int .Values.http.port) "hosts" (concat $names .Values.http.hosts | join ",") -}}
 {{- if .Values.http.tokenSecret.name -}}{{- $_ := set $http "token_file" "/etc/stream-peer/http-token/token" -}}{{- end -}}
 {{- $own := dict
   "bootstrap" $kafka.bootstrapServers

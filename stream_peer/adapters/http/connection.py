@@ -23,6 +23,8 @@ _LIMITS: Mapping[str, Any] = {
 
 MOST_CONNECTIONS = 256
 """At once. Each takes a file descriptor, and the brokers' clients need some as well: of 1,024 on many machines."""
+MOST_WAITING = 8
+"""Requests of a connection that wait for the answer to the one before. No ordinary client sends any ahead."""
 TAKING_SECONDS = 30.0
 """That a client has to take an answer, which is kept in memory for so long."""
 
@@ -37,6 +39,13 @@ class Connection(web.RequestHandler):
         self._wire = cast(asyncio.Transport, transport)
         super().connection_made(transport)
         make_room(self._manager)
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests; end a connection that sends too many ahead, which would keep the event loop busy."""
+        super().data_received(data)
+        if len(self._messages) > MOST_WAITING:
+            log.debug("http_too_many_requests_ahead", waiting=len(self._messages))
+            self.abort()
 
     @property
     def is_idle(self) -> bool:

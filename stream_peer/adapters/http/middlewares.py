@@ -1,15 +1,16 @@
 """What every request passes before it is answered, and every answer before it is sent."""
 
 import asyncio
-from collections.abc import Mapping
-from urllib.parse import unquote_to_bytes
+from collections.abc import Collection, Mapping
+from ipaddress import ip_address
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from stream_peer.adapters.http.problems import ProblemError, problem
-from stream_peer.adapters.http.routes import LONGEST_ID, OPEN
+from stream_peer.adapters.http.routes import LONGEST_ID, METRICS, OPEN
 from stream_peer.adapters.http.token import Gate
 
 log = structlog.get_logger(__name__)
@@ -54,6 +55,57 @@ def of_http_exception(error: web.HTTPException, path: str) -> web.Response:
         417: "no request takes a body",
     }
     return problem(error.status, details.get(error.status, error.reason), headers=allowed)
+
+
+def answer_to(names: Collection[str]) -> Middleware:
+    """Only requests for a name of this server are answered: an address, ``localhost``, or one of ``names``.
+
+    A page of a stranger can lead a browser to this server under a name of the stranger's own (DNS rebinding); its
+    scripts may then read every answer. Probes and scrapes are exempt: they come from machines, by many names.
+
+    Parameters
+    ----------
+    names : collection of str
+        In lower case; ``*`` stands for all.
+    """
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        header = request.headers.get("Host")  # every browser sends one
+        if header is None or "*" in names or request.path.startswith(OPEN) or request.path == METRICS:
+            return await handler(request)
+        name = host_of(header)
+        if not (name in names or name == "localhost" or _is_address(name)):
+            refused = problem(
+                421, f"no request for {name[:100]!r} is answered here; http.hosts lists the names that are"
+            )
+            refused.force_close()
+            return refused
+        return await handler(request)
+
+    return check
+
+
+def host_of(header: str) -> str:
+    """The name or address in a ``Host`` header, in lower case, without port and brackets.
+
+    Examples
+    --------
+    >>> host_of("Worker-0.example:8080"), host_of("[::1]:8080"), host_of("127.0.0.1")
+    ('worker-0.example', '::1', '127.0.0.1')
+    """
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def admit(gate: Gate) -> Middleware:

@@ -8,10 +8,10 @@ import msgspec
 
 from stream_peer import __version__
 from stream_peer.adapters.http.problems import PROBLEM_JSON, Problem
-from stream_peer.adapters.http.routes import LONGEST_ID, OPEN, Parameter, Route
+from stream_peer.adapters.http.routes import LONGEST_ID, METRICS, OPEN, Parameter, Route
 
 _REF = "#/components/schemas/{name}"
-_ALWAYS = (401, 413, 431, 500, 503)
+_ALWAYS = (401, 413, 421, 431, 500, 503)
 _ABOUT = (
     "What a worker of stream-peer answers. Any worker answers for any feed. All routes answer GET and HEAD; faults are "
     "problem documents (RFC 9457)."
@@ -82,7 +82,8 @@ def _success(route: Route) -> dict[str, Any]:
 
 
 def _others(route: Route) -> dict[str, Any]:
-    statuses = {*route.others, *_ALWAYS} - ({401} if route.path.startswith(OPEN) else set())
+    unasked = {401, 421} if route.path.startswith(OPEN) else {421} if route.path == METRICS else set[int]()
+    statuses = {*route.others, *_ALWAYS} - unasked
     answers = {str(status): _problem(status) for status in statuses - {307}}
     if 503 in route.others and route.path.startswith(OPEN):
         answers["503"] = {**_success(route), "description": "Not so; the reason says why."}

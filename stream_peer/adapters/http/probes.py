@@ -1,12 +1,10 @@
-"""``/healthz/{live,ready,startup}``, ``/version`` and ``/metrics``: how this worker is."""
+"""``/healthz/{live,ready,startup}`` and ``/version``: how this worker is."""
 
 import platform
 from typing import Protocol
 
 import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
 from stream_peer import __version__
 from stream_peer.adapters.http.answers import Probe, Version
@@ -24,11 +22,10 @@ class HealthAnswers(Health, Protocol):
 
 
 class Probes:
-    """Answers probes and scrapes."""
+    """Answers probes."""
 
-    def __init__(self, health: HealthAnswers, registry: CollectorRegistry) -> None:
+    def __init__(self, health: HealthAnswers) -> None:
         self._health = health
-        self._registry = registry
 
     async def live(self, _request: web.Request) -> web.Response:
         """Answer ``/healthz/live``."""
@@ -45,17 +42,6 @@ class Probes:
     async def version(self, _request: web.Request) -> web.Response:
         """Answer ``/version``."""
         return _json(Version(name="stream_peer", version=__version__, python=platform.python_version()))
-
-    async def metrics(self, request: web.Request) -> web.StreamResponse:
-        """Answer ``/metrics``."""
-        accepted = ",".join(request.headers.getall("Accept", []))
-        try:
-            encode, kind = choose_encoder(accepted)
-        except TypeError:  # a version that is no number
-            encode, kind = choose_encoder("")
-        told = web.Response(body=encode(self._registry), headers={"Content-Type": kind, **_NOT_KEPT})
-        told.enable_compression()
-        return told
 
 
 def _probe(yes: bool, reason: str) -> web.Response:  # noqa: FBT001 - an unpacked answer

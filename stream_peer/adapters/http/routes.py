@@ -14,6 +14,7 @@ from stream_peer.adapters.weight_story.records import WeightStory
 from stream_peer.events.incoming import MAX_ID_BYTES
 
 _SECONDS = 15.0
+METRICS = "/metrics"
 OPEN = "/healthz/"
 """Paths that begin so need no token: orchestrators have none."""
 
@@ -90,7 +91,7 @@ _WAS_REDIRECTED = Parameter(REDIRECTED, "Set by a redirect: whoever was sent her
 
 ROUTES: Sequence[Route] = (
     Route("/", "statusPage", "A page for people: feeds, whom to listen to, how far to trust it, lag.", "text/html"),
-    Route("/metrics", "metrics", "Metrics in the text format of Prometheus.", "text/plain"),
+    Route(METRICS, "metrics", "Metrics in the text format of Prometheus.", "text/plain"),
     Route("/healthz/live", "live", "Whether the worker makes progress; if not, restart it.", Probe, others=[503]),
     Route("/healthz/ready", "ready", "Whether its partitions are assigned and recovered.", Probe, others=[503]),
     Route("/healthz/startup", "startup", "Whether it was ready once.", Probe, others=[503]),

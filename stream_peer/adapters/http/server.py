@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import mode
 import msgspec
@@ -14,6 +15,7 @@ from stream_peer.adapters.http.feeds import FeedAnswers, Following
 from stream_peer.adapters.http.middlewares import (
     add_headers,
     admit,
+    answer_to,
     check_size,
     invite_nothing,
     limit_time,
@@ -24,6 +26,7 @@ from stream_peer.adapters.http.page import About, StatusPage
 from stream_peer.adapters.http.probes import HealthAnswers, Probes
 from stream_peer.adapters.http.questions import QuestionAnswers
 from stream_peer.adapters.http.routes import ROUTES, Route
+from stream_peer.adapters.http.scrapes import Scrapes
 from stream_peer.adapters.http.token import Everybody, TokenFile
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.engine.owners import Owners
@@ -64,10 +67,10 @@ class Sources(NamedTuple):
 
     def handlers(self) -> Mapping[str, Handler]:
         """Who handles which route, by its name in the table."""
-        probes, feeds = Probes(self.health, self.metrics.registry), FeedAnswers(self.following)
+        probes, feeds = Probes(self.health), FeedAnswers(self.following)
         return {
             "statusPage": StatusPage(self.about, self.following, self.health, self.metrics).page,
-            "metrics": probes.metrics,
+            "metrics": Scrapes(self.metrics.registry).metrics,
             "live": probes.live,
             "ready": probes.ready,
             "startup": probes.startup,
@@ -135,13 +138,27 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         token = self._settings.token_file
         gate = Everybody() if token is None else TokenFile(token)
         seconds = {route.path: route.seconds for route in ROUTES}
-        application = web.Application(middlewares=[tell_problems, admit(gate), check_size, limit_time(seconds)])
+        passed = [tell_problems, answer_to(names_of(self._settings)), admit(gate), check_size, limit_time(seconds)]
+        application = web.Application(middlewares=passed)
         application.on_response_prepare.append(add_headers)
         application.on_shutdown.append(self._sources.weights.end)
         handlers = self._sources.handlers()
         for route in ROUTES:
             application.router.add_get(route.pattern, handlers[route.name], expect_handler=invite_nothing)
         return application
+
+
+def names_of(settings: Http) -> frozenset[str]:
+    """The names that requests may ask for besides addresses and ``localhost``.
+
+    Examples
+    --------
+    >>> sorted(names_of(Http(advertise="http://worker-0.example:8080", hosts="forecasts.example, ")))
+    ['forecasts.example', 'worker-0.example']
+    """
+    named = (name.strip().lower() for name in settings.hosts.split(","))
+    advertised = "" if settings.advertise is None else urlsplit(settings.advertise).hostname or ""
+    return frozenset(filter(None, (*named, advertised, settings.host.lower())))
 
 
 def bind(settings: Http) -> socket.socket:

@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 
 from stream_peer.adapters.prometheus.points import Point
-from stream_peer.adapters.prometheus.top_experts import OTHER, TopExperts
+from stream_peer.adapters.prometheus.top_experts import OTHER, TopExperts, expert_label
 from stream_peer.engine.views import FeedView
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 
@@ -56,9 +56,10 @@ class FeedSeries:
     def _weights(self, view: FeedView, count: int) -> Iterator[Point]:
         shown = self._top.choose(view.leading, count)
         for expert in shown:
-            yield Point("expert_weight", (self._feed, expert.id, "mix"), expert.mix)
-            yield Point("expert_weight", (self._feed, expert.id, "select"), expert.select)
-            yield Point("expert_coverage_ratio", (self._feed, expert.id), expert.coverage)
+            label = expert_label(expert.id)
+            yield Point("expert_weight", (self._feed, label, "mix"), expert.mix)
+            yield Point("expert_weight", (self._feed, label, "select"), expert.select)
+            yield Point("expert_coverage_ratio", (self._feed, label), expert.coverage)
         if len(shown) < len(view.weights.experts):
             mix = view.totals[0] - math.fsum(expert.mix for expert in shown)
             select = view.totals[1] - math.fsum(expert.select for expert in shown)

@@ -6,7 +6,21 @@ from collections.abc import Iterable
 from stream_peer.events.outputs import WeightedExpert
 
 OTHER = "other"
-"""Stands for all experts without series."""
+"""The label of all experts without series."""
+
+
+def expert_label(expert_id: str) -> str:
+    r"""The label of an expert: its id, with a backslash before it where it could be taken for ``OTHER``.
+
+    Examples
+    --------
+    >>> [print(expert_label(expert_id)) for expert_id in ("ann", "other", r"\other")]
+    ann
+    \other
+    \\other
+    [None, None, None]
+    """
+    return f"\\{expert_id}" if expert_id.lstrip("\\") == OTHER else expert_id
 
 
 class TopExperts:
@@ -20,7 +34,7 @@ class TopExperts:
 
     def choose(self, leading: Iterable[WeightedExpert], count: int) -> list[WeightedExpert]:
         """The experts to show, at most ``count``, of those who lead, by weight."""
-        ranked = [expert for expert in leading if expert.id != OTHER]
+        ranked = list(leading)
         names = [expert.id for expert in ranked]
         staying = [name for name in names[: count + math.ceil(count / 4)] if name in self._shown][:count]
         joining = [name for name in names if name not in staying]

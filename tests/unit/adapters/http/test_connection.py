@@ -12,7 +12,7 @@ from stream_peer.adapters.http import connection
 from stream_peer.adapters.http.feeds import FeedAnswers
 from tests.unit.adapters.http.serving import Client, serving
 
-HEAD = b"GET /feeds HTTP/1.1\r\nHost: here\r\n"
+HEAD = b"GET /feeds HTTP/1.1\r\nHost: localhost\r\n"
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -131,3 +131,15 @@ async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.Monke
         await asyncio.wait_for(given_up.wait(), 30)
         with contextlib.suppress(ConnectionResetError):
             assert len(await asyncio.wait_for(reader.read(), 30)) < whole
+
+
+async def test_a_connection_that_sends_many_requests_ahead_is_ended() -> None:
+    async with serving() as client, opened(client, 2) as [(greedy, sends), (modest, sends_few)]:
+        sends.write((HEAD + b"\r\n") * (connection.MOST_WAITING + 2))
+        sends_few.write((HEAD + b"\r\n") * 3)
+        answers = [await asyncio.wait_for(modest.readuntil(b"HTTP/1.1 200"), 30) for _ in range(3)]
+        with contextlib.suppress(ConnectionResetError):
+            taken = await asyncio.wait_for(greedy.read(), 30)
+            assert taken.count(b"HTTP/1.1 200") <= 1
+
+    assert len(answers) == 3
