@@ -2,12 +2,13 @@
 
 import heapq
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from stream_peer.adapters.jsonl import Line
 from stream_peer.engine.draws import draw
@@ -17,7 +18,8 @@ from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
 class FileEvent(NamedTuple):
     """A line of a file: its payload, and as much of it as is needed to place it in time; nothing of a bad line.
 
-    ``at`` is what it states, a question's opening if it states nothing; ``end`` the latest moment that it names.
+    ``stated`` is its ``at``, and ``at`` the same, or the opening of a question that has none; ``end`` is the latest
+    moment that it names.
     """
 
     place: str
@@ -27,6 +29,7 @@ class FileEvent(NamedTuple):
     at: Milliseconds | None = None
     closes_at: Milliseconds | None = None
     closed_at: Milliseconds | None = None
+    stated: Milliseconds | None = None
 
     @property
     def end(self) -> Milliseconds | None:
@@ -68,13 +71,111 @@ def file_event(line: Line) -> FileEvent:
         _milliseconds(fields.at or fields.opens_at),
         _milliseconds(fields.closes_at),
         _milliseconds(fields.closed_at),
+        _milliseconds(fields.at),
     )
 
 
-def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> list[FileEvent]:
-    """Events of all files in one order: by time across files, within a file as they stand."""
-    streams = [timed(map(file_event, lines), horizon) for lines in files]
-    return [one.event for one in heapq.merge(*streams, key=lambda one: one.time)]
+class FileOrder(NamedTuple):
+    """How the lines of a file stood.
+
+    Attributes
+    ----------
+    moved : int
+        How many stood below a line of a later time, if the lines were put in order of time; 0 if they stayed.
+    behind : tuple of str
+        Places of the forecasts below the outcome of their question that state a time before it.
+    """
+
+    moved: int = 0
+    behind: tuple[str, ...] = ()
+
+
+MANY = 0.5
+"""If more than this share of the questions, of the forecasts or of the outcomes stand below lines of later times, the
+order of a file is not that in which they came: it may be sorted by expert or by question, or have its outcomes last."""
+
+_FORECASTS = frozenset(("forecast", "forecasts"))
+_RANK = {"question": 0, "resolution": 2}
+"""Of one moment a question comes first, and an outcome last: no forecast is mixed by weights that know it."""
+
+
+def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> tuple[list[FileEvent], list[FileOrder]]:
+    """Events of all files in one order, by time; and how it came about in each file."""
+    ordered = [in_time_order([file_event(line) for line in lines], horizon) for lines in files]
+    streams = [timed(events, horizon) for events, _ in ordered]
+    return [one.event for one in heapq.merge(*streams, key=lambda one: one.time)], [order for _, order in ordered]
+
+
+def in_time_order(events: list[FileEvent], horizon: Milliseconds) -> tuple[list[FileEvent], FileOrder]:
+    """The events of a file in the order in which they came, and how they stood.
+
+    A file in which few lines stand below lines of later times is a record of what came when: it stays as it is, and
+    those few come late. Any other is sorted by the times that its lines state. There a line that states no time, or one
+    far from all others, stays behind the line above it.
+    """
+    events = _believed(events, horizon)
+    lines, late = Counter(_kind(event) for event in events), Counter(_late(events))
+    if not any(late[kind] > MANY * lines[kind] for kind in late):
+        return events, FileOrder(0, _behind(events))
+    keys = list(_keys(events))
+    in_order = [events[place] for place in sorted(range(len(events)), key=keys.__getitem__)]
+    return in_order, FileOrder(late.total(), _behind(events))
+
+
+def _kind(event: FileEvent) -> str:
+    return "forecast" if event.kind in _FORECASTS else event.kind
+
+
+def _believed(events: list[FileEvent], horizon: Milliseconds) -> list[FileEvent]:
+    """The events; those whose times lie in another age than most, more than ``horizon`` from them, state none here."""
+    moments = np.sort(np.array([event.at for event in events if event.at is not None], dtype=np.int64))
+    ages = np.split(moments, np.flatnonzero(np.diff(moments) > horizon) + 1)
+    if len(ages) == 1:
+        return events
+    age = max(ages, key=len)
+    first, last = int(age[0]), int(age[-1])
+    return [
+        event if event.at is None or first <= event.at <= last else event._replace(at=None, stated=None)
+        for event in events
+    ]
+
+
+def _late(events: Iterable[FileEvent]) -> Iterator[str]:
+    """The kinds of the lines that stand below a line of a later time, one by one.
+
+    Nothing is late below a question that states only when it opens: it may have been there long before.
+    """
+    latest = 0
+    for event in events:
+        if event.at is not None and event.at < latest:
+            yield _kind(event)
+        latest = max(latest, event.stated or 0)
+
+
+def _behind(events: Iterable[FileEvent]) -> tuple[str, ...]:
+    """Places of the forecasts below an outcome of their question that state a time before it."""
+    told: dict[str | None, Milliseconds] = {}
+    behind = []
+    for event in events:
+        if event.kind == "resolution" and event.at is not None:
+            told[event.question_id] = event.at
+        elif event.kind in _FORECASTS and event.at is not None and event.at < told.get(event.question_id, event.at):
+            behind.append(event.place)
+    return tuple(behind)
+
+
+def _keys(events: Iterable[FileEvent]) -> Iterator[tuple[int, Milliseconds, int]]:
+    """By which the events of a file are sorted: their times, and of equal times what comes first.
+
+    No line passes a reset or the end of a feed, which state no time.
+    """
+    key = (0, 0, 0)
+    for event in events:
+        if event.kind == "feed":
+            key = (key[0] + 1, 0, 0)
+        elif event.at is not None:
+            key = (key[0], event.at, _RANK.get(event.kind, 1))
+        yield key
 
 
 def timed(events: Iterable[FileEvent], horizon: Milliseconds) -> Iterator[TimedEvent]:
@@ -129,7 +230,9 @@ def reveal(events: Sequence[FileEvent], told_of: Revealed) -> list[FileEvent]:
     for question_id, event in outcomes.items():
         if question_id is not None and draw(b"", "", question_id, 0, purpose) < told_of.share:
             close = closes.get(question_id) or event.closed_at or event.at or 0
-            told.append(TimedEvent(close, _with(event, at=to_iso(close), closed_at=None)._replace(at=close)))
+            told.append(
+                TimedEvent(close, _with(event, at=to_iso(close), closed_at=None)._replace(at=close, stated=close))
+            )
     told.sort(key=lambda one: (one.time, one.event.question_id or ""))
     others = timed((event for event in events if event.kind != "resolution"), 1 << 60)
     return [one.event for one in heapq.merge(others, told, key=lambda one: one.time)]

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from stream_peer.adapters.file_events import FileEvent, Revealed, in_feed, last_moment, merged, reveal, shuffle, timed
+from stream_peer.adapters.file_events import (
+    FileEvent,
+    FileOrder,
+    Revealed,
+    in_feed,
+    last_moment,
+    merged,
+    reveal,
+    shuffle,
+    timed,
+)
 from stream_peer.adapters.history import History
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay_run import CONTROLS, Blind, Plan, RefusedLine, Run, Witness, Write
@@ -46,7 +56,7 @@ class ReplayResult(NamedTuple):
 
     ``history`` is what the output topics would hold, ``counts`` what the stages counted, ``refused`` the first
     refused lines, ``ended`` the moment up to which deadlines were met, ``settings`` those of the feeds; ``warned``
-    counts warnings by code, of which ``warnings`` are the first.
+    counts warnings by code, of which ``warnings`` are the first; ``orders`` says how the lines of each file stood.
     """
 
     history: History
@@ -57,6 +67,7 @@ class ReplayResult(NamedTuple):
     settings: FeedSettingsBook
     warned: Counter[str]
     warnings: list[Warned]
+    orders: list[FileOrder]
 
     def variant(self, feed: str) -> str:
         """What of a feed's meaning was not as built in; empty if all was."""
@@ -80,7 +91,7 @@ def replay(
     Parameters
     ----------
     files : sequence of lines
-        Each in its own order; several are merged by time.
+        Each is put in order of time, unless its own order is that in which they came; several are merged.
     options : ReplayOptions, optional
         How.
     write : callable, optional
@@ -100,7 +111,7 @@ def replay(
     chosen = options or ReplayOptions()
     book = load_document(historical(chosen.document), origin="--set", in_replay=True)
     horizon = max(settings.horizon for settings in (book.default, *book.feeds.values()))
-    events = merged(files, horizon)
+    events, orders = merged(files, horizon)
     ended = last_moment(events, horizon)
     events = _prepared(events, chosen)
     with Run(_plan(chosen, book, events, write, witness)) as run:
@@ -114,7 +125,9 @@ def replay(
             finished(run)
     if progress is not None:
         progress(len(events), len(events))
-    return ReplayResult(run.history, run.counts, run.refused, len(events), ended, book, run.warned, run.warnings)
+    return ReplayResult(
+        run.history, run.counts, run.refused, len(events), ended, book, run.warned, run.warnings, orders
+    )
 
 
 def _plan(

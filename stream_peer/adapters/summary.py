@@ -1,7 +1,8 @@
 """What came of a replay, in plain text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from stream_peer.adapters.file_events import FileOrder
 from stream_peer.adapters.history import FeedHistory, Scores, rounded
 from stream_peer.adapters.replay import ReplayResult
 from stream_peer.adapters.shadow_table import shadow_lines
@@ -12,6 +13,7 @@ from stream_peer.events.times import to_iso
 SHOWN_EXPERTS = 10
 SHOWN_REFUSED = 5
 SHOWN_WARNINGS = 5
+SHOWN_PLACES = 3
 _ID_WIDTH = 22
 
 
@@ -43,10 +45,33 @@ def _read(result: ReplayResult) -> Iterator[str]:
         yield f"{sum(refused.values()):,} refused: {reasons}"
         for line in result.refused[:SHOWN_REFUSED]:
             yield f"  {line.place}: {line.message}"
+    for order in result.orders:
+        yield from _order(order)
     yield from _warned(result)
     unknown = result.counts["unknown-question", ""]
     if unknown:
         yield f"{_many(unknown, 'resolution')} came before anything else of their question"
+
+
+def _order(order: FileOrder) -> Iterator[str]:
+    """How the lines of a file stood if not by time, and how many came after outcomes that they could have used."""
+    if order.moved:
+        yield f"{_stand(order.moved, 'line')} below one of a later time: all were put in order of time"
+    if order.behind:
+        what = "they come late, and no score uses them"
+        if order.moved:
+            what = "only their own times say that they came before it"
+        where = _places(order.behind)
+        yield f"{_stand(len(order.behind), 'forecast')} below the outcome of their question: {what} ({where})"
+
+
+def _stand(number: int, thing: str) -> str:
+    return f"{_many(number, thing)} {'stands' if number == 1 else 'stand'}"
+
+
+def _places(places: Sequence[str]) -> str:
+    more = f" and {len(places) - SHOWN_PLACES:,} more" if len(places) > SHOWN_PLACES else ""
+    return ", ".join(places[:SHOWN_PLACES]) + more
 
 
 def _warned(result: ReplayResult) -> Iterator[str]:

@@ -111,7 +111,7 @@ def replay_command(
     """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and say whom to listen to.
 
     The events' own times count, as for any feed with history: true; settings come from --config and --set. A pipe is
-    read as /dev/stdin.
+    read as /dev/stdin. A file whose lines are not in order of time is put in order; a few late lines stay late.
 
     With --from-log no file is read, and the exit code is 1 if something was published that the log does not give.
 

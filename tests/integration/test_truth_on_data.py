@@ -61,7 +61,7 @@ class Histories(NamedTuple):
 def histories(data_directory: Path) -> Histories:
     """All files, as one platform would have sent them."""
     horizon = 3650 * DAY
-    events = merged([read_lines(file) for file in sorted(data_directory.glob("*.jsonl*"))], horizon)
+    events, _ = merged([read_lines(file) for file in sorted(data_directory.glob("*.jsonl*"))], horizon)
     return Histories(events, last_moment(events, horizon))
 
 

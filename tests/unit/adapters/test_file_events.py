@@ -1,12 +1,15 @@
 import json
+import random
 
 import pytest
 
 from stream_peer.adapters.file_events import (
     FileEvent,
+    FileOrder,
     Revealed,
     file_event,
     in_feed,
+    in_time_order,
     last_moment,
     merged,
     reveal,
@@ -50,9 +53,89 @@ def test_files_are_merged_by_time() -> None:
     early = lines([forecast("ann", 0.1, T0), forecast("ann", 0.2, T0 + 2 * DAY)], "early")
     late = lines([forecast("ann", 0.3, T0 + DAY), b"{", forecast("ann", 0.4, T0 + 3 * DAY)], "late")
 
-    order = [event.place for event in merged([late, early], HORIZON)]
+    events, _ = merged([late, early], HORIZON)
 
-    assert order == ["early:1", "late:1", "late:2", "early:2", "late:3"]
+    assert [event.place for event in events] == ["early:1", "late:1", "late:2", "early:2", "late:3"]
+
+
+def places(values: list[bytes]) -> tuple[list[int], FileOrder]:
+    """The numbers of the lines in the order in which they are taken, and how the file stood."""
+    ordered, order = in_time_order(events(*values), HORIZON)
+    return [int(event.place.rpartition(":")[2]) for event in ordered], order
+
+
+def test_a_file_in_order_stays_as_it_is_ties_included() -> None:
+    values = [resolution(1, T0, "r"), forecast("ann", 0.5, T0), question(at=T0), b"{", forecast("bob", 0.5, T0 + HOUR)]
+
+    assert places(values) == ([1, 2, 3, 4, 5], FileOrder())
+
+
+def test_a_file_with_a_few_late_lines_is_a_record_of_what_came_when_and_stays_as_it_is() -> None:
+    values = [*(forecast("ann", 0.5, T0 + n * HOUR, "q") for n in range(6)), resolution(1, T0 + 6 * HOUR, "q")]
+    values += [forecast("bob", 0.5, T0 + HOUR, "q"), forecast("bob", 0.5, T0 + 2 * HOUR, "other")]
+
+    assert places(values) == (list(range(1, 10)), FileOrder(0, ("f:8",)))
+
+
+def test_questions_that_tell_only_when_they_open_make_nothing_late() -> None:
+    values = [question(opens_at=T0 + DAY), *(forecast("ann", 0.5, T0 + n * HOUR, "q") for n in range(4))]
+
+    assert places(values) == ([1, 2, 3, 4, 5], FileOrder())
+
+
+def test_outcomes_below_all_forecasts_and_questions_go_to_their_times() -> None:
+    forecasts = [forecast("ann", 0.5, T0 + n * HOUR, "q") for n in range(4)]
+    values = [*forecasts, resolution(1, T0 + HOUR, "q"), b"{", question("q", at=T0)]
+
+    assert places(values) == ([7, 1, 2, 5, 6, 3, 4], FileOrder(2))
+
+
+def test_forecasts_below_all_outcomes_come_when_they_say_and_are_named() -> None:
+    values = [resolution(1, T0 + DAY, "q"), *(forecast("ann", 0.5, T0 + n * HOUR, "q") for n in range(3))]
+
+    assert places(values) == ([2, 3, 4, 1], FileOrder(3, ("f:2", "f:3", "f:4")))
+
+
+@pytest.mark.parametrize("by", ["expert_id", "question_id", "type"])
+def test_a_file_sorted_by_something_else_is_sorted_by_time(by: str) -> None:
+    values = sorted(season(questions=8), key=lambda value: str(json.loads(value).get(by)))
+
+    ordered, order = in_time_order(events(*values), HORIZON)
+
+    assert order.moved
+    assert [event.at for event in ordered] == sorted(event.at or 0 for event in ordered)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_file_whose_order_is_not_that_of_time_is_sorted_with_outcomes_behind_forecasts_of_their_moment(
+    seed: int,
+) -> None:
+    values = season(questions=8)
+    shuffled = random.Random(seed).sample(values, len(values))
+
+    ordered, order = in_time_order(events(*shuffled), HORIZON)
+
+    assert order.moved
+    keys = [(event.at or 0, ("question", "forecast", "resolution").index(event.kind)) for event in ordered]
+    assert keys == sorted(keys)
+    assert order.behind
+
+
+def test_no_line_passes_the_end_of_a_feed() -> None:
+    half = [forecast("ann", 0.5, T0 + n * HOUR, "q") for n in (2, 1, 0)]
+
+    assert places([*half, b'{"type":"feed","feed":"econ","delete":true}', *half])[0] == [3, 2, 1, 4, 7, 6, 5]
+
+
+def test_a_time_of_another_age_moves_no_line() -> None:
+    values = [forecast("ann", 0.5, T0 + n * HOUR, "q") for n in (4, 0, 1, 2, 3)]
+    wild = [forecast("ann", 0.5, -200 * DAY), *values[:2], forecast("ann", 0.5, T0 + 40 * 365 * DAY), *values[2:]]
+
+    ordered, order = in_time_order(events(*wild), HORIZON)
+
+    assert [one.place for one in ordered] == ["f:1", "f:3", "f:4", "f:5", "f:6", "f:7", "f:2"]
+    assert order == FileOrder(4)
+    assert [one.time for one in timed(ordered, HORIZON)] == [T0 + n * HOUR for n in (0, 0, 0, 1, 2, 3, 4)]
 
 
 def test_the_last_moment_is_the_last_that_any_event_credibly_names() -> None:

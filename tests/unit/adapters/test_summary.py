@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from stream_peer.adapters.file_events import Revealed
+from stream_peer.adapters.file_events import FileOrder, Revealed
 from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.summary import summary
@@ -54,6 +54,19 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
 
     assert "settings" not in plain
     assert "  settings     loss=log, method.learner=top-committee, method.committee=2\n" in other
+
+
+def test_it_says_how_the_lines_stood_and_which_may_have_used_an_outcome() -> None:
+    quiet = replay([lines(season(questions=1))])
+
+    late = summary(quiet._replace(orders=[FileOrder(0, ("f:9",))]))
+    unordered = summary(quiet._replace(orders=[FileOrder(1200, tuple("abcd"))]))
+
+    assert "below" not in summary(quiet)
+    assert "1 forecast stands below the outcome of their question: they come late, and no score uses" in late
+    assert "1,200 lines stand below one of a later time: all were put in order of time\n" in unordered
+    assert "4 forecasts stand below the outcome of their question: only their own times say" in unordered
+    assert "(a, b, c and 1 more)" in unordered
 
 
 def test_warnings_are_counted_by_code_and_the_first_shown_with_whose_they_are() -> None:
