@@ -7,6 +7,7 @@ import msgspec
 
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.stage import Effects, LogRecord, Output
+from stream_peer.engine.sums import Sums
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
@@ -27,7 +28,14 @@ _ANYWHERE = Source("forecast-events", 0, 0, 0, 0)
 
 
 def round_of(
-    question_id: str, forecasts: Mapping[str, float], *, boundary: int = 1, feed: str = "f", weight: float = 1.0
+    question_id: str,
+    forecasts: Mapping[str, float],
+    *,
+    boundary: int = 1,
+    feed: str = "f",
+    weight: float = 1.0,
+    final: bool = False,
+    after_outcome: bool = False,
 ) -> Round:
     experts = sorted(forecasts)
     return Round(
@@ -35,6 +43,8 @@ def round_of(
         feed=feed,
         question_id=question_id,
         boundary=START + boundary * HOUR,
+        final=final,
+        after_outcome=after_outcome,
         weight=weight,
         experts=experts,
         probabilities=[forecasts[expert] for expert in experts],
@@ -108,6 +118,13 @@ def newest(outputs: Sequence[Output], topic: str) -> dict[str, dict[str, Any]]:
     """The last record of each key of a topic."""
     last = {(output.key or b"").decode(): output.value for output in outputs if output.topic == topic}
     return {key: msgspec.json.decode(value) for key, value in last.items() if value is not None}
+
+
+def without_evaluations(sums: Sums) -> Sums:
+    """Sums less what scored forecasts have added."""
+    learnt = sums.copy()
+    learnt.subtract(learnt.evaluations())
+    return learnt
 
 
 class Changelog:

@@ -12,6 +12,7 @@ from itertools import combinations, combinations_with_replacement
 from statistics import NormalDist
 from typing import Literal
 
+from stream_peer.events.feed_log import Round
 from stream_peer.numerics.error_rates import ClassMomentSums
 
 PRIORS = (0.40, 0.35, 0.15, 0.10)  # plain mean, peer, slow and fast truth
@@ -95,6 +96,7 @@ def outer(second: Sequence[Sequence[float]], cross: Sequence[float], priors: Seq
 class Said:
     """Facts of a round."""
 
+    final: bool
     p: Mapping[str, float]
     answer: Mapping[str, int]
     everybody: tuple[int, bool]
@@ -163,6 +165,19 @@ class Known:
     weight: float = 1.0
     evidence: Evidence = "open"
     rounds: dict[int, Said] = field(default_factory=dict)
+    scored: Said | None = None
+    scored_at: int = -1
+    is_fixed: bool = False
+
+    def fix(self, scored: Said | None) -> None:
+        """Once for good, which forecast of it is scored, if any is."""
+        if not self.is_fixed:
+            self.scored, self.is_fixed = scored, True
+
+    @property
+    def evaluated(self) -> Said | None:
+        """The scored forecast, if it counts as things stand."""
+        return self.scored if self.rounds and self.evidence in (0, 1) else None
 
     def mean(
         self,
@@ -231,7 +246,8 @@ class Known:
         loss, present = self.mean(lambda r: r.score(r.p[e], y), e), self.mean(lambda _: 1.0, e)
         fast = self.mean(lambda r: 2.0 * (r.shadows[3] - y) * (r.shadows[3] - r.p[e]), e)
         said = self.mean(lambda r: r.regret(e, str(y), published=True), e)
-        found = {"H": loss, "m": present, "rH": regret, "AH true": abs(regret), "pH": said}
+        compared = self.mean(lambda r: float(len(r.p) > 1), e)
+        found = {"H": loss, "m": present, "k": compared, "rH": regret, "AH true": abs(regret), "pH": said}
         return found | {"RH": linear, "RF": fast, "AF": abs(fast)}
 
     def _counts(self) -> dict[str, float]:
@@ -278,14 +294,21 @@ class Known:
     def _outcome(self) -> dict[str, float]:
         if self.evidence not in (0, 1):
             return {}
-        y = int(self.evidence)
-        b, f = self.mean(lambda r: r.b), self.mean(lambda r: r.mix)
-        q = [self.mean(lambda r, k=k: r.shadows[k] - r.b) for k in range(4)]  # type: ignore[misc]
-        worse = squared(self.mean(lambda r: r.unguarded), y) - squared(b, y)
+        y, shared = int(self.evidence), [r for r in self.rounds.values() if len(r.p) > 1]
+        if not shared:  # one expert alone teaches nothing about others
+            return {"resolved": 1.0}
+
+        def mean(of: Callable[[Said], float]) -> float:
+            return math.fsum(map(of, shared)) / len(shared)
+
+        b, f = mean(lambda r: r.b), mean(lambda r: r.mix)
+        q = [mean(lambda r, k=k: r.shadows[k] - r.b) for k in range(4)]  # type: ignore[misc]
+        worse = squared(mean(lambda r: r.unguarded), y) - squared(b, y)
         found = {"M" + str(i) + str(j): q[i] * q[j] for i in range(4) for j in range(4)}
         found |= {f"h{k}": q[k] * (y - b) for k in range(4)}
         found |= {"fit": (y - f) * (f - 0.5), "fit2": (f - 0.5) ** 2, "worse": worse, "worse2": worse**2}
-        return found | {"resolved": 1.0}
+        share = len(shared) / len(self.rounds)
+        return {name: share * value for name, value in found.items()} | {"resolved": 1.0}
 
 
 class SlowFeed:
@@ -306,8 +329,11 @@ class SlowFeed:
         self._parts: dict[str, dict[Key, float]] = {}
         self._terms: dict[Key, list[float]] = {}
 
-    def round(self, question: str, boundary: int, forecasts: Mapping[str, float], weight: float) -> None:
-        forecasts = {e: p for e, p in forecasts.items() if e not in self.excluded}
+    def round(self, event: Round, revision: int = -1) -> None:
+        """``revision``: of what is published of it."""
+        question, boundary = event.question_id, event.boundary
+        said_by = zip(event.experts, event.probabilities, strict=True)
+        forecasts = {e: p for e, p in said_by if e not in self.excluded}
         if not forecasts:
             self.withdraw(question, boundary)
             return
@@ -315,7 +341,14 @@ class SlowFeed:
         self.seen |= forecasts.keys()
         self._put(question, {})
         said = self._said(forecasts, self.coin(question, boundary))
-        known.rounds[boundary], known.weight = said, weight
+        said.final = event.final
+        known.rounds[boundary], known.weight = said, event.weight
+        if not known.is_fixed:
+            known.scored_at = revision
+        if event.after_outcome:
+            known.fix(None)
+        elif event.final:
+            known.fix(said)
         self._put(question, known.contribution())
         self._follow_votes()
 
@@ -339,6 +372,8 @@ class SlowFeed:
         if known.evidence == evidence:
             return
         known.evidence = evidence
+        if evidence in (0, 1):
+            known.fix(known.rounds[max(known.rounds)] if known.rounds else None)
         self._put(question, known.contribution())
         self.steps += 1
         z = self.sum("worse") / math.sqrt(self.sum("worse2") + 0.001)
@@ -384,6 +419,7 @@ class SlowFeed:
         unguarded = sum(m * f for m, f in zip(self.shares(), shadows, strict=True))
         mix = (1.0 - self.net_share) * unguarded + self.net_share * b
         return Said(
+            final=False,
             p=p,
             answer=answer,
             everybody=side(list(p.values()), [0.5] * len(p), coin),
@@ -506,7 +542,7 @@ class SlowFeed:
         regrets = [
             (1.0 - 2.0 * err) * self.sum("SU", e) + err * self.sum("SV", e) - self.sum("SVY", e) for e in experts
         ]
-        resolved = math.fsum(self.sum("m", e) for e in experts)
+        resolved = math.fsum(self.sum("k", e) for e in experts)
         answered = math.fsum(self.sum("n", e) for e in experts) + resolved
         own = softmax([peer * regret / (answered / n + 40.0) for regret in regrets])
         return [

@@ -87,6 +87,10 @@ class SlowGauges:
             select=(1.0 - shrink) * learnt + shrink / len(p),
         )
         asked.rounds[event.boundary], asked.weight = told, event.weight
+        if event.after_outcome:
+            asked.fix(None)
+        elif event.final:
+            asked.fix(told)
         self.happened["feed_rounds_total", "scored" if told.counts else "low-evidence"] += 1
 
     def _outcome(self, event: OutcomeRevealed) -> None:
@@ -98,6 +102,8 @@ class SlowGauges:
             self.happened["feed_outcomes_total", kind] += 1
             self.applied += 1
             asked.evidence = event.outcome
+            if asked.outcome is not None:
+                asked.fix(asked.rounds[max(asked.rounds)] if asked.rounds else None)
 
     # --- sums ---
 
@@ -259,11 +265,12 @@ class SlowGauges:
 
     def _scores(self, columns: Mapping[str, Floats], sums: Mapping[str, float]) -> dict[tuple[str, Key], float | None]:
         found: dict[tuple[str, Key], float | None] = {}
-        if sums["resolved"]:
-            found = {("brier", (s,)): sums[s] / sums["resolved"] for s in ("mix", "stretched", "mean", "median")}
-        m = columns["m"]
-        enough = m >= max(10.0, 0.5 * sums["resolved"]) - 1e-9
-        found["brier", ("best-expert",)] = float((columns["H"][enough] / m[enough]).min()) if enough.any() else None
+        if sums["evaluated"]:
+            found = {("brier", (s,)): sums[s] / sums["evaluated"] for s in ("mix", "stretched", "mean", "median")}
+        m = columns["evaluated"]
+        enough = m >= max(10.0, 0.5 * sums["evaluated"]) - 1e-9
+        best = float((columns["evaluated H"][enough] / m[enough]).min()) if enough.any() else None
+        found["brier", ("best-expert",)] = best
         judged = columns["judged"] >= 20.0 - 1e-6
         found["loss_rank_correlation", ()] = None
         if judged.sum() >= 8:

@@ -18,7 +18,7 @@ from stream_peer.events.feed_log import Verdict
 Floats = npt.NDArray[np.float64]
 
 COLUMNS = (
-    *("n", "m", "H", "T", "rH", "AH", "A", "V", "judged", "judged peer", "judged true"),
+    *("n", "m", "H", "T", "rH", "AH", "A", "V", "judged", "judged peer", "judged true", "evaluated", "evaluated H"),
     *(f"{kind} {against}" for kind in ("learnt", "published") for against in "y10"),
 )
 """Of each expert."""
@@ -93,6 +93,18 @@ class Asked:
     weight: float = 1.0
     evidence: Verdict = "open"
     rounds: dict[int, Told] = field(default_factory=dict)
+    scored: Told | None = None
+    is_fixed: bool = False
+
+    def fix(self, scored: Told | None) -> None:
+        """Once for good, which forecast of it is scored, if any is."""
+        if not self.is_fixed:
+            self.scored, self.is_fixed = scored, True
+
+    @property
+    def evaluated(self) -> Told | None:
+        """The scored forecast, if it counts as things stand."""
+        return self.scored if self.rounds and self.outcome is not None else None
 
     @property
     def outcome(self) -> int | None:
@@ -139,6 +151,9 @@ class Asked:
             found["judged"] = mean(lambda told: np.ones(len(told.p)), counting=True)
             found["judged peer"] = mean(lambda t: centred(t.price.unit(t.losses) / t.price.distance), counting=True)
             found["judged true"] = mean(lambda told: centred(told.losses[k]), counting=True)
+        if self.evaluated is not None:
+            found["evaluated"][self.evaluated.experts] = 1.0
+            found["evaluated H"][self.evaluated.experts] = (self.evaluated.p - float(self.outcome or 0)) ** 2
         return self.weight * np.array([found[name] for name in COLUMNS])
 
     def of_feed(self) -> Counter[str]:
@@ -162,8 +177,10 @@ class Asked:
             found["resolved"] = 1.0
             found[f"revealed {y}"] = share
             found[f"wrong {y}"] = self.mean(lambda told: float(np.mean(told.own != y)), counting=True)
+        if self.evaluated is not None:
+            found["evaluated"] = 1.0
             for name in ("mix", "stretched", "mean", "median"):
-                found[name] = self.mean(partial(score, name, y))
+                found[name] = score(name, self.outcome or 0, self.evaluated)
         return Counter({name: self.weight * value for name, value in found.items()})
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from stream_peer.events.feed_log import Round
 from tests.slow_feed import PRIORS, Said, SlowFeed
 
 PRIOR_NAMES = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
@@ -21,23 +22,27 @@ class SlowShadows(SlowFeed):
     """A feed that asks, at each round, what others would say of it; each is a mapping of settings by its name.
 
     ``others``: what they said, by question and boundary.
+    ``beside``: the same, by what was said of the round.
     """
 
     def __init__(self, coin: Callable[[str, int], int], shadows: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(coin)
         self.shadows = shadows
         self.others: dict[tuple[str, int], dict[str, Mixed]] = {}
+        self.beside: dict[int, dict[str, Mixed]] = {}
         self._now: dict[str, Mixed] = {}
 
-    def round(self, question: str, boundary: int, forecasts: Mapping[str, float], weight: float) -> None:
+    def round(self, event: Round, revision: int = -1) -> None:
         """As without shadows."""
         self._now = {}
-        super().round(question, boundary, forecasts, weight)
-        self.others[question, boundary] = self._now
+        super().round(event, revision)
+        self.others[event.question_id, event.boundary] = self._now
 
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
         self._now = {name: self._told(p, shadow) for name, shadow in self.shadows.items()}
-        return super()._said(p, coin)
+        said = super()._said(p, coin)
+        self.beside[id(said)] = self._now
+        return said
 
     def _told(self, p: Mapping[str, float], shadow: Mapping[str, Any]) -> Mixed:
         mixer, ids = shadow.get("mixer", {}), sorted(p)
@@ -58,14 +63,14 @@ class SlowShadows(SlowFeed):
         return mix, min(max(0.5 + (1.0 + stretch) * (mix - 0.5), 0.0), 1.0)
 
     def record(self, name: str) -> list[float]:
-        """Questions, and losses of the shadow and of the live mixers by turns, summed over resolved questions."""
+        """Questions, and losses of the shadow and of the live mixers by turns, summed over scored forecasts."""
         sums = [0.0] * 7
-        for question, known in self.questions.items():
-            for boundary, said in known.rounds.items() if known.evidence in (0, 1) else ():
-                told = self.others[question, boundary].get(name)
-                if told is not None:
-                    y, share = int(known.evidence), known.weight / len(known.rounds)
-                    pairs = zip(losses(told, y), losses((said.mix, said.stretched), y), strict=True)
-                    row = [1.0, *(loss for pair in pairs for loss in pair)]
-                    sums = [total + share * value for total, value in zip(sums, row, strict=True)]
+        for known in self.questions.values():
+            said = known.evaluated
+            told = None if said is None else self.beside[id(said)].get(name)
+            if said is not None and told is not None:
+                y = int(known.evidence)
+                pairs = zip(losses(told, y), losses((said.mix, said.stretched), y), strict=True)
+                row = [1.0, *(loss for pair in pairs for loss in pair)]
+                sums = [total + known.weight * value for total, value in zip(sums, row, strict=True)]
         return sums

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from stream_peer.engine.facts import mixes_of, stacked
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.ledger import Entry
-from stream_peer.engine.shadow_mixers import ShadowRecord, losses_of_mix
+from stream_peer.engine.scored import scored_losses
+from stream_peer.engine.shadow_mixers import ShadowRecord
 from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
@@ -24,7 +24,7 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class Judged(NamedTuple):
-    """A resolved question: its weight, and the means over its rounds of ``losses_of_mix``."""
+    """A resolved question: its weight, and ``losses_of_mix`` of its scored forecast."""
 
     weight: float
     losses: tuple[float, float, float]
@@ -56,13 +56,9 @@ class Prequential:
 
 
 def judge(entry: Entry | None) -> Judged | None:
-    """What the forecasts of a question lost; None while there is no outcome, or no round."""
-    if entry is None or not entry.rounds or entry.evidence not in (0, 1):
-        return None
-    outcome = int(entry.evidence)
-    losses = np.array([losses_of_mix(*told, outcome) for told in mixes_of(stacked(entry.rounds))])
-    squared, log, mixed = (np.add.reduce(losses) / len(losses)).tolist()
-    return Judged(entry.weight, (squared, log, mixed))
+    """What the scored forecast of a question lost; None while there is no outcome, or no such forecast."""
+    losses = None if entry is None else scored_losses(entry)
+    return None if entry is None or losses is None else Judged(entry.weight, losses)
 
 
 def compared(

@@ -11,7 +11,7 @@ from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
 from stream_peer.engine.ledger import Entry, Ledger, Limits
 from stream_peer.engine.method import Method
-from stream_peer.engine.sums import Contribution
+from stream_peer.engine.sums import Contribution, IndexArray
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import Milliseconds
 
@@ -84,6 +84,19 @@ class Accounts:
         self.ledger.restore(entries, expired, ordinals)
         self.settled = settled
         self.settled.reach(max(ordinals - 1, 0))
+
+    def keep_evaluations(self, before: "Accounts", places: IndexArray) -> None:
+        """After a refold: how scored forecasts did of questions that have left the ledger stays as it was known.
+
+        ``places``: by the places of experts before it, those that they have now, -1 where they have none.
+        """
+        for operation, evaluations in (
+            (Blocks.subtract, self.settled.evaluations()),
+            (Blocks.add, before.settled.evaluations(places)),
+        ):
+            for ordinal, part in evaluations:
+                operation(self.settled, part, ordinal)
+                operation(self.blocks, part, ordinal)
 
     def recomputed(self, method: Method) -> Blocks:
         """The sums as they follow from the ledger."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stream_peer.engine.sums import FEED_DEPENDENCE, VOTE_RULES, Contribution, Sums, feed_column
+from stream_peer.engine.sums import FEED_DEPENDENCE, NOTHING, VOTE_RULES, Contribution, IndexArray, Sums, feed_column
 from stream_peer.numerics.error_rates.drift import MEMORIES_READ, block_factors, block_size
 from stream_peer.numerics.losses import IntArray
 
@@ -73,6 +73,14 @@ class Blocks:
     def subtract(self, part: Contribution, ordinal: int) -> None:
         """Take a question out."""
         self._fold(ordinal, Sums.subtract, part)
+
+    def evaluations(self, places: IndexArray | None = None) -> list[tuple[int, Contribution]]:
+        """What scored forecasts have added to each block, with the ordinal of a question of the block.
+
+        ``places``: other places of the experts, -1 of those to be left out.
+        """
+        found = ((number * self._size, sums.evaluations(places)) for number, sums in self.by_number.items())
+        return [(ordinal, part) for ordinal, part in found if part is not NOTHING]
 
     @property
     def reading(self) -> Sums:

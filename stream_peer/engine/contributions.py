@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.facts import Head, Stack, head_of, losses_of, mixes_of, stacked
-from stream_peer.engine.forecast_scores import squared_losses
+from stream_peer.engine.facts import Head, Stack, head_of, losses_of, stacked
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.medians import binned
 from stream_peer.engine.method import Method
-from stream_peer.engine.shadow_mixers import shadow_columns
+from stream_peer.engine.scored import evaluation, scored_facts
 from stream_peer.engine.sums import (
     EXPERT_RULE,
     FEED_CLASS,
@@ -40,7 +39,6 @@ from stream_peer.engine.sums import (
     fixed,
 )
 from stream_peer.engine.variants import group_moments, n_groups
-from stream_peer.events.feed_log import Verdict
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
@@ -61,6 +59,8 @@ def _rows(*names: str, rule: VoteRule = "half") -> IntArray:
     return np.array([expert_column(name, rule) for name in names])
 
 
+_FEWEST = 2
+"""Experts that must stand in a round for it to say how they did beside one another."""
 _MIX = ("mix_level", "mix_slope", "mix_answer")
 _PEER_COMMON = _rows(*_MIX, "scored")
 _PEER: Mapping[tuple[int, ...], IntArray] = {
@@ -71,11 +71,16 @@ _PEER: Mapping[tuple[int, ...], IntArray] = {
 
 _JUDGED = ("judged", "judged_peer", "judged_true")
 _REGRETS_OF_LEARNERS = ("outcome_regret", "fast_regret")
-_AVERAGED_TRUTH = _rows(*_JUDGED, "outcome_loss", "resolved", "true_regret", *_MIX, "mix_regret", *_REGRETS_OF_LEARNERS)
+_AVERAGED_TRUTH = _rows(
+    *(*_JUDGED, "outcome_loss", "resolved"),
+    *("compared", "true_regret", *_MIX, "mix_regret", *_REGRETS_OF_LEARNERS),
+)
+_RELATIVE = _AVERAGED_TRUTH.tolist().index(expert_column("compared"))
+"""Where those begin that say how an expert did beside others."""
 _ABSOLUTE_TRUTH = _rows("outcome_absolute", "fast_absolute")
 _COUNTS = feed_columns("questions", "votes")
 _MIXERS = feed_columns("peer_peer", "net_square")
-_TIED, _SQUARED = feed_column("tied"), feed_columns("mix_squared", "median_squared")
+_TIED, _EVALUATED = feed_column("tied"), feed_columns("evaluated", "median_squared")
 _OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
 _CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
 _REVEALED, _ANSWERS = FEED_RULE.index("revealed_pair"), slice(FEED_RULE.index("answer"), FEED_RULE.index("answer2") + 1)
@@ -91,11 +96,12 @@ def contribution(entry: Entry, method: Method) -> Contribution:
     """
     if not entry.rounds or entry.evidence == "annulled":
         return NOTHING
-    return contribution_of(stacked(entry.rounds), entry.evidence, entry.weight, method)
+    return contribution_of(stacked(entry.rounds), entry, method)
 
 
-def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Method) -> Contribution:
-    """``contribution`` of facts that are at hand, of one round at least; not for annulled questions."""
+def contribution_of(stack: Stack, entry: Entry, method: Method) -> Contribution:
+    """``contribution`` of an entry whose facts are at hand, of one round at least; not for annulled questions."""
+    evidence, weight = entry.evidence, entry.weight
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = sorted({head.rule for head in stack.heads})
     experts, columns, rows = (
@@ -105,10 +111,12 @@ def contribution_of(stack: Stack, evidence: Verdict, weight: float, method: Meth
     )
     feed = _feed_columns(stack, rules, outcome, weight, method)
     histograms = _binned(stack, weight) if method.keeps_histograms else None
-    shadows = (
-        () if outcome is None or not stack.shadows else shadow_columns(mixes_of(stack), stack.shadows, outcome, weight)
-    )
-    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms, shadows)
+    scored = None if outcome is None else scored_facts(entry)
+    if outcome is None or scored is None:
+        return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms)
+    values, evaluated, shadows = evaluation(scored, outcome, weight)
+    feed[_EVALUATED] = values
+    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms, evaluated, shadows)
 
 
 def rule_part(entry: Entry) -> IntArray:
@@ -227,21 +235,25 @@ def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     terms = _terms(stack)
     rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
     judged, known = rows[: len(_JUDGED)], rows[len(_JUDGED) : len(_AVERAGED_TRUTH)]
-    loss, ones, true_regret, level, slope, _, mix_regret, regret, fast_regret = known
+    loss, ones, compared, true_regret, level, slope, _, mix_regret, regret, fast_regret = known
     against = 1 if outcome else 2
     loss[:] = losses_of(stack, method)[against]
-    ones[:] = 1.0
+    ones[:] = compared[:] = 1.0
     published, own = terms.regretted[:, against]
     np.subtract(published, loss, out=true_regret)
     np.subtract(own, loss, out=regret)
-    _fill_mix(stack, terms.mean, known[3:6])
+    _fill_mix(stack, terms.mean, known[4:7])
     _fill_judged(stack, terms, loss, judged, method)
     mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
     np.multiply(2.0 * (terms.fast - outcome), terms.fast - stack.forecasts, out=fast_regret)
     if method.is_frozen:
         regret[:] = 0.0
         rows[-1] = terms.counts * _frozen_regret(stack, terms, method)
-    known[3:6] *= terms.counts
+    known[4:7] *= terms.counts
+    if any(head.n_experts < _FEWEST for head in stack.heads):
+        rows[_RELATIVE:] *= np.repeat(
+            [head.n_experts >= _FEWEST for head in stack.heads], [head.n_experts for head in stack.heads]
+        )
     return rows
 
 
@@ -285,8 +297,7 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     feed[_COUNTS] = share if outcome is None else 1.0, outcome is not None, 1.0, means.voters / VOTES, *votes
     feed[_TIED] = share * of_counting.tie
     if outcome is not None:
-        feed[_MIXERS] = _mixer_columns(means, outcome)
-        feed[_SQUARED] = squared_losses(stack, outcome)
+        feed[_MIXERS] = _mixer_columns(heads, outcome)
     for rule in rules:
         feed[_OF_RULES[rule]] = _rule_columns(heads, rule, outcome, weight)
         four = [head for head in counting if head.rule == rule and head.vote_fourth >= 0.0]
@@ -356,8 +367,16 @@ def _variant_columns(heads: Sequence[Head], n_rounds: int, weight: float, method
     return [share, weight * share, *sums, sum(head.gap for head in heads) / n_rounds]
 
 
-def _mixer_columns(means: Head, outcome: int) -> list[float]:
-    """Outer layer, stretch and safety net of a question with its outcome."""
+def _mixer_columns(heads: Sequence[Head], outcome: int) -> list[float]:
+    """Outer layer, stretch and safety net of a question with its outcome, over rounds in which two experts stood."""
+    shared = [head for head in heads if head.n_experts >= _FEWEST]
+    if not shared:
+        return [0.0] * (_MIXERS.stop - _MIXERS.start)
+    share, means = len(shared) / len(heads), _means(shared)
+    return [share * value for value in _mixer_terms(means, outcome)]
+
+
+def _mixer_terms(means: Head, outcome: int) -> list[float]:
     mean, mix, unguarded = means.mean, means.mix, means.unguarded
     peer, slow, fast = means.peer - mean, means.truth_slow - mean, means.truth_fast - mean
     error, centred = outcome - mean, mix - 0.5

@@ -14,9 +14,11 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
 from stream_peer.numerics.references import votes
 
-_HEADER = struct.Struct("<qBBBBBiiiii30d")
+_HEADER = struct.Struct("<qBBBBBBiiiii32d")
 
 Bits = npt.NDArray[np.uint8]
+NOBODY = -1
+"""Who was selected in a scored forecast, if that expert was erased."""
 _CAST = np.uint8(12)
 """Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
 
@@ -32,6 +34,8 @@ class Head(NamedTuple):
         Number of the vote rule.
     counts : int
         1 if there were voters enough by the vote rule for the round to count while no outcome is known, else 0.
+    final : int
+        1 if the boundary was the close of the question, else 0.
     answer, tie : int
         The published reference answer, the majority of everybody; 1 if it was a tie.
     groups : int
@@ -63,6 +67,8 @@ class Head(NamedTuple):
         The mixers' forecasts.
     unguarded, mix, stretched : float
         The mixed forecast before the safety net, as published, and stretched.
+    median, logit_mean : float
+        Of the forecasts.
     gap : float
         Mixability gap, for AdaHedge only.
     vote_first, vote_second, vote_third, vote_fourth : float
@@ -74,6 +80,7 @@ class Head(NamedTuple):
     boundary: Milliseconds
     rule: int
     counts: int
+    final: int
     answer: int
     tie: int
     groups: int
@@ -106,6 +113,8 @@ class Head(NamedTuple):
     unguarded: float
     mix: float
     stretched: float
+    median: float
+    logit_mean: float
     gap: float
     vote_first: float
     vote_second: float
@@ -177,11 +186,6 @@ def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
 def cast_of(facts: Facts) -> SmallIntArray:
     """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
     return votes(facts.forecasts) if facts.cast is None else facts.cast
-
-
-def mixes_of(stack: Stack) -> list[tuple[float, float]]:
-    """The mixed forecast of each round, and the stretched one."""
-    return [(head.mix, head.stretched) for head in stack.heads]
 
 
 def stacked(rounds: Sequence[bytes]) -> Stack:

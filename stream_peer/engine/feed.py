@@ -34,6 +34,7 @@ from stream_peer.engine.owners import Reading
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones, read_question
 from stream_peer.engine.refold import FeedRefold, said_without
+from stream_peer.engine.scored import fix_by_outcome, fix_by_round
 from stream_peer.engine.scoring import score
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
@@ -179,9 +180,11 @@ class FeedStage:
         facts = self._facts(feed, whole)
         entry.weight = event.weight
         entry.put(facts)
+        if fix_by_round(entry, whole, feed.standing.base + record.offset):
+            self.feeds.carry_over(feed, event.question_id, entry)
         alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
         if alone:
-            feed.put_in(contribution_of(facts.alone(), entry.evidence, entry.weight, feed.method), entry)
+            feed.put_in(contribution_of(facts.alone(), entry, feed.method), entry)
         else:
             feed.put_in(contribution(entry, feed.method), entry)
         feed.learn(facts, entry)
@@ -196,7 +199,7 @@ class FeedStage:
         experts = feed.places(event.experts)
         under = feed.circumstances(experts, event.question_id, event.boundary)
         forecasts = np.array(event.probabilities, dtype=np.float64)
-        return score(event.boundary, experts, forecasts, under, feed.method)
+        return score(event.boundary, experts, forecasts, under, feed.method, final=event.final)
 
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> None:
         feed = self.feeds.by_name.get(event.feed)
@@ -225,6 +228,8 @@ class FeedStage:
         effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
         feed.take_out(entry)
         entry.evidence = event.outcome
+        if fix_by_outcome(entry, event.outcome):
+            self.feeds.carry_over(feed, event.question_id, entry)
         feed.put_in(contribution(entry, feed.method), entry)
         standing = feed.standing
         standing.outcomes += 1

@@ -159,6 +159,8 @@ def _ledger_line(question_id: str, found: Entry | Milliseconds) -> Line:
         touched=found.touched,
         ordinal=found.ordinal,
         rounds=list(found.rounds),
+        first_final=found.first_final,
+        revision=found.revision,
     )
 
 

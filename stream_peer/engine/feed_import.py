@@ -15,7 +15,7 @@ from stream_peer.engine.contributions import contribution
 from stream_peer.engine.facts import stacked
 from stream_peer.engine.feed_state import Feed, StoredFeed
 from stream_peer.engine.feed_store import SCHEMA
-from stream_peer.engine.feed_without import facts_without, feed_without
+from stream_peer.engine.feed_without import facts_without, feed_without, scored_with_places
 from stream_peer.engine.feeds import Feeds
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import method_of
@@ -179,13 +179,15 @@ class _Building:
 
     def _add_entry(self, line: EntryLine) -> None:
         rounds = tuple(line.rounds)
-        if rounds:
-            _check_facts(rounds, len(self._stay))
+        scored = line.first_final
+        if rounds or scored:
+            _check_facts((*rounds, scored) if scored else rounds, len(self._stay))
         if not self._stay.all():
             places = (np.cumsum(self._stay) - 1).astype(np.int32)
             kept = (facts_without(packed, self._stay, places) for packed in rounds)
             rounds = tuple(packed for packed in kept if packed is not None)
-        entry = Entry(line.weight, line.evidence, rounds, line.touched, line.ordinal)
+            scored = scored and scored_with_places(scored, np.where(self._stay, places, np.int32(-1)))
+        entry = Entry(line.weight, line.evidence, rounds, line.touched, line.ordinal, scored, line.revision)
         self.ledger[line.question_id] = entry
         self.blocks.add(contribution(entry, self._method), entry.ordinal)
 
@@ -194,10 +196,11 @@ def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
     """Whether facts are as long as they say, and of experts that there are."""
     stack = stacked(rounds)
     n_present = sum(head.n_experts for head in stack.heads)
-    if {n_present} != {len(array) for array in stack[1:6]} or not 0 <= stack.experts.min() <= stack.experts.max():
+    lowest, highest = int(stack.experts.min(initial=0)), int(stack.experts.max(initial=0))
+    if {n_present} != {len(array) for array in stack[1:6]} or lowest < 0:
         msg = "facts that are cut off"
         raise ValueError(msg)
-    if stack.experts.max() >= n_experts:
+    if highest >= n_experts > 0:
         msg = "facts of an expert that the feed does not have"
         raise ValueError(msg)
 

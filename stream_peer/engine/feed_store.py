@@ -23,7 +23,7 @@ from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
 
-SCHEMA = 6
+SCHEMA = 7
 """Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed.
 
 But for imports, which lie in the log in the stored form of their time: ``feed_import`` has to read that of every

@@ -5,12 +5,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.engine.blocks import Blocks
-from stream_peer.engine.facts import Facts, cast_of, unpack
+from stream_peer.engine.facts import NOBODY, Facts, cast_of, unpack
+from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.portable import FeedLine
 from stream_peer.engine.standing import Standing
 from stream_peer.engine.sums import IndexArray
 
 Bits = npt.NDArray[np.bool_]
+_GONE = -1
 
 
 def feed_without(line: FeedLine, stay: Bits) -> FeedLine:
@@ -33,19 +35,43 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
     rows = stay[facts.experts]
     if not rows.any():
         return None
-    select = facts.select[rows]
     selected = facts.head.selected
-    kept = int(np.count_nonzero(rows[:selected])) if rows[selected] else int(np.argmax(select))
+    kept = int(np.count_nonzero(rows[:selected])) if rows[selected] else int(np.argmax(facts.select[rows]))
+    return _rows_of(facts, rows, places, kept).pack()
+
+
+def places_in(feed: Feed, before: Feed) -> IndexArray:
+    """By the places of a feed's experts before a refold: their places after it, -1 of those who are not there."""
+    found = map(feed.roster.place, before.experts)
+    return np.array([_GONE if place is None else place for place in found], dtype=np.int32)
+
+
+def scored_with_places(packed: bytes, places: IndexArray) -> bytes:
+    """A scored forecast in which experts have other places, and those that have none any more are not named.
+
+    What was published of all of them together (mix, mean, median …) stays as it was published.
+    """
+    if not packed:
+        return packed
+    facts = unpack(packed)
+    rows = places[facts.experts] != _GONE
+    selected = facts.head.selected
+    stays = selected != NOBODY and bool(rows[selected])
+    return _rows_of(facts, rows, places, int(np.count_nonzero(rows[:selected])) if stays else NOBODY).pack()
+
+
+def _rows_of(facts: Facts, rows: Bits, places: IndexArray, selected: int) -> Facts:
+    """Some of the experts of a round, at their new places."""
     return Facts(
-        facts.head._replace(selected=kept, n_experts=len(select)),
+        facts.head._replace(selected=selected, n_experts=int(np.count_nonzero(rows))),
         places[facts.experts[rows]],
         facts.forecasts[rows],
-        select,
+        facts.select[rows],
         facts.answers[rows],
         facts.ties[rows],
         cast=cast_of(facts)[rows],
         shadows=facts.shadows,
-    ).pack()
+    )
 
 
 def _standing_without(standing: Standing, stay: Bits) -> Standing:

@@ -9,6 +9,7 @@ from stream_peer.engine.board import Board
 from stream_peer.engine.checks import check
 from stream_peer.engine.feed_state import Feed, with_meaning
 from stream_peer.engine.feed_store import FeedStore
+from stream_peer.engine.feed_without import places_in, scored_with_places
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.standing import Ended
@@ -21,15 +22,19 @@ from stream_peer.events.times import Milliseconds
 
 
 class Firm(NamedTuple):
-    """What of a feed a refold knows from its start: the meaning of its settings, and whom it has forgotten."""
+    """What of a feed a refold knows from its start: the meaning of its settings, and whom it has forgotten.
+
+    ``before``: the feed as it was, whose scored forecasts stay as they were published.
+    """
 
     meaning: Mapping[str, Any]
     forgotten: frozenset[bytes]
+    before: Feed | None = None
 
     @classmethod
-    def of(cls, settings: FeedSettings, forgotten: Iterable[bytes]) -> "Firm":
+    def of(cls, settings: FeedSettings, forgotten: Iterable[bytes], before: Feed | None = None) -> "Firm":
         """The meaning of settings, and who was forgotten."""
-        return cls({name: getattr(settings, name) for name in MEANING}, frozenset(forgotten))
+        return cls({name: getattr(settings, name) for name in MEANING}, frozenset(forgotten), before)
 
 
 class Feeds:
@@ -224,7 +229,16 @@ class Feeds:
 
     def firm(self) -> Mapping[str, Firm]:
         """What a refold of the feeds that are due must know from its start."""
-        return {name: Firm.of(self.book.of(name), self.by_name[name].roster.forgotten) for name in sorted(self.due)}
+        feeds = ((name, self.by_name[name]) for name in sorted(self.due))
+        return {name: Firm.of(self.book.of(name), feed.roster.forgotten, feed) for name, feed in feeds}
+
+    def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
+        """In a refold: the scored forecast of a question is the one that was published, not what it would be now."""
+        before = self._firm[feed.name].before if feed.name in self._firm else None
+        former = before.entries.get(question_id) if before else None
+        if before is not None and former is not None and former.first_final is not None:
+            entry.first_final = scored_with_places(former.first_final, places_in(feed, before))
+            entry.revision = former.revision
 
     def replace(self, refolded: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
         """Take up refolded feeds; (before, after) of each."""
@@ -234,6 +248,7 @@ class Feeds:
             after = refolded.feed(name)  # a new one, if its log has been purged
             after.pieces = before.pieces
             after.standing.go_on_from(before.standing)
+            after.accounts.keep_evaluations(before.accounts, places_in(after, before))
             self.store.leave_all(before)
             self.by_name[name] = after
             self.store.touch_all(after)

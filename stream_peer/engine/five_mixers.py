@@ -77,7 +77,7 @@ class FiveMixers:
         self._shares[entry] = [
             self._share(facts, self._said[entry][packed], outcome, entry.weight / len(rounds))
             for packed, facts in zip(entry.rounds, rounds, strict=True)
-            if facts.head.counts or outcome is not None
+            if facts.head.counts or (outcome is not None and len(facts.experts) > 1)
         ]
         for share in self._shares[entry]:
             self._add(share, share.weight)

@@ -1,47 +1,26 @@
-"""How published forecasts did on resolved questions, beside the mean and the median of what they were made of."""
+"""How scored forecasts did, beside the mean and the median of what they were made of."""
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from stream_peer.engine.facts import Stack
+from stream_peer.engine.scored import FORECASTS
 from stream_peer.engine.sums import UNIT, VOTE_RULES, feed_column, feed_columns
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses import IntArray
 
 DECIMALS = 12
 """To which scores are rounded: the last digits of a mean differ between machines."""
 
-_SCORED = ("mix", "stretched", "mean", "median")
 _SQUARED = feed_columns("mix_squared", "median_squared")
-_RESOLVED, _ASKED, _TIED = feed_column("resolved"), feed_column("asked"), feed_column("tied")
+_EVALUATED, _ASKED, _TIED = feed_column("evaluated"), feed_column("asked"), feed_column("tied")
 _COUNTED = [feed_column("moment_weight", rule) for rule in VOTE_RULES]
 
 
-def squared_losses(stack: Stack, outcome: int) -> list[float]:
-    """Squared losses of the mixed forecast, the stretched one, mean and median, each averaged over the rounds."""
-    totals = [0.0] * len(_SCORED)
-    start = 0
-    for head in stack.heads:
-        median = _median(stack.forecasts[start : start + head.n_experts])
-        start += head.n_experts
-        for place, forecast in enumerate((head.mix, head.stretched, head.mean, median)):
-            totals[place] += (forecast - outcome) * (forecast - outcome)
-    return [total / len(stack.heads) for total in totals]
-
-
-def _median(forecasts: FloatArray) -> float:
-    ordered = np.sort(forecasts)
-    middle = len(ordered) // 2
-    return float(ordered[middle] + ordered[-1 - middle]) / 2.0
-
-
 def read_scores(feed: IntArray) -> Mapping[str, float]:
-    """Mean squared loss on resolved questions by forecast; empty before the first."""
-    resolved = int(feed[_RESOLVED]) * UNIT
-    if not resolved:
+    """Mean squared loss of scored forecasts, by their kind; empty before the first."""
+    evaluated = int(feed[_EVALUATED]) * UNIT
+    if not evaluated:
         return {}
-    losses = (feed[_SQUARED] * UNIT / resolved).round(DECIMALS).tolist()
-    return dict(zip(_SCORED, losses, strict=True))
+    losses = (feed[_SQUARED] * UNIT / evaluated).round(DECIMALS).tolist()
+    return dict(zip(FORECASTS, losses, strict=True))
 
 
 def tie_share(feed: IntArray) -> float | None:

@@ -22,12 +22,17 @@ from stream_peer.events.times import NEVER, Milliseconds
 class Entry:
     """What is known of a question: its weight, the evidence for its outcome, and the facts of its rounds.
 
-    ``rounds`` holds packed facts, ordered by boundary; ``touched`` is the record time of its last news, ``ordinal``
-    its number among the questions of its feed, ``pieces`` the number of state records that it was last stored in,
-    ``audit`` the number of the audit that looked at it last.
+    ``rounds`` holds packed facts, ordered by boundary; ``first_final`` those of its scored forecast, which nothing
+    replaces (see ``scored``): None while it has none yet, empty if it can have none any more. ``revision`` is that of
+    the record which published it, and while there is none that of the last record of a round. ``touched`` is the record
+    time of its last news, ``ordinal`` its number among the questions of its feed, ``pieces`` the number of state
+    records that it was last stored in, ``audit`` the number of the audit that looked at it last.
     """
 
-    __slots__ = ("_rounds", "audit", "evidence", "ordinal", "pieces", "touched", "weight")
+    __slots__ = (
+        *("_first_final", "_rounds", "audit", "evidence", "ordinal"),
+        *("pieces", "revision", "touched", "weight"),
+    )
 
     def __init__(
         self,
@@ -36,10 +41,14 @@ class Entry:
         rounds: tuple[bytes, ...] = (),
         touched: Milliseconds = 0,
         ordinal: int = 0,
+        first_final: bytes | None = None,
+        revision: int = -1,
     ) -> None:
         self.weight = weight
         self.evidence: Verdict = evidence
         self._rounds: tuple[bytes, ...] | bytes = rounds
+        self._first_final = first_final
+        self.revision = revision
         self.touched = touched
         self.ordinal = ordinal
         self.pieces = 0
@@ -49,15 +58,25 @@ class Entry:
     def rounds(self) -> tuple[bytes, ...]:
         """Packed facts, ordered by boundary."""
         held = self._rounds
-        return held if isinstance(held, tuple) else _decode_entry(whole(held))[-1]
+        return held if isinstance(held, tuple) else _decode_entry(whole(held)).rounds
 
     @rounds.setter
     def rounds(self, rounds: tuple[bytes, ...]) -> None:
-        self._rounds = rounds
+        self._first_final, self._rounds = self.first_final, rounds
+
+    @property
+    def first_final(self) -> bytes | None:
+        """Packed facts of the scored forecast; None: not known yet; empty: there is none, for good."""
+        held = self._rounds
+        return self._first_final if isinstance(held, tuple) else _decode_entry(whole(held)).first()
+
+    @first_final.setter
+    def first_final(self, packed: bytes | None) -> None:
+        self._rounds, self._first_final = self.rounds, packed
 
     def rest_on(self, record: bytes) -> None:
-        """Hold no rounds of its own until they change, but read them in its state record, which is kept anyway."""
-        self._rounds = record
+        """Hold no facts of its own until they change, but read them in its state record, which is kept anyway."""
+        self._rounds, self._first_final = record, None
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
@@ -84,16 +103,38 @@ class Entry:
 
     def encode(self) -> bytes:
         """Stored form."""
-        return msgspec.msgpack.encode((self.weight, self.evidence, self.touched, self.ordinal, self.rounds))
+        rounds, first = self.rounds, self.first_final
+        place = rounds.index(first) if first is not None and first in rounds else first
+        return msgspec.msgpack.encode(
+            StoredEntry(self.weight, self.evidence, self.touched, self.ordinal, rounds, place, self.revision)
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> "Entry":
         """Entry of ``encode``."""
-        weight, evidence, touched, ordinal, rounds = _decode_entry(data)
-        return cls(weight, evidence, rounds, touched, ordinal)
+        stored = _decode_entry(data)
+        rounds, first = stored.rounds, stored.first()
+        return cls(stored.weight, stored.evidence, rounds, stored.touched, stored.ordinal, first, stored.revision)
 
 
-_decode_entry = msgspec.msgpack.Decoder(tuple[float, Verdict, Milliseconds, int, tuple[bytes, ...]]).decode
+class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An entry as it is stored. ``first_final`` is a place in ``rounds`` if it is one of them as it stands."""
+
+    weight: float
+    evidence: Verdict
+    touched: Milliseconds
+    ordinal: int
+    rounds: tuple[bytes, ...]
+    first_final: int | bytes | None
+    revision: int
+
+    def first(self) -> bytes | None:
+        """Packed facts of the scored forecast."""
+        place = self.first_final
+        return self.rounds[place] if isinstance(place, int) else place
+
+
+_decode_entry = msgspec.msgpack.Decoder(StoredEntry).decode
 
 
 class Limits(NamedTuple):

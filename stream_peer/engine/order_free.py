@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-_QUESTION = ("feed", "question", "boundary", "rounds")
+_QUESTION = ("feed", "question", "boundary", "final", "rounds")
 _REFERENCE = (*_QUESTION, "state", "reference_answer", "tie", "votes", "yes", "experts", "outcome")
 _SCORED = ("id", "probability", "reference_answer")
 _MIXED = (*_QUESTION, "mean", "median", "logit_mean", "outcome")

@@ -62,7 +62,7 @@ class FeedLine(msgspec.Struct, frozen=True, kw_only=True, tag="feed", tag_field=
 
 
 class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_field="kind"):
-    """A question in the ledger; ``rounds`` are its packed facts."""
+    """A question in the ledger; ``rounds`` are its packed facts, ``first_final`` those of its scored forecast."""
 
     question_id: str
     weight: QuestionWeight
@@ -70,6 +70,8 @@ class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_fiel
     touched: Milliseconds
     ordinal: Place
     rounds: list[bytes]
+    first_final: bytes | None
+    revision: int
 
 
 class ExpiredLine(msgspec.Struct, frozen=True, kw_only=True, tag="expired", tag_field="kind"):

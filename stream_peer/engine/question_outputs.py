@@ -3,9 +3,8 @@
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from stream_peer.engine.facts import Facts, losses_of
+from stream_peer.engine.facts import NOBODY, Facts, losses_of, unpack
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import Method
@@ -22,20 +21,22 @@ from stream_peer.events.outputs import (
     PeerLosses,
     ReferenceAnswer,
     ScoredExpert,
+    ScoredForecast,
     SelectedExpert,
     ShadowForecasts,
     StateOfQuestion,
 )
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.mixers import logit_mean
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
+
+_COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 
 
 def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
-    answer, forecast = _reading(feed, facts, common, outcome)
+    answer, forecast = _reading(feed, entry, facts, common)
     losses = PeerLosses(**common, error_rate=answer.error_rate, experts=_scored(feed, facts, outcome) if facts else [])
     at = feed.standing.at
     return [
@@ -47,15 +48,29 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
 
 def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> Reading:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
-    return _reading(feed, facts, _common(feed, question_id, entry, facts), _outcome(entry))
+    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts))
 
 
-def _reading(feed: Feed, facts: Facts | None, common: dict[str, Any], outcome: Outcome | None) -> Reading:
-    rates = summary(_rates(feed, facts))
+def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> Reading:
+    rates, outcome = summary(_rates(feed, facts)), _outcome(entry)
+    said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
+    scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
     return Reading(
         ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates),
-        MixedForecast(**common, **_forecast(feed, facts), outcome=outcome, shadows=_shadows(feed, facts)),
+        MixedForecast(**common, **said, outcome=outcome, scored=scored, shadows=shadows),
     )
+
+
+def _scored_forecast(feed: Feed, entry: Entry, facts: Facts | None, said: dict[str, Any]) -> ScoredForecast | None:
+    """The scored forecast as it was published; mostly it is what is said of the latest round."""
+    packed = entry.first_final
+    if not packed:
+        return None
+    if facts is None or len(entry.rounds) > 1 or entry.rounds[-1] is not packed:
+        facts = unpack(packed)
+        said = _forecast(feed, facts)
+    boundary, shadows = to_iso(facts.head.boundary), _shadows(feed, facts)
+    return ScoredForecast(revision=entry.revision, boundary=boundary, **said, shadows=shadows)
 
 
 def _outcome(entry: Entry) -> Outcome | None:
@@ -69,6 +84,7 @@ def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> 
         "question": question_id,
         "state": _state(entry, facts),
         "boundary": to_iso(facts.head.boundary) if facts else None,
+        "final": bool(facts and facts.head.final),
         "rounds": len(entry.rounds),
     }
 
@@ -141,20 +157,17 @@ def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     return losses
 
 
-def _forecast(feed: Feed, facts: Facts | None) -> dict[str, Any]:
-    """Combined forecasts; the mixed ones and the draw as they were made when the round was scored."""
-    if facts is None:
-        return dict.fromkeys(("mix", "stretched", "mean", "median", "logit_mean", "selected"))
+def _forecast(feed: Feed, facts: Facts) -> dict[str, Any]:
+    """Combined forecasts and the draw, as they were made when the round was scored."""
+    head, place = facts.head, facts.head.selected
+    expert = None if place == NOBODY else feed.experts[int(facts.experts[place])]
     return {
-        "mix": round(facts.head.mix, DECIMALS),
-        "stretched": round(facts.head.stretched, DECIMALS),
-        "mean": round(facts.head.mean, DECIMALS),
-        "median": _median(facts.forecasts),
-        "logit_mean": round(logit_mean(facts.forecasts), DECIMALS),
-        "selected": SelectedExpert(
-            expert=feed.experts[int(facts.experts[facts.head.selected])],
-            probability=float(facts.forecasts[facts.head.selected]),
-        ),
+        "mix": round(head.mix, DECIMALS),
+        "stretched": round(head.stretched, DECIMALS),
+        "mean": round(head.mean, DECIMALS),
+        "median": head.median,
+        "logit_mean": round(head.logit_mean, DECIMALS),
+        "selected": expert and SelectedExpert(expert=expert, probability=float(facts.forecasts[place])),
     }
 
 
@@ -168,11 +181,3 @@ def _shadows(feed: Feed, facts: Facts | None) -> dict[str, ShadowForecasts] | ms
         for said in (facts.shadows if facts else ())
         if said.shadow in names
     }
-
-
-def _median(forecasts: FloatArray) -> float:
-    ordered = np.sort(forecasts)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return float(ordered[middle])
-    return float(ordered[middle - 1] + ordered[middle]) / 2.0

@@ -45,7 +45,8 @@ _SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
 _LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
-_MIX_REGRET = expert_column("mix_regret")
+_MIX_REGRET, _COMPARED = expert_column("mix_regret"), expert_column("compared")
+_EVALUATED, _EVALUATED_SQUARED = expert_column("evaluated"), expert_column("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = expert_column("fast_regret"), expert_column("fast_absolute")
 
 _LOSSES = expert_columns("loss", "loss_if_zero")
@@ -174,14 +175,14 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
         columns[_LEVEL],
         columns[_SLOPE],
         columns[_ANSWER],
-        counted_questions(columns),
+        columns[_SCORED] + columns[_COMPARED],
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
     )
-    resolved = columns[_RESOLVED]
-    if not np.count_nonzero(resolved):
+    compared = columns[_COMPARED]
+    if not np.count_nonzero(compared):
         return np.array((ada_normal_hedge_logs(regrets, absolute), peer))
-    slow = truth_slow_logs(columns[_MIX_REGRET], resolved, rate=mixer.truth_rate)
+    slow = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
     hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
     select, fast = ada_normal_hedge_logs(*hedged)
     return np.array((select, peer, slow, fast))
@@ -232,12 +233,17 @@ def selection_published(select: FloatArray, shrink: float, groups: IntArray | No
 
 
 class Records(NamedTuple):
-    """What each expert did so far; a mean is NaN where there is nothing to average."""
+    """What each expert did so far; a mean is NaN where there is nothing to average.
+
+    ``evaluated``: questions with an outcome in whose scored forecast it stood; ``brier``: its mean squared loss there.
+    """
 
     questions: FloatArray
     peer_loss: FloatArray
     outcome_loss: FloatArray
     resolved: FloatArray
+    evaluated: FloatArray
+    brier: FloatArray
 
 
 def counted_questions(columns: FloatArray) -> FloatArray:
@@ -259,6 +265,8 @@ def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) ->
         _means(losses * method.loss_unit, scored),
         _means(columns[_OUTCOME_LOSS] * method.loss_unit, resolved),
         resolved.round(DECIMALS),
+        columns[_EVALUATED].round(DECIMALS),
+        _means(columns[_EVALUATED_SQUARED], columns[_EVALUATED]),
     )
 
 

@@ -79,5 +79,6 @@ def questions_without(before: Feed, after: Feed) -> Iterator[str]:
     gone = {place for place, expert in enumerate(before.experts) if after.roster.is_forgotten(expert)}
     if gone:
         for question_id, entry in before.entries.items():
-            if any(not gone.isdisjoint(unpack(packed).experts.tolist()) for packed in entry.rounds):
+            said = (*entry.rounds, *filter(None, (entry.first_final,)))
+            if any(not gone.isdisjoint(unpack(packed).experts.tolist()) for packed in said):
                 yield question_id

@@ -156,6 +156,7 @@ def _round_records(
         question_id=question.id,
         boundary=boundary,
         final=final,
+        after_outcome=question.told is not None and question.told.verdict in (0, 1),
         weight=_weight(question),
         experts=standing.experts,
         probabilities=standing.probabilities,

@@ -32,7 +32,7 @@ from stream_peer.numerics.error_rates.team_votes import (
 )
 from stream_peer.numerics.error_rates.vote_counts import vote_counts
 from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.mixers import stretched
+from stream_peer.numerics.mixers import logit_mean, median, stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
 from stream_peer.numerics.references.majorities import MajorityAnswer, leave_one_out_of, majority_of
@@ -103,9 +103,15 @@ class Circumstances(NamedTuple):
 
 
 def score(
-    boundary: Milliseconds, experts: IndexArray, forecasts: FloatArray, under: Circumstances, method: Method
+    boundary: Milliseconds,
+    experts: IndexArray,
+    forecasts: FloatArray,
+    under: Circumstances,
+    method: Method,
+    *,
+    final: bool = False,
 ) -> Facts:
-    """Facts of a round whose experts are sorted by id."""
+    """Facts of a round whose experts are sorted by id; ``final``: the boundary is the question's close."""
     at_half = votes(forecasts)
     cast = at_half if under.thresholds is None else votes(forecasts, under.thresholds)
     everybody = _everybody(at_half, forecasts, under)
@@ -119,7 +125,7 @@ def score(
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else learnt
     unguarded, mix = _mixed(forecasts, mixers, under)
     numbers = (
-        *(boundary, under.rule, int(voters >= under.min_experts and others.given)),
+        *(boundary, under.rule, int(voters >= under.min_experts and others.given), int(final)),
         *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
         *(_drawn(select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
@@ -131,7 +137,7 @@ def score(
         *moments[2:],
         *mixers,
         *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
-        _gap(losses, learnt, under, method),
+        *(median(forecasts), logit_mean(forecasts), _gap(losses, learnt, under, method)),
         *(*fourth, float(under.block)),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)

@@ -36,11 +36,10 @@ from stream_peer.numerics.mixers.shadows import with_uniform_share
 
 _STORED = struct.Struct("<q2d")
 _AS_LIVE = -1
-_NO_LOSSES = (0.0, 0.0, 0.0)
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
 _SUMS = expert_columns("mix_level", "mix_regret")
-_RESOLVED, _SCORED = expert_column("resolved"), expert_column("scored")
-_COUNTS = slice(min(_RESOLVED, _SCORED), max(_RESOLVED, _SCORED) + 1)
+_COMPARED, _SCORED = expert_column("compared"), expert_column("scored")
+_COUNTS = slice(min(_COMPARED, _SCORED), max(_COMPARED, _SCORED) + 1)
 
 
 class ShadowForecast(NamedTuple):
@@ -167,8 +166,8 @@ class Shadows:
         weights = np.zeros((0, present))
         if len(self._mixers.coefficients):
             totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
-            resolved, scored = totals[_RESOLVED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
-            answered, known = (resolved + scored) / present, resolved / present
+            compared, scored = totals[_COMPARED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
+            answered, known = (compared + scored) / present, compared / present
             weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
@@ -198,32 +197,27 @@ def _alike(mixer: MixerSettings, live: MixerSettings) -> bool:
 
 
 def shadow_columns(
-    lives: Sequence[tuple[float, float]], shadows: Sequence[tuple[ShadowForecast, ...]], outcome: int, weight: float
+    live: tuple[float, float], shadows: Sequence[ShadowForecast], outcome: int, weight: float
 ) -> tuple[tuple[int, IntArray], ...]:
-    """What a resolved question adds to the sums of each shadow: means over its rounds, 0 where the shadow was not yet.
+    """What a resolved question adds to the sums of each shadow that there was in its scored forecast.
 
     Parameters
     ----------
-    lives : sequence of (float, float)
-        The live mixed forecast and the stretched one, of each round.
-    shadows : sequence of tuples of ShadowForecast
-        Of each round.
+    live : (float, float)
+        The live mixed forecast, and the stretched one.
+    shadows : sequence of ShadowForecast
+        Of the same round.
     outcome : {0, 1}
     weight : float
         Of the question.
     """
-    sums: dict[int, list[float]] = {}
-    for live, of_round in zip(lives, shadows, strict=True):
-        of_live = losses_of_mix(*live, outcome) if of_round else _NO_LOSSES
-        for said in of_round:
-            own = losses_of_mix(said.mix, said.stretched, outcome)
-            row = (1.0, own[0], of_live[0], own[1], of_live[1], own[2], of_live[2])
-            before = sums.get(said.shadow)
-            sums[said.shadow] = [*row] if before is None else [one + two for one, two in zip(before, row, strict=True)]
-    unit = weight * SCALE / len(lives)
-    return tuple(
-        (shadow, np.array([round(total * unit) for total in totals], np.int64)) for shadow, totals in sums.items()
-    )
+    of_live, unit = losses_of_mix(*live, outcome), weight * SCALE
+    found = []
+    for said in shadows:
+        own = losses_of_mix(said.mix, said.stretched, outcome)
+        row = (1.0, own[0], of_live[0], own[1], of_live[1], own[2], of_live[2])
+        found.append((said.shadow, np.array([round(value * unit) for value in row], np.int64)))
+    return tuple(found)
 
 
 def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, float]:
@@ -250,7 +244,7 @@ class ShadowRecord(NamedTuple):
     Attributes
     ----------
     questions : float
-        By weight; of a question some of whose rounds the shadow did not see, as much as it saw.
+        By weight; those whose scored forecast came when there was the shadow.
     squared, live_squared, log, live_log : float
         Squared and log losses of the stretched forecasts; logs are of forecasts cut at .001 and .999.
     mix_squared, live_mix_squared : float

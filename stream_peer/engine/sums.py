@@ -40,13 +40,16 @@ EXPERT_COMMON = (
     "mix_regret",  # regret of the plain mean by the outcome, less its known curvature
     "fast_regret",  # regret of the quick truth mixer by the outcome, along the slope of the loss at its own forecast
     "fast_absolute",
-    "resolved",  # questions with an outcome
+    "compared",  # questions with an outcome, as far as another expert stood beside this one
     "scored",  # questions without one
+    "resolved",  # questions with one
     "outcome_loss",  # loss against the outcome, where it is known
     "true_regret",  # regret of the published weights by the outcome
     "judged",  # questions with an outcome that count, of which the next two are
     "judged_peer",  # peer loss on the scale of outcomes, at the rates of the time, less the mean of those present
     "judged_true",  # the same of the loss against the outcome
+    "evaluated",  # questions with an outcome in whose scored forecast this expert stood
+    "evaluated_squared",  # its squared losses there
 )
 EXPERT_RULE = (
     "variance",  # (weight × mean spread)² / 4, of the certificate
@@ -82,7 +85,8 @@ FEED_COMMON = (
     "net_difference",
     "net_square",
     "tied",  # rounds that count whose published reference answer was a tie
-    "mix_squared",  # squared losses of forecasts on resolved questions; so are the next
+    "evaluated",  # questions with an outcome that have a scored forecast
+    "mix_squared",  # its squared losses; so are the next
     "stretched_squared",
     "mean_squared",
     "median_squared",
@@ -128,8 +132,8 @@ FEED_VARIANT = (
 """Of variants that only a replay can choose, and of the preset ``paper``."""
 
 SHADOW_COLUMNS = (
-    "questions",  # resolved ones, as far as the shadow saw their rounds
-    "squared",  # of the stretched forecast, and of the live one of the same rounds; so are the next
+    "questions",  # evaluated ones whose scored forecast came when there was the shadow
+    "squared",  # of the stretched forecast, and of the live one of the same round; so are the next
     "live_squared",
     "log",
     "live_log",
@@ -151,6 +155,9 @@ N_FEED = _N_ESTIMATED + 2 * len(FEED_DEPENDENCE) + len(FEED_VARIANT)
 COMMON_ROWS = slice(_N_RULE, _N_RULE + _N_COMMON)
 RULE_ROWS = slice(0, _N_RULE), slice(COMMON_ROWS.stop, N_EXPERT)
 """Where the columns of each rule lie in the matrix of sums."""
+
+EVALUATED_ROWS = slice(COMMON_ROWS.start + EXPERT_COMMON.index("evaluated"), COMMON_ROWS.stop)
+"""Of the scored forecasts."""
 
 LEARNT_ROWS = slice(EXPERT_RULE.index("regret"), _N_RULE + EXPERT_COMMON.index("scored") + 1)
 """What weights are read from: of the first rule, and common."""
@@ -188,6 +195,9 @@ def feed_columns(first: str, last: str, vote_rule: VoteRule = "half") -> slice:
     return slice(feed_column(first, vote_rule), feed_column(last, vote_rule) + 1)
 
 
+_EVALUATIONS = feed_columns("evaluated", "median_squared")
+
+
 def fixed(values: FloatArray, weight: float) -> IntArray:
     """Values times a weight, in units of 2^-40. The values are overwritten: many of them would have to be copied."""
     values *= weight * SCALE
@@ -209,6 +219,20 @@ class Binned(NamedTuple):
     amount: int
 
 
+class Evaluated(NamedTuple):
+    """The experts of a scored forecast, who may be others than those of the rounds as they stand now.
+
+    Attributes
+    ----------
+    experts : (n,) int32
+    columns : (2, n) int64
+        Those of ``EVALUATED_ROWS``.
+    """
+
+    experts: IndexArray
+    columns: IntArray
+
+
 class Contribution(NamedTuple):
     """What a question adds to the sums of its feed.
 
@@ -223,6 +247,8 @@ class Contribution(NamedTuple):
         Which columns they are: rows of the matrix of sums.
     binned : Binned, optional
         The forecasts, where histograms are kept.
+    evaluated : Evaluated, optional
+        The experts of the scored forecast, where it counts.
     shadows : tuple of (int, (7,) int64)
         Columns of shadows, by their numbers.
     """
@@ -232,6 +258,7 @@ class Contribution(NamedTuple):
     feed: IntArray
     rows: IntArray
     binned: Binned | None = None
+    evaluated: Evaluated | None = None
     shadows: tuple[tuple[int, IntArray], ...] = ()
 
 
@@ -273,6 +300,9 @@ class Sums:
         operation(self.feed, part.feed, out=self.feed)
         cells = np.add.outer(part.rows * self.matrix.shape[1], part.experts)
         operation.at(self.matrix.reshape(-1), cells.reshape(-1), part.columns.reshape(-1))
+        if part.evaluated:
+            rows = self.matrix[EVALUATED_ROWS]
+            rows[:, part.evaluated.experts] = operation(rows[:, part.evaluated.experts], part.evaluated.columns)
         if part.binned:
             self._reserve_bins()
             operation.at(self.histograms.reshape(-1), part.binned.cells, part.binned.amount)
@@ -286,6 +316,17 @@ class Sums:
     def of_shadow(self, shadow: int) -> IntArray:
         """Columns of a shadow, in units of 2^-40."""
         return self.shadows.get(shadow, _NO_SHADOW)
+
+    def evaluations(self, places: IndexArray | None = None) -> Contribution:
+        """What scored forecasts have added. ``places``: other places of experts, -1 of those to be left out."""
+        if not self.feed[_EVALUATIONS].any():
+            return NOTHING
+        feed = np.zeros(N_FEED, np.int64)
+        feed[_EVALUATIONS] = self.feed[_EVALUATIONS]
+        now = np.arange(self.matrix.shape[1], dtype=np.int32) if places is None else places
+        stay = np.flatnonzero(now >= 0)
+        evaluated = Evaluated(now[stay], self.matrix[EVALUATED_ROWS][:, stay])
+        return NOTHING._replace(feed=feed, evaluated=evaluated, shadows=tuple(self.shadows.items()))
 
     def _reserve_bins(self) -> None:
         rows, room = len(self.histograms), self.matrix.shape[1]

@@ -40,9 +40,9 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
-"""How many resolved questions the best expert must have had a say in, and what share of them."""
+"""In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""
 _STANDS_IN = "the rates are symmetric ones of the same votes"
-_QUESTIONS, _RESOLVED = feed_column("questions"), feed_column("resolved")
+_QUESTIONS, _RESOLVED, _EVALUATED = feed_column("questions"), feed_column("resolved"), feed_column("evaluated")
 
 
 class FeedView(NamedTuple):
@@ -52,8 +52,8 @@ class FeedView(NamedTuple):
     ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
     shares of rounds, see ``forecast_scores``. None while not known; ``select_regret`` also where nothing can be
     certified. ``certificate_terms`` add up to the certificate, if there is one; ``brier``: mean squared loss of
-    forecasts on resolved questions, empty before the first; ``best_brier``: that of the best expert who had a say in
-    half of them; ``updated``: when the feed last changed.
+    scored forecasts, empty before the first; ``best_brier``: that of the best expert who stood in half of them;
+    ``updated``: when the feed last changed.
     """
 
     weights: Weights
@@ -265,12 +265,10 @@ def _leading(experts: list[WeightedExpert], reading: WeightsReading, count: int)
 
 
 def _best_brier(feed: Feed, reading: WeightsReading) -> float | None:
-    """The smallest mean squared loss of an expert with outcomes enough; None: there is none, or losses are others."""
-    if feed.settings.loss != "squared":
-        return None
+    """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
     records = read_records(reading.columns, feed.all_rates, feed.method)
-    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(feed, _RESOLVED))
-    losses = records.outcome_loss[records.resolved >= enough]
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(feed, _EVALUATED))
+    losses = records.brier[records.evaluated >= enough]
     return float(losses.min()) if len(losses) else None
 
 

@@ -91,9 +91,9 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ShadowScores(msgspec.Struct, frozen=True, kw_only=True):
-    """How a shadow did on resolved questions, each forecast made before its outcome, and the live mixers on the same.
+    """How a shadow did in scored forecasts of resolved questions, and the live mixers in the same.
 
-    ``questions``: resolved ones whose rounds the shadow saw, by weight. Means over them, null before the first:
+    ``questions``: those whose scored forecast came when there was the shadow, by weight. Means over them, null before the first:
     ``brier`` (squared loss) and ``log_score`` (in nats, of forecasts cut at .001 and .999) of stretched forecasts,
     ``mix_brier`` of mixed ones; smaller is better. ``regret`` is the summed squared loss of the shadow's stretched
     forecasts above that of the live ones: below 0 the shadow did better.
@@ -216,13 +216,15 @@ class ErrorRates(Published, frozen=True, kw_only=True):
 class QuestionOutput(Published, frozen=True, kw_only=True):
     """What the outputs keyed by question have: the latest round of a question and what became of it.
 
-    ``trust`` is that of the feed when the record was published.
+    ``final``: the boundary is the question's close as it stands. ``trust`` is that of the feed when the record was
+    published.
     """
 
     trust: TrustState
     question: str
     state: StateOfQuestion
     boundary: Moment | None
+    final: bool
     rounds: Count
 
 
@@ -273,10 +275,30 @@ class ShadowForecasts(msgspec.Struct, frozen=True, kw_only=True):
     stretched: Share
 
 
+class ScoredForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """A question's forecast that an evaluation looks at: its first final round, as it was first published.
+
+    ``revision`` is that of the records which published it; the record of ``peer-losses`` has what each expert said.
+    It never changes, whatever is published later. ``selected`` is null if that expert was erased since.
+    """
+
+    revision: Count
+    boundary: Moment
+    mix: Share
+    stretched: Share
+    mean: Share
+    median: Share
+    logit_mean: Share
+    selected: SelectedExpert | None
+    shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
+
+
 class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     """Topic ``mixed-forecasts``, key question: the crowd's forecast, made with the weights before this round.
 
-    ``shadows``, by name, only of feeds that have some: those that there were when the round was scored.
+    ``shadows``, by name, only of feeds that have some: those that there were when the round was scored. ``scored`` is
+    the question's scored forecast, from its publication on in every record; it counts while ``state`` is ``resolved``.
+    A record of another revision is a correction, and no forecast.
     """
 
     mix: Share | None
@@ -286,6 +308,7 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     logit_mean: Share | None
     selected: SelectedExpert | None
     outcome: Outcome | None
+    scored: ScoredForecast | None
     shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -43,7 +43,7 @@ learners: Whom to follow?
 
 mixers: How to combine forecasts?
     FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, denoised_answers, peer_gradients,
-    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, logit_mean, outer_weights,
+    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, median, logit_mean, outer_weights,
     safety_net_step, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side, SlopeSums, shrunk_means,
     stretch_factor, stretched
 

@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,11 +28,14 @@ experts = st.sampled_from([f"e{number}" for number in range(8)])
 questions = st.sampled_from([f"q{number}" for number in range(12)])
 boundaries = st.integers(1, 3)
 rounds = st.builds(
-    lambda question, forecasts, boundary, weight: round_of(question, forecasts, boundary=boundary, weight=weight),
+    lambda question, forecasts, boundary, weight, place: round_of(
+        question, forecasts, boundary=boundary, weight=weight, **place
+    ),
     questions,
     st.dictionaries(experts, probabilities, min_size=1),
     boundaries,
     st.sampled_from([1.0, 1.0, 0.5, 0.3]),
+    st.sampled_from([{}, {"final": True}, {"final": True}, {"after_outcome": True}]),
 )
 withdrawals = st.builds(lambda question, boundary: withdrawn(question, boundary=boundary), questions, boundaries)
 outcomes = st.builds(outcome, questions, st.sampled_from([0, 1, 0, 1, "annulled", "open"]))
@@ -57,10 +59,9 @@ def coin(question: str, boundary: int) -> int:
     return int(draw(feed_seed(b"secret", "f"), "f", question, boundary, "tie") < 0.5)
 
 
-def follow(twin: SlowFeed, event: Event | Control) -> None:
+def follow(twin: SlowFeed, event: Event | Control, revision: int = -1) -> None:
     if isinstance(event, Round):
-        forecasts = dict(zip(event.experts, event.probabilities, strict=True))
-        twin.round(event.question_id, event.boundary, forecasts, event.weight)
+        twin.round(event, revision)
     elif isinstance(event, RoundWithdrawn):
         twin.withdraw(event.question_id, event.boundary)
     elif isinstance(event, OutcomeRevealed):
@@ -79,6 +80,8 @@ def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> 
     said = known.rounds[max(known.rounds)]
     mixed = newest(outputs, topics.MIXED_FORECASTS)[question]
     assert (mixed["mix"], mixed["stretched"], mixed["mean"]) == (near(said.mix), near(said.stretched), near(said.b))
+    assert mixed["final"] == said.final
+    check_scored(mixed["scored"], known)
     reference = newest(outputs, topics.REFERENCE_ANSWERS)[question]
     assert (reference["reference_answer"], reference["tie"]) == said.everybody
     assert (reference["votes"], reference["yes"]) == (
@@ -88,6 +91,17 @@ def check_question(outputs: Sequence[Output], question: str, twin: SlowFeed) -> 
     truth = known.evidence if known.evidence in (0, 1) else None
     for row in newest(outputs, topics.PEER_LOSSES)[question]["experts"]:
         check_losses(row, said, twin, None if truth is None else int(truth))
+
+
+def check_scored(scored: dict[str, Any] | None, known: Known) -> None:
+    """The scored forecast, as it was when it was published first."""
+    assert (scored is None) == (known.scored is None)
+    if scored is not None and known.scored is not None:
+        first = known.scored
+        assert scored["revision"] == known.scored_at
+        assert (scored["mix"], scored["stretched"]) == (near(first.mix), near(first.stretched))
+        assert scored["median"] == near(statistics.median(first.p.values()))
+        assert scored["selected"]["probability"] == first.p[scored["selected"]["expert"]]
 
 
 def check_losses(row: dict[str, Any], said: Said, twin: SlowFeed, truth: int | None) -> None:
@@ -124,19 +138,19 @@ def check_feed(weights: Weights, rates: ErrorRates, twin: SlowFeed) -> None:
         assert known.team == twin.teams.get(known.id)
 
 
-def check_scores(view: FeedView, resolved: Sequence[Known]) -> None:
-    """Squared losses of what was published, and of what it was made of."""
+def check_scores(view: FeedView, known: Sequence[Known]) -> None:
+    """Squared losses of scored forecasts, and of what they were made of."""
     forecasts: dict[str, Callable[[Said], float]] = {
         "mix": lambda r: r.mix,
         "stretched": lambda r: r.stretched,
         "mean": lambda r: r.b,
         "median": lambda r: statistics.median(r.p.values()),
     }
+    scored = [(one.weight, one.evaluated, int(one.evidence)) for one in known if one.evaluated is not None]
     wanted = {}
-    for name, forecast in forecasts.items() if resolved else ():
-        means = [one.mean(partial(lambda y, of, r: squared(of(r), y), int(one.evidence), forecast)) for one in resolved]
-        losses = [one.weight * mean for one, mean in zip(resolved, means, strict=True)]
-        wanted[name] = near(math.fsum(losses) / math.fsum(one.weight for one in resolved))
+    for name, forecast in forecasts.items() if scored else ():
+        losses = [weight * squared(forecast(said), y) for weight, said, y in scored]
+        wanted[name] = near(math.fsum(losses) / math.fsum(weight for weight, _, _ in scored))
     assert view.brier == wanted
 
 
@@ -153,7 +167,7 @@ def check_gauges(view: FeedView, twin: SlowFeed) -> None:
     assert view.low_evidence == near(1.0 - counted / asked if asked else None)
     voters = total(lambda one: one.mean(lambda r: len(r.minds(r.votes))))
     assert view.mean_voters == (pytest.approx(voters / asked, abs=6e-4) if asked else None)
-    check_scores(view, [one for one in known if one.evidence != "open"])
+    check_scores(view, known)
     listed = twin.listed()
     regrets = [
         twin.sum("pH", e) + math.fsum(twin.unbiased("published", e, rule) for rule in twin.used()) for e in listed
@@ -170,7 +184,7 @@ def compare(history: Sequence[Event | Control], vote_rule: Setting = "half", los
     for record, event in zip(log_of(history), history, strict=True):
         effects = Effects()
         fast.step(record, effects)
-        follow(twin, event)
+        follow(twin, event, record.offset)
         standing = fast.feeds.feed("f").standing
         if standing.revision == record.offset and not isinstance(event, ExpertChanged):
             twin.follow_trust(standing.trust)
@@ -193,7 +207,7 @@ def long_history(length: int, *, misleading: bool) -> list[Event]:
         weight = 0.5 if number % 4 < 2 else 1.0
         if number % 3 == 0:
             history.append(round_of(f"q{number}", dict([*forecasts.items()][::2]), boundary=1, weight=weight))
-        history.append(round_of(f"q{number}", forecasts, boundary=2, weight=weight))
+        history.append(round_of(f"q{number}", forecasts, boundary=2, weight=weight, final=number % 5 != 0))
         if number % 2:
             turned = misleading and number // 2 % 2 == 1
             history.append(outcome(f"q{number}", 1 if y != turned else 0))

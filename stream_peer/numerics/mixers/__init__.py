@@ -24,7 +24,7 @@ from stream_peer.numerics.mixers.gradients import (
     peer_gradients,
     shared_with_all,
 )
-from stream_peer.numerics.mixers.means import logit_mean
+from stream_peer.numerics.mixers.means import logit_mean, median
 from stream_peer.numerics.mixers.outer_layer import outer_weights
 from stream_peer.numerics.mixers.safety_net import safety_net_step
 from stream_peer.numerics.mixers.shadows import peer_mixer, truth_fast, truth_slow
@@ -43,6 +43,7 @@ __all__ = [
     "gradient_normal_hedge",
     "hybrid_sums",
     "logit_mean",
+    "median",
     "mixers_side_by_side",
     "outcome_gradients",
     "outer_weights",

@@ -1,4 +1,4 @@
-"""A mean of forecasts that runs beside the mix, for comparison."""
+"""Means of forecasts that run beside the mix, for comparison."""
 
 import math
 
@@ -8,6 +8,29 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
 
 _CLIP = 0.02
+
+
+def median(forecasts: FloatArray) -> float:
+    """The middle one of the forecasts, of an even number the mean of the two in the middle.
+
+    Parameters
+    ----------
+    forecasts : (n,) float64
+        Probabilities, n ≥ 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median(np.array([0.9, 0.2, 0.6, 0.3]))
+    0.45
+    """
+    ordered = np.sort(forecasts)
+    middle = len(ordered) // 2
+    return float(ordered[middle] + ordered[-1 - middle]) / 2.0
 
 
 def logit_mean(forecasts: FloatArray) -> float:

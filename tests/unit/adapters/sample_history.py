@@ -84,6 +84,7 @@ def mixed(
         trust="ok",
         state="scored" if outcome is None else "resolved",
         boundary="2026-03-01T12:00:00Z",
+        final=True,
         rounds=1,
         mix=mix,
         stretched=min(1.0, max(0.0, 0.5 + 1.2 * (mix - 0.5))),
@@ -92,6 +93,7 @@ def mixed(
         logit_mean=mean,
         selected=None if drawn is None else SelectedExpert(expert=drawn, probability=mix),
         outcome=1 if outcome == 1 else 0 if outcome == 0 else None,
+        scored=None,
     )
 
 
@@ -105,6 +107,7 @@ def losses(question: str, revision: int, forecasts: dict[str, float], outcome: i
         trust="ok",
         state="resolved",
         boundary="2026-03-01T12:00:00Z",
+        final=True,
         rounds=1,
         error_rate=rate(),
         experts=[

@@ -19,15 +19,17 @@ def view_of(made: FeedStage) -> FeedView:
     return made.views()["f"]
 
 
-def test_the_rounds_of_a_question_are_averaged_and_an_even_number_of_forecasts_has_the_middle_as_its_median() -> None:
+def test_the_scored_forecast_alone_is_scored_and_an_even_number_of_forecasts_has_the_middle_as_its_median() -> None:
     entry = Entry(evidence=1)
     entry.put(facts_of([0.9, 0.6, 0.2], boundary=1))
     entry.put(facts_of([0.3, 0.8, 0.7, 0.9], boundary=2))
+    assert read_scores(contribution(entry, Method()).feed) == {}
+    entry.first_final = entry.rounds[1]
 
     scores = read_scores(contribution(entry, Method()).feed)
 
-    assert scores["median"] == pytest.approx((0.4**2 + 0.25**2) / 2, abs=1e-10)
-    assert scores["mean"] == pytest.approx(((1 - 17 / 30) ** 2 + 0.325**2) / 2, abs=1e-10)
+    assert scores["median"] == pytest.approx(0.25**2, abs=1e-10)
+    assert scores["mean"] == pytest.approx(0.325**2, abs=1e-10)
     assert list(scores) == ["mix", "stretched", "mean", "median"]
 
 

@@ -26,6 +26,7 @@ def losses_of(n_experts: int, id_length: int) -> PeerLosses:
         trust="ok",
         state="scored",
         boundary=None,
+        final=True,
         rounds=1,
         error_rate=RATES,
         experts=experts,

@@ -8,7 +8,7 @@ from tests.unit.engine.sample_facts import circumstances, facts_of
 def test_facts_of_a_round_worked_out_by_hand() -> None:
     facts = facts_of([0.9, 0.6, 0.2, 0.5], under=circumstances(4, select=[0.5, 0.25, 0.25, 0.0]))
 
-    assert facts.head[3:9] == (1, 0, NO_ANSWERS, 3, 2, 3)
+    assert facts.head[4:10] == (1, 0, NO_ANSWERS, 3, 2, 3)
     assert facts.head.counts == 1
     assert facts.answers.tolist() == [0, 1, 1, 1]  # the others of the first two are tied: .6 + .2 < 1 < .9 + .2
     assert facts.ties.tolist() == [1, 1, 0, 0]
@@ -54,7 +54,7 @@ def test_under_own_medians_a_vote_is_a_forecast_above_the_experts_threshold() ->
     facts = facts_of([0.3, 0.2, 0.3, 0.4], under=under)
 
     assert facts.head.rule == 1
-    assert facts.head[3:9] == (
+    assert facts.head[4:10] == (
         0,
         0,
         NO_ANSWERS,

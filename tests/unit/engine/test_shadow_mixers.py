@@ -92,10 +92,10 @@ def test_losses_of_a_mix_worked_out_by_hand() -> None:
     assert losses_of_mix(0.6, 1.0, 0) == pytest.approx((1.0, -np.log(0.001), 0.36))
 
 
-def test_losses_are_averaged_over_all_rounds_and_are_0_before_the_shadow_came() -> None:
+def test_a_shadow_and_the_live_mixers_are_scored_on_the_same_round() -> None:
     seen = (ShadowForecast(7, 0.6, 0.8), ShadowForecast(8, 0.5, 0.5))
 
-    first, second = shadow_columns([(0.5, 0.5), (0.7, 0.9)], [(), seen], 1, 0.5)
+    first, second = shadow_columns((0.7, 0.9), seen, 1, 0.25)
 
     assert (first[0], second[0]) == (7, 8)
     values = dict(zip(SHADOW_COLUMNS, (first[1] / SCALE).tolist(), strict=True))
@@ -124,7 +124,7 @@ def test_facts_with_shadows_come_back_bit_for_bit_and_without_are_as_long_as_bef
 
 
 def test_sums_of_shadows_are_stored_and_what_is_taken_out_leaves_none() -> None:
-    part = shadow_columns([(0.5, 0.5)], [(ShadowForecast(-3, 0.6, 0.8),)], 1, 1.0)
+    part = shadow_columns((0.5, 0.5), (ShadowForecast(-3, 0.6, 0.8),), 1, 1.0)
     sums = feed_with(shadows=[EAGER]).sums.copy()
     before = dict(sums.shadows)
 
