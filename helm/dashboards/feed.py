@@ -155,9 +155,9 @@ def _alarms() -> Panel:
 
 def _brier() -> Panel:
     says = (
-        "Mean squared error on resolved questions; smaller is better. mix below mean: weighing pays. best-expert is "
-        "chosen in hindsight, and judged on its own questions. Shadows are variants under trial, live the mixers on "
-        "the same questions. No lines: no outcomes."
+        "Mean squared error on resolved questions, of what was published first at their close; smaller is better. mix "
+        "below mean: weighing pays. best-expert is chosen in hindsight, and judged on its own questions. Shadows are "
+        "variants under trial, live the mixers on the same questions. No lines: no outcomes."
     )
     queries = [
         over_time(of_feed("brier", by="feed, forecast"), "{{forecast}} · {{feed}}"),

@@ -93,10 +93,10 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class ShadowScores(msgspec.Struct, frozen=True, kw_only=True):
     """How a shadow did in scored forecasts of resolved questions, and the live mixers in the same.
 
-    ``questions``: those whose scored forecast came when there was the shadow, by weight. Means over them, null before the first:
-    ``brier`` (squared loss) and ``log_score`` (in nats, of forecasts cut at .001 and .999) of stretched forecasts,
-    ``mix_brier`` of mixed ones; smaller is better. ``regret`` is the summed squared loss of the shadow's stretched
-    forecasts above that of the live ones: below 0 the shadow did better.
+    ``questions``: those whose scored forecast came when there was the shadow, by weight. Means over them, null before
+    the first: ``brier`` (squared loss) and ``log_score`` (in nats, of forecasts cut at .001 and .999) of stretched
+    forecasts, ``mix_brier`` of mixed ones; smaller is better. ``regret`` is the summed squared loss of the shadow's
+    stretched forecasts above that of the live ones: below 0 the shadow did better.
     """
 
     name: str

@@ -78,17 +78,19 @@ WHOM_TO_TRUST = (
     ),
     _gauge(
         "brier",
-        "Mean squared loss on resolved questions, smaller is better; 0.25 is always saying 1/2. A question counts"
-        " with the mean of its rounds; demo, replay and report tell of its last round alone. mix and stretched: what"
-        " was published, beside the mean and the median of the same forecasts. best-expert: the smallest mean loss,"
-        " on its own questions, of an expert who had a say in at least 10 and half of them; chosen in hindsight, so"
-        " mix may well be above it. No series: no outcomes; best-expert: none qualifies, or loss is not squared.",
+        "Mean squared loss of scored forecasts on resolved questions, smaller is better; 0.25 is always saying 1/2."
+        " The scored forecast of a question is its first final round as it was first published; later corrections"
+        " change nothing. mix and stretched: what was published, beside the mean and the median of the same"
+        " forecasts. best-expert: the smallest mean loss, on its own questions, of an expert who stood in at least 10"
+        " and half of them; chosen in hindsight, so mix may well be above it. No series: no outcomes; best-expert:"
+        " none qualifies.",
         "feed",
         "forecast",
     ),
     _gauge(
         "shadow_brier",
-        "Mean squared loss of stretched forecasts: of a shadow, and live on the same questions. Smaller is better.",
+        "Mean squared loss of stretched scored forecasts: of a shadow, and live on the same questions. Smaller is"
+        " better.",
         "feed",
         "shadow",
         "forecast",
