@@ -11,7 +11,7 @@ from stream_peer.engine.scored import scored_of
 from stream_peer.engine.stage import Effects
 from stream_peer.engine.sums import UNIT, feed_column
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.events.feed_log import FeedLogRecord, Verdict
 from stream_peer.events.outputs import MixedForecast
 from tests.feed_histories import (
     Changelog,
@@ -130,7 +130,7 @@ def test_an_outcome_before_a_final_round_decides_once_for_all(
 
 
 def test_the_scored_forecast_counts_only_while_the_question_is_resolved() -> None:
-    path = ((1, 1.0), ("open", 0.0), (0, 1.0), ("annulled", 0.0), (1, 1.0))
+    path: list[tuple[Verdict, float]] = [(1, 1.0), ("open", 0.0), (0, 1.0), ("annulled", 0.0), (1, 1.0)]
     for length in range(len(path) + 1):
         feed_stage, effects = folded(log_of([*OPEN, *(outcome("q", value) for value, _ in path[:length])]))
         record = msgspec.convert(newest(effects.outputs, topics.MIXED_FORECASTS)["q"], MixedForecast)
