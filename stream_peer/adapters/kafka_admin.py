@@ -1,8 +1,8 @@
-"""Topics on the brokers: what there is, what is missing, and making it so. Synchronous, over kafka-python."""
+"""Topics and rights on the brokers: what there is, what is missing, and making topics. Synchronous."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,8 +10,21 @@ from kafka import KafkaAdminClient
 from kafka import errors as kafka
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from stream_peer.adapters.group_rights import rights_on_groups
 from stream_peer.adapters.preflight import preflight
-from stream_peer.adapters.topic_plan import ActualTopic, Finding, WantedTopic, compare, creation_configs, wanted_topics
+from stream_peer.adapters.reading import kafka_errors
+from stream_peer.adapters.topic_plan import (
+    AclEntry,
+    ActualTopic,
+    Finding,
+    Granted,
+    Resource,
+    WantedTopic,
+    compare,
+    creation_configs,
+    missing_rights,
+    wanted_topics,
+)
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
 from stream_peer.security import aiokafka_options, kafka_python_options
 from stream_peer.settings import Settings
@@ -21,10 +34,11 @@ _NOT_AUTHORISED = 29
 
 
 class Plan(NamedTuple):
-    """The topics wanted, and what is not as wanted."""
+    """The topics wanted, what is not as wanted, and what our user may do with the topics."""
 
     wanted: tuple[WantedTopic, ...]
     findings: list[Finding]
+    granted: Granted
 
 
 class KafkaAdmin:
@@ -59,14 +73,15 @@ class KafkaAdmin:
         BrokerUnavailableError
             If no broker answers within ``broker_patience``.
         NotAuthorisedError
-            If we may not look.
+            If we may not log in.
         """
         wanted = wanted_topics(self._settings)
         preflight(self._settings, waiting=self._waiting)
         if self._settings.broker == "embedded":
-            return Plan(wanted, _missing(wanted, asyncio.run(_topics_of_embedded_broker(self._settings))))
+            return Plan(wanted, _missing(wanted, asyncio.run(_topics_of_embedded_broker(self._settings, wanted))), {})
         with self._client() as client:
-            return Plan(wanted, compare(wanted, _describe(client, wanted)))
+            actual, granted = _describe(client, wanted)
+        return Plan(wanted, compare(wanted, actual), granted)
 
     def apply(self) -> list[Finding]:
         """Make what is missing and set what differs; return what was done.
@@ -76,8 +91,13 @@ class KafkaAdmin:
         TopicsError
             If partition counts differ: they are never changed, since state is kept per partition. Whatever else
             could be done has been done.
+        NotAuthorisedError
+            If we may not do it, or topics are hidden from us; nothing was done then.
         """
         plan = self.plan()
+        missing = missing_rights(_needed_to_mend(plan), plan.granted)
+        if missing or any(finding.kind == "hidden" for finding in plan.findings):
+            self._refuse(plan.findings, missing)
         by_name = {topic.name: topic for topic in plan.wanted}
         fixable = [finding for finding in plan.findings if finding.kind != "partitions"]
         if fixable and self._settings.broker != "embedded":
@@ -87,29 +107,55 @@ class KafkaAdmin:
         self._refuse([finding for finding in plan.findings if finding.kind == "partitions"])
         return fixable
 
-    def check(self) -> None:
-        """Refuse topics that are not as wanted.
+    def check(self, needed: Sequence[AclEntry] = ()) -> None:
+        """Refuse topics that are not as wanted, and needed rights that are missing: all at once.
+
+        A topic of which no right is needed may be hidden from us.
 
         Raises
         ------
         TopicsError
-            Lists them, with both counts where partitions differ, and the command to run.
+            Lists the topics, with both counts where partitions differ, and the command to run.
+        NotAuthorisedError
+            If rights are missing as well, or alone: without them topics cannot be mended, or even be seen.
         """
-        self._refuse(self.plan().findings)
+        settings, plan = self._settings, self.plan()
+        both = (settings.app_id("question"), settings.app_id("feed"))
+        groups = [group for group in both if _concerns("group", group, needed)]
+        asked = bool(groups) and settings.broker != "embedded"
+        granted = {**plan.granted, **(rights_on_groups(settings, groups) if asked else {})}
+        hidden = {topic.name for topic in plan.wanted if needed and not _concerns("topic", topic.name, needed)}
+        findings = [found for found in plan.findings if found.kind != "hidden" or found.topic not in hidden]
+        self._refuse(findings, missing_rights(needed, granted))
 
-    def _refuse(self, findings: list[Finding]) -> None:
+    def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:
+        topics = self._said_of_topics(findings)
+        if missing or any(finding.kind == "hidden" for finding in findings):
+            raise NotAuthorisedError("\n".join([*self._said_of_rights(missing), *topics]))
+        if topics:
+            raise TopicsError("\n".join(topics))
+
+    def _said_of_rights(self, missing: Collection[str]) -> list[str]:
+        user = self._settings.security.username
+        first = f"Rights are missing at {self._settings.bootstrap}" + (f" for the user {user}" if user else "")
+        return [
+            f"{first}; `stream-peer topics plan --offline` prints the commands that grant them:",
+            *map(_line, missing),
+        ]
+
+    def _said_of_topics(self, findings: list[Finding]) -> list[str]:
         if not findings:
-            return
+            return []
         named = [f"{finding.topic} {finding.message}" for finding in findings]
         if all(finding.kind == "partitions" for finding in findings):
-            msg = (
+            return [
                 f"{'; '.join(named)}: partitions cannot change once there is state; set them to what there is, "
                 f"or start a deployment under another prefix (`{self._command} --prefix NEW-`)."
-            )
-        else:
-            listed = "\n  ".join([f"run `{self._command}`.", *named])
-            msg = f"The topics at {self._settings.bootstrap} are not as this deployment needs them: {listed}"
-        raise TopicsError(msg)
+            ]
+        first = (
+            f"The topics at {self._settings.bootstrap} are not as this deployment needs them: run `{self._command}`."
+        )
+        return [first, *map(_line, named)]
 
     def _create(self, client: Any, missing: list[WantedTopic]) -> None:
         if not missing:
@@ -127,9 +173,19 @@ class KafkaAdmin:
             answer = client.create_topics(asked, raise_errors=False)
         except kafka.KafkaTimeoutError as error:
             raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
-        for topic in answer["topics"]:
-            _raise_if_refused(topic["name"], topic["error_code"], topic.get("error_message"))
+        self._refuse_uncreated(answer["topics"])
         client.wait_for_topics(list(asked), timeout_ms=round(self._settings.broker_patience * 1000))
+
+    def _refuse_uncreated(self, topics: Iterable[Mapping[str, Any]]) -> None:
+        """Name every topic that the brokers did not make, and why."""
+        faults = {topic["name"]: (kafka.for_code(topic["error_code"]), topic.get("error_message")) for topic in topics}
+        if refused := [name for name, (kind, _) in faults.items() if issubclass(kind, kafka.AuthorizationError)]:
+            missing = [str(AclEntry("Create", "topic", name)) for name in refused]
+            raise NotAuthorisedError("\n".join(self._said_of_rights(missing)))
+        made = (kafka.NoError, kafka.TopicAlreadyExistsError)
+        if unmade := [f"{n}: {text or _name(kind())}" for n, (kind, text) in faults.items() if kind not in made]:
+            msg = f"The brokers do not make {'; '.join(unmade)}"
+            raise TopicsError(msg)
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
@@ -152,16 +208,41 @@ class KafkaAdmin:
             raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
 
 
-def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> dict[str, ActualTopic]:
+def _concerns(resource: Resource, name: str, needed: Iterable[AclEntry]) -> bool:
+    return any(entry.covers(resource, name) for entry in needed)
+
+
+def _needed_to_mend(plan: Plan) -> Iterator[AclEntry]:
+    yield from (AclEntry("DescribeConfigs", "topic", topic.name) for topic in plan.wanted)
+    for finding in plan.findings:
+        if finding.kind in ("missing", "config"):
+            yield AclEntry("Create" if finding.kind == "missing" else "AlterConfigs", "topic", finding.topic)
+
+
+def _as_in_acls(operation: str) -> str:
+    """``DESCRIBE_CONFIGS`` as kafka-acls.sh writes it."""
+    return operation.title().replace("_", "")
+
+
+def _line(text: str) -> str:
+    return f"  {text}"
+
+
+def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> tuple[dict[str, ActualTopic], Granted]:
+    """The topics that are there or hidden, and what we may do with them."""
     described = {topic["name"]: topic for topic in client.describe_topics([topic.name for topic in wanted])}
-    refused = sorted(name for name, topic in described.items() if topic["error_code"] == _NOT_AUTHORISED)
-    if refused:
-        others = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        msg = f"No right to describe {refused[0]}{others}; `stream-peer topics plan --offline` lists the rights needed."
-        raise NotAuthorisedError(msg)
-    there = {name: topic for name, topic in described.items() if topic["error_code"] != _UNKNOWN_TOPIC}
-    configs = _configs(client, list(there))
-    return {name: ActualTopic(len(topic["partitions"]), configs[name]) for name, topic in there.items()}
+    configs = _configs(client, [name for name, topic in described.items() if topic["error_code"] != _UNKNOWN_TOPIC])
+    hidden = {name for name, topic in described.items() if topic["error_code"] == _NOT_AUTHORISED}
+    actual = {
+        name: ActualTopic(len(described[name]["partitions"]), found, name in hidden) for name, found in configs.items()
+    }
+    granted: dict[tuple[Resource, str], Collection[str]] = {}
+    for name, topic in described.items():
+        if name in hidden:  # the right to see the settings of a topic does not include the right to see the topic
+            granted["topic", name] = {"DescribeConfigs"} if configs[name] else ()
+        elif topic.get("authorized_operations") is not None:  # brokers before 2.3 do not say it
+            granted["topic", name] = {_as_in_acls(operation) for operation in topic["authorized_operations"]}
+    return actual, granted
 
 
 def _configs(client: Any, names: list[str]) -> dict[str, dict[str, str]]:
@@ -184,31 +265,29 @@ def _configure(client: Any, differing: list[WantedTopic]) -> None:
         )
         for topic in differing
     ]
-    client.alter_configs(resources)
+    done = client.alter_configs(resources)["topic"]
+    if unset := [f"{name}: {text}" for name, text in done.items() if text != "OK"]:
+        msg = f"The brokers do not set the policies of {'; '.join(unset)}"
+        raise TopicsError(msg)
 
 
 def _missing(wanted: tuple[WantedTopic, ...], there: set[str]) -> list[Finding]:
     return [Finding(topic.name, "missing", "is missing") for topic in wanted if topic.name not in there]
 
 
-async def _topics_of_embedded_broker(settings: Settings) -> set[str]:
-    """Topics of a broker that no admin client can talk to."""
-    from aiokafka import AIOKafkaConsumer
+async def _topics_of_embedded_broker(settings: Settings, wanted: Iterable[WantedTopic]) -> set[str]:
+    """Topics of a broker that makes them when they are asked for by name, and has them from the next time on."""
+    from aiokafka.admin import AIOKafkaAdminClient
 
-    options = aiokafka_options(settings.security)
-    async with AIOKafkaConsumer(bootstrap_servers=settings.bootstrap, **options) as consumer:
-        return set(await consumer.topics())
-
-
-def _raise_if_refused(topic: str, code: int, message: str | None) -> None:
-    error = kafka.for_code(code)
-    if error in (kafka.NoError, kafka.TopicAlreadyExistsError):
-        return
-    if issubclass(error, kafka.AuthorizationError):
-        msg = f"No right to create {topic}; `stream-peer topics plan --offline` lists the rights needed."
-        raise NotAuthorisedError(msg)
-    msg = f"The broker does not make {topic}: {message or _name(error())}"
-    raise TopicsError(msg)
+    names = [topic.name for topic in wanted]
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap, **aiokafka_options(settings.security))
+    with kafka_errors(settings):
+        try:
+            await admin.start()
+            await admin.describe_topics(names)
+            return {topic["topic"] for topic in await admin.describe_topics(names) if not topic["error_code"]}
+        finally:
+            await admin.close()
 
 
 def _unanswered(settings: Settings, error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Which topics a deployment needs, how they must be shaped, and which rights its users need. No I/O."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from stream_peer.events import topics
@@ -10,7 +11,10 @@ _DAY = 86_400_000
 FOREVER = -1
 
 Rule = Literal["equal", "at-least", "free"]
-Kind = Literal["missing", "partitions", "config"]
+Kind = Literal["missing", "hidden", "partitions", "config"]
+Resource = Literal["topic", "group"]
+Granted = Mapping[tuple[Resource, str], Collection[str]]
+"""What a user may do with each topic and group, as far as the brokers say so."""
 
 
 class Policy(NamedTuple):
@@ -40,10 +44,11 @@ class WantedTopic(NamedTuple):
 
 
 class ActualTopic(NamedTuple):
-    """A topic as the broker describes it."""
+    """A topic as the broker describes it; ``is_hidden`` if we may not describe it: then nothing else is known."""
 
     partitions: int
     configs: Mapping[str, str]
+    is_hidden: bool = False
 
 
 class Finding(NamedTuple):
@@ -58,9 +63,17 @@ class AclEntry(NamedTuple):
     """A right that a user of the brokers needs."""
 
     operation: str
-    resource: Literal["topic", "group"]
+    resource: Resource
     name: str
     prefixed: bool = False
+
+    def covers(self, resource: Resource, name: str) -> bool:
+        """Whether the right is about this topic or group."""
+        return resource == self.resource and (name.startswith(self.name) if self.prefixed else name == self.name)
+
+    def __str__(self) -> str:
+        names = f"{self.resource}s that begin with {self.name}" if self.prefixed else f"{self.resource} {self.name}"
+        return f"{self.operation} on {names}"
 
 
 def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
@@ -110,6 +123,9 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
         shape = f"{wanted.partitions} partitions, {wanted.policies['cleanup.policy'].value}"
         yield Finding(wanted.name, "missing", f"is missing ({shape})")
         return
+    if actual.is_hidden:
+        yield Finding(wanted.name, "hidden", "may be missing: the brokers show it only to users who may Describe it")
+        return
     if actual.partitions != wanted.partitions:
         message = f"has {actual.partitions} partitions, not {wanted.partitions} ({wanted.count_from})"
         yield Finding(wanted.name, "partitions", message)
@@ -120,38 +136,80 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
 
 
 def worker_rights(settings: Settings) -> tuple[AclEntry, ...]:
-    """What a worker needs: nothing on the cluster, no right to create topics."""
-    internal = f"{settings.prefix}{settings.id}-"
-    read = (topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG, topics.WEIGHTS, topics.ERROR_RATES)
-    write = (topics.FORECAST_EVENTS, topics.FEED_LOG, *topics.OUTPUTS)
+    """What a worker of this stage needs: nothing on the cluster, no right to create topics.
+
+    Besides its input, each worker reads the settings document in force, and what it answers from over HTTP.
+    """
+    read = {topics.CONTROL_EVENTS, topics.FEED_LOG, *topics.KEYED_BY_FEED}
+    write = {topics.FORECAST_EVENTS, topics.FEED_LOG, topics.DEAD_LETTERS}
+    if settings.stage != "feed":
+        read.add(topics.FORECAST_EVENTS)
+    if settings.stage != "question":
+        write.update(topics.OUTPUTS)
     return (
-        *(AclEntry("Read", "topic", settings.topic(name)) for name in read),
-        *(AclEntry("Write", "topic", settings.topic(name)) for name in write),
-        *(AclEntry(operation, "topic", internal, prefixed=True) for operation in ("Read", "Write", "DescribeConfigs")),
-        *(AclEntry("DescribeConfigs", "topic", settings.topic(name)) for name in topics.ALL),
-        AclEntry("Read", "group", internal, prefixed=True),
+        *(AclEntry("Read", "topic", settings.topic(name)) for name in topics.ALL if name in read),
+        *(AclEntry("Write", "topic", settings.topic(name)) for name in topics.ALL if name in write),
+        *(AclEntry("DescribeConfigs", "topic", settings.topic(name)) for name in topics.ALL if name in read | write),
+        *_internal_rights(settings),
     )
 
 
+def _internal_rights(settings: Settings) -> Iterator[AclEntry]:
+    """On changelogs and groups. Workers of the question stage ask the other group who owns which feed."""
+    stage, both = settings.stage, f"{settings.prefix}{settings.id}-"
+    changelog = both if stage == "all" else settings.changelog(stage)
+    group = both if stage == "all" else settings.app_id(stage)
+    for operation in ("Read", "Write", "DescribeConfigs"):
+        yield AclEntry(operation, "topic", changelog, prefixed=stage == "all")
+    yield AclEntry("Read", "group", group, prefixed=stage == "all")
+    if stage == "question":
+        yield AclEntry("Describe", "group", settings.app_id("feed"))
+
+
 def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
-    """What ``topics apply`` and ``settings apply`` need besides."""
+    """What ``topics apply`` needs, and whatever writes to control-events."""
     internal, control = f"{settings.prefix}{settings.id}-", settings.topic(topics.CONTROL_EVENTS)
-    operations = ("Create", "DescribeConfigs", "AlterConfigs")
+    operations = ("Create", "Describe", "DescribeConfigs", "AlterConfigs")
     return (
         *(AclEntry(o, "topic", settings.topic(name)) for name in topics.ALL for o in operations),
         *(AclEntry(o, "topic", internal, prefixed=True) for o in operations),
         AclEntry("Read", "topic", control),
         AclEntry("Write", "topic", control),
+        AclEntry("Read", "topic", settings.topic(topics.WEIGHTS)),
     )
 
 
-def acl_commands(entries: Iterable[AclEntry], user: str, bootstrap: str) -> Iterator[str]:
-    """The rights as commands of Kafka's own tool, one for each resource."""
+def reader_rights(settings: Settings) -> tuple[AclEntry, ...]:
+    """What commands need that only look: the logs, the outputs and the stored state."""
+    names = (topics.CONTROL_EVENTS, topics.FEED_LOG, *topics.OUTPUTS)
+    internal = AclEntry("Read", "topic", f"{settings.prefix}{settings.id}-", prefixed=True)
+    return (*(AclEntry("Read", "topic", settings.topic(name)) for name in names), internal)
+
+
+def missing_rights(needed: Iterable[AclEntry], granted: Granted) -> list[str]:
+    """Those of the rights that are not granted, in words. What the brokers do not say is taken for granted."""
+    return [text for entry in needed if (text := _missing(entry, granted))]
+
+
+def _missing(entry: AclEntry, granted: Granted) -> str:
+    covered = {name: held for (resource, name), held in granted.items() if entry.covers(resource, name)}
+    lacking = [name for name, held in covered.items() if entry.operation not in held]
+    if not lacking or not entry.prefixed or len(lacking) == len(covered):
+        return str(entry) if lacking else ""
+    return f"{entry} (it is missing for {', '.join(lacking)})"
+
+
+def acl_commands(
+    entries: Iterable[AclEntry], user: str, bootstrap: str, command_config: str = "admin.properties"
+) -> Iterator[str]:
+    """The rights as commands of Kafka's own tool, one for each resource; it logs in as ``command_config`` says."""
     by_resource: dict[tuple[str, str, bool], list[str]] = {}
     for entry in entries:
         by_resource.setdefault((entry.resource, entry.name, entry.prefixed), []).append(entry.operation)
+    start = ["kafka-acls.sh", "--bootstrap-server", bootstrap, "--command-config", command_config]
     for (resource, name, prefixed), operations in by_resource.items():
-        pattern = " --resource-pattern-type prefixed" if prefixed else ""
-        asked = " ".join(f"--operation {operation}" for operation in operations)
-        start = f"kafka-acls.sh --bootstrap-server {bootstrap} --add --allow-principal 'User:{user}'"
-        yield f"{start} {asked} --{resource} '{name}'{pattern}"
+        asked = [word for operation in operations for word in ("--operation", operation)]
+        pattern = ["--resource-pattern-type", "prefixed"] if prefixed else []
+        yield shlex.join(
+            [*start, "--add", "--allow-principal", f"User:{user}", *asked, f"--{resource}", name, *pattern]
+        )

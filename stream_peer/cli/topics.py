@@ -1,21 +1,32 @@
 """``stream-peer topics plan | apply | check``."""
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from stream_peer.adapters.topic_plan import (
+    AclEntry,
     Finding,
     WantedTopic,
     acl_commands,
+    reader_rights,
     set_up_rights,
     wanted_topics,
     worker_rights,
 )
 from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.settings import Settings
 
 if TYPE_CHECKING:
     from stream_peer.adapters.kafka_admin import KafkaAdmin
+
+
+_RIGHTS: dict[str, Callable[[Settings], Iterable[AclEntry]]] = {
+    "A worker (--stage {0.stage})": worker_rights,
+    "A user who runs `topics`, `settings apply`, `expert`, `reset`, `delete` and `import`": set_up_rights,
+    "A user who runs `tail`, `explain`, `export` and `replay --from-log`": reader_rights,
+}
 
 
 @click.group(name="topics", no_args_is_help=True)
@@ -26,8 +37,15 @@ def topics_group() -> None:
 @topics_group.command(name="plan", short_help="Print the topics and rights that are needed, and what apply would do.")
 @click.option("--offline", is_flag=True, help="Ask no broker: print only what is needed.")
 @click.option("--user", default="stream-peer", show_default=True, help="User that the rights are printed for.")
-@settings_options("replication", "partitions.forecast_events", "partitions.feed_log")
-def plan_command(invocation: Invocation, *, offline: bool, user: str) -> None:
+@click.option(
+    "--command-config",
+    default="admin.properties",
+    show_default=True,
+    metavar="FILE",
+    help="How kafka-acls.sh logs in, as a user who may Alter the cluster; named in the commands.",
+)
+@settings_options("replication", "partitions.forecast_events", "partitions.feed_log", "stage")
+def plan_command(invocation: Invocation, *, offline: bool, user: str, command_config: str) -> None:
     """Print the topics that are needed, what `topics apply` would do, and the rights that users need.
 
     \b
@@ -40,9 +58,9 @@ def plan_command(invocation: Invocation, *, offline: bool, user: str) -> None:
     if not offline:
         click.echo()
         _print_findings(findings, invocation.command("topics apply"))
-    for title, entries in (("A worker", worker_rights(settings)), ("Set-up, besides,", set_up_rights(settings))):
-        click.echo(f"\n# {title} needs these rights, where brokers have ACLs:")
-        for command in acl_commands(entries, user, settings.bootstrap):
+    for who, entries in _RIGHTS.items():
+        click.echo(f"\n# {who.format(settings)} needs these rights, where brokers have ACLs:")
+        for command in acl_commands(entries(settings), user, settings.bootstrap, command_config):
             click.echo(command)
 
 
@@ -102,5 +120,5 @@ def _print_findings(findings: list[Finding], command: str) -> None:
         return
     for finding in findings:
         click.echo(f"{finding.topic} {finding.message}")
-    if any(finding.kind != "partitions" for finding in findings):
+    if any(finding.kind in ("missing", "config") for finding in findings):
         click.echo(f"`{command}` mends what is missing or has other policies.")

@@ -45,8 +45,8 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     secret = read_secret(settings)
     with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound:
         logs.configure(settings.log, secrets=settings.secrets())
+        _check_brokers(invocation)
         if settings.broker == "kafka":
-            _check_topics(invocation)
             _compare_feed_settings(invocation)
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
         if os.environ.get(VARIABLE):
@@ -117,15 +117,17 @@ def _advertised(settings: Settings, bound: socket.socket) -> Settings:
     return replace(settings, http=replace(http, advertise=url_of(host, port_of(bound))))
 
 
-def _check_topics(invocation: Invocation) -> None:
+def _check_brokers(invocation: Invocation) -> None:
+    """Wait for a broker; refuse topics that are not as they must be, and rights that are missing."""
     from stream_peer.adapters.kafka_admin import KafkaAdmin
+    from stream_peer.adapters.topic_plan import worker_rights
 
     settings = invocation.settings
 
     def waiting(reason: str) -> None:
         log.warning("broker_awaited", bootstrap=settings.bootstrap, reason=reason, seconds=settings.broker_patience)
 
-    KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting).check()
+    KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting).check(worker_rights(settings))
 
 
 def _compare_feed_settings(invocation: Invocation) -> None:

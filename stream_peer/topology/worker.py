@@ -16,7 +16,7 @@ from stream_peer.engine.stage import Stage
 from stream_peer.errors import StreamPeerError
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
-from stream_peer.topology import contract, start_check
+from stream_peer.topology import contract
 from stream_peer.topology.feed_app import FEED, feed_app
 from stream_peer.topology.health import Health
 from stream_peer.topology.log_reader import LogReader
@@ -90,7 +90,6 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop_before_start)
     contract.check()
-    start_check.check(settings)
     gc.set_threshold(*_GC_THRESHOLDS)
     asyncio.set_event_loop(asyncio.new_event_loop())
     assembly = _assemble(settings, observer, stages or _product_stages(settings, secret), fault)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.infra.support.chart import RELEASE, Manifest, containers, environment, manifests, mounted, one, worker
-from tests.infra.support.secured_kafka import PASSWORD, USER, secured_kafka
 from tests.integration.support.client import KafkaClient
+from tests.integration.support.secured_kafka import PASSWORD, USER, secured_kafka
 from tests.integration.support.service import Worker
 from tests.integration.support.waiting import wait_until
 

@@ -1,4 +1,4 @@
-"""The start-up check on brokers."""
+"""What is asked of brokers before a worker starts."""
 
 import asyncio
 
@@ -6,15 +6,19 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 
 from stream_peer.adapters.embedded_broker import EmbeddedBroker
+from stream_peer.adapters.kafka_admin import KafkaAdmin
+from stream_peer.adapters.topic_plan import worker_rights
 from stream_peer.events import topics
 from stream_peer.settings import Settings
-from stream_peer.topology.start_check import check
 from tests.integration.support.client import KafkaClient
 
 
 @pytest.mark.real_kafka
-def test_whoever_may_use_the_groups_passes(kafka: KafkaClient, topic_prefix: str) -> None:
-    check(Settings(bootstrap=kafka.bootstrap, prefix=topic_prefix, broker_patience=20.0))
+def test_brokers_without_acls_grant_every_right(kafka: KafkaClient, topic_prefix: str) -> None:
+    settings = Settings(bootstrap=kafka.bootstrap, prefix=topic_prefix, broker_patience=20.0)
+    KafkaAdmin(settings).apply()
+
+    KafkaAdmin(settings).check(worker_rights(settings))
 
 
 def test_an_embedded_broker_has_all_topics_afterwards() -> None:
@@ -25,7 +29,7 @@ def test_an_embedded_broker_has_all_topics_afterwards() -> None:
     with EmbeddedBroker() as broker:
         settings = Settings(bootstrap=broker.bootstrap, broker="embedded", broker_patience=20.0)
 
-        check(settings)
+        KafkaAdmin(settings).check(worker_rights(settings))
 
         made = asyncio.run(names(broker.bootstrap))
     assert {*topics.ALL, settings.changelog("question"), settings.changelog("feed")} <= made

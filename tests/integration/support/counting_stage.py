@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 import structlog
 
+from stream_peer.adapters.kafka_admin import KafkaAdmin
+from stream_peer.adapters.preflight import preflight
 from stream_peer.engine.observer import NullObserver
 from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import StreamPeerError
@@ -174,6 +176,10 @@ def main() -> int:
     sabotage(os.environ)
     settings = settings_from(json.loads(os.environ["COUNTING_SETTINGS"]))
     try:
+        if settings.broker == "embedded":
+            KafkaAdmin(settings).check()  # makes the topics; on a real Kafka they are there, in another shape
+        else:
+            preflight(settings)
         return worker.run(settings, NullObserver(), b"", stages=counting_stages(), fault=fault_from(os.environ))
     except StreamPeerError as error:
         sys.stderr.write(f"{error}\n")

@@ -21,6 +21,8 @@ class FakeCluster:
         self.topics = {t.name: (t.partitions, creation_configs(t, 1)) for t in WANTED}
         self.codes: dict[str, int] = {}
         self.create_code = 0
+        self.altered = "OK"
+        self.operations: list[str] | None = ["CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
         self.error: Exception | None = None
 
     def __call__(self, **_: Any) -> Self:
@@ -42,6 +44,7 @@ class FakeCluster:
                 "name": name,
                 "error_code": self.codes.get(name, 0 if name in self.topics else 3),
                 "partitions": [{}] * self.topics.get(name, (0, {}))[0],
+                "authorized_operations": self.operations,
             }
             for name in names
         ]
@@ -61,10 +64,11 @@ class FakeCluster:
         assert timeout_ms
         assert set(names) <= set(self.topics)
 
-    def alter_configs(self, resources: list[Any]) -> None:
+    def alter_configs(self, resources: list[Any]) -> dict[str, Any]:
         for resource in resources:
             partitions, configs = self.topics[resource.name]
             self.topics[resource.name] = (partitions, {**configs, **resource.configs})
+        return {"topic": {resource.name: self.altered for resource in resources}}
 
 
 @pytest.fixture
@@ -108,24 +112,50 @@ def test_partitions_are_left_alone_after_the_rest_was_done(cluster: FakeCluster)
     assert "weights" in cluster.topics
 
 
-def test_a_topic_that_we_may_not_see_is_a_matter_of_rights(cluster: FakeCluster) -> None:
+def test_each_topic_that_we_may_not_see_is_named(cluster: FakeCluster) -> None:
     cluster.codes = {"weights": 29, "feed-log": 29}
 
-    assert refusal(NotAuthorisedError).startswith("No right to describe feed-log and 1 more;")
+    message = refusal(NotAuthorisedError)
+
+    assert "\n  feed-log may be missing: the brokers show it only to users who may Describe it" in message
+    assert "\n  weights may be missing" in message
 
 
-def test_a_topic_that_we_may_not_make_is_a_matter_of_rights(cluster: FakeCluster) -> None:
-    del cluster.topics["weights"]
+def test_every_right_that_apply_lacks_is_named_before_it_does_anything(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"], cluster.topics["error-rates"]
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.operations = ["DESCRIBE", "DESCRIBE_CONFIGS"]
+
+    message = refusal(NotAuthorisedError)
+
+    assert "Rights are missing at kafka:1; `stream-peer topics plan --offline` prints" in message
+    for right in ("Create on topic weights", "Create on topic error-rates", "AlterConfigs on topic feed-log"):
+        assert f"\n  {right}\n" in message
+    assert "weights" not in cluster.topics
+
+
+def test_a_broker_that_does_not_tell_rights_shows_them_by_its_refusal(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"], cluster.topics["error-rates"]
+    cluster.operations = None
     cluster.create_code = 29
 
-    assert refusal(NotAuthorisedError).startswith("No right to create weights;")
+    message = refusal(NotAuthorisedError)
+
+    assert "\n  Create on topic weights\n  Create on topic error-rates" in message
 
 
-def test_a_topic_that_the_broker_does_not_make_says_why(cluster: FakeCluster) -> None:
+def test_topics_that_the_brokers_do_not_make_say_why(cluster: FakeCluster) -> None:
     del cluster.topics["weights"]
     cluster.create_code = 38
 
-    assert refusal(TopicsError) == "The broker does not make weights: InvalidReplicationFactor"
+    assert refusal(TopicsError) == "The brokers do not make weights: InvalidReplicationFactor"
+
+
+def test_policies_that_the_brokers_do_not_set_say_why(cluster: FakeCluster) -> None:
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.altered = "PolicyViolationError: no"
+
+    assert refusal(TopicsError) == "The brokers do not set the policies of feed-log: PolicyViolationError: no"
 
 
 @pytest.mark.parametrize(

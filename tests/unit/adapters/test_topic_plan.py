@@ -1,12 +1,16 @@
 import pytest
+from msgspec.structs import replace
 
 from stream_peer.adapters.topic_plan import (
+    AclEntry,
     ActualTopic,
     Policy,
     WantedTopic,
     acl_commands,
     compare,
     creation_configs,
+    missing_rights,
+    reader_rights,
     set_up_rights,
     wanted_topics,
     worker_rights,
@@ -111,12 +115,45 @@ def test_a_worker_may_not_create_or_alter_anything() -> None:
     assert {entry.operation for entry in entries} == {"Read", "Write", "DescribeConfigs"}
     assert ("Read", "group", "acme-stream-peer-", True) in entries
     assert ("Write", "topic", "acme-control-events", False) not in entries
-    assert all(entry.name.startswith("acme-") for entry in (*entries, *set_up_rights(SETTINGS)))
+    others = (*set_up_rights(SETTINGS), *reader_rights(SETTINGS))
+    assert all(entry.name.startswith("acme-") for entry in (*entries, *others))
+
+
+def test_a_stage_needs_the_rights_of_that_stage_alone() -> None:
+    of_questions = worker_rights(replace(SETTINGS, stage="question"))
+    of_feeds = worker_rights(replace(SETTINGS, stage="feed"))
+
+    assert {entry.name for entry in of_questions if entry.operation == "Write"} == {
+        "acme-forecast-events",
+        "acme-feed-log",
+        "acme-dead-letters",
+        SETTINGS.changelog("question"),
+    }
+    assert ("Read", "topic", "acme-forecast-events", False) not in of_feeds
+    assert {entry for entry in of_questions if entry.resource == "group"} == {
+        ("Read", "group", "acme-stream-peer-question", False),
+        ("Describe", "group", "acme-stream-peer-feed", False),
+    }
+
+
+def test_rights_are_missing_where_brokers_say_so_and_not_where_they_say_nothing() -> None:
+    one, both = AclEntry("Read", "topic", "a"), AclEntry("Write", "topic", "a-", prefixed=True)
+    needed = [one, both, AclEntry("Read", "topic", "unknown")]
+
+    assert missing_rights(needed, {("topic", "a"): {"Read"}, ("topic", "a-1"): {"Write"}, ("group", "a-2"): {}}) == []
+    assert missing_rights(needed, {("topic", "a"): {"Write"}, ("topic", "a-1"): {"Read"}, ("topic", "a-2"): {}}) == [
+        "Read on topic a",
+        "Write on topics that begin with a-",
+    ]
+    assert missing_rights([both], {("topic", "a-1"): {"Write"}, ("topic", "a-2"): {}}) == [
+        "Write on topics that begin with a- (it is missing for a-2)"
+    ]
 
 
 def test_rights_are_printed_as_commands_of_kafkas_own_tool() -> None:
     commands = list(acl_commands(worker_rights(SETTINGS), "peer", "kafka:9092"))
 
-    start = "kafka-acls.sh --bootstrap-server kafka:9092 --add --allow-principal 'User:peer' "
-    assert all(command.startswith(start) for command in commands)
-    assert start + "--operation Read --group 'acme-stream-peer-' --resource-pattern-type prefixed" in commands
+    start = "kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties --add --allow-principal "
+    assert all(command.startswith(start + "User:peer ") for command in commands)
+    read = "User:peer --operation Read --group acme-stream-peer- --resource-pattern-type prefixed"
+    assert start + read in commands

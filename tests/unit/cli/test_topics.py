@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from stream_peer.adapters.kafka_admin import KafkaAdmin, Plan
@@ -11,7 +13,11 @@ MORE = Finding("feed-log", "partitions", "has 8 partitions, not 16 (partitions.f
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
-    monkeypatch.setattr(KafkaAdmin, "plan", lambda _: Plan(wanted_topics(Settings()), list(findings)))
+    monkeypatch.setattr(KafkaAdmin, "plan", lambda _: Plan(wanted_topics(Settings()), list(findings), {}))
+
+
+def plan(capsys: Capture, stage: str) -> str:
+    return run(capsys, "topics", "plan", "--offline", "--stage", stage).out
 
 
 def test_the_plan_without_a_broker_prints_topics_and_rights(capsys: Capture) -> None:
@@ -20,7 +26,21 @@ def test_the_plan_without_a_broker_prints_topics_and_rights(capsys: Capture) -> 
     assert ended.code == 0
     assert all(topic.name in ended.out for topic in wanted_topics(Settings(prefix="acme-")))
     assert "kafka-acls.sh" in ended.out
-    assert "'User:peer'" in ended.out
+    assert "--command-config admin.properties --add --allow-principal User:peer" in ended.out
+
+
+def test_the_plan_names_the_file_by_which_kafkas_own_tool_logs_in(capsys: Capture) -> None:
+    ended = run(capsys, "topics", "plan", "--offline", "--command-config", "my admin.properties")
+
+    commands = [line for line in ended.out.splitlines() if line.startswith("kafka-acls.sh")]
+    assert all("--command-config 'my admin.properties'" in command for command in commands)
+
+
+def test_the_plan_of_a_stage_has_the_rights_of_that_stage(capsys: Capture) -> None:
+    (worker,) = re.findall(r"# A worker \(--stage question\)(.*?)\n#", plan(capsys, "question"), re.DOTALL)
+
+    assert "--group stream-peer-question" in worker
+    assert "mixed-forecasts" not in worker
 
 
 def test_the_plan_says_what_apply_would_do(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -12,6 +12,7 @@ import pytest
 from stream_peer.adapters import control_events, logs
 from stream_peer.adapters.control_events import Applied
 from stream_peer.adapters.kafka_admin import KafkaAdmin
+from stream_peer.adapters.topic_plan import worker_rights
 from stream_peer.errors import BrokerUnavailableError, TopicsError
 from stream_peer.settings import Settings
 from stream_peer.topology import worker
@@ -53,7 +54,7 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     found = Ran()
     monkeypatch.setattr(worker, "run", found)
-    monkeypatch.setattr(KafkaAdmin, "check", lambda _: None)
+    monkeypatch.setattr(KafkaAdmin, "check", lambda *_: None)
     return found
 
 
@@ -103,7 +104,7 @@ def test_the_exit_code_is_the_workers(ran: Ran, capsys: Capture, log: Callable[[
 def test_topics_that_are_wrong_end_it_before_it_starts(
     ran: Ran, capsys: Capture, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: KafkaAdmin) -> None:
+    def refuse(_: KafkaAdmin, __: object) -> None:
         raise TopicsError("The topics are wrong.")
 
     monkeypatch.setattr(KafkaAdmin, "check", refuse)
@@ -167,12 +168,15 @@ def test_an_armed_fault_is_announced(
     assert {"worker_will_kill_itself"} <= {line["event"] for line in log()}
 
 
-def test_an_embedded_broker_is_not_asked_about_policies(
+def test_the_rights_of_its_stage_are_asked_for_before_it_starts(
     ran: Ran, capsys: Capture, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(KafkaAdmin, "check", None)
+    asked: list[object] = []
+    monkeypatch.setattr(KafkaAdmin, "check", lambda _, needed: asked.append(needed))
 
-    assert run(capsys, "worker", "--broker", "embedded").code == 0
+    run(capsys, "worker", "--stage", "question")
+
+    assert asked == [worker_rights(Settings(stage="question"))]
 
 
 def test_an_address_that_cannot_be_bound_is_a_wrong_setting(ran: Ran, capsys: Capture, log: object) -> None:

@@ -67,7 +67,7 @@ _BEFORE_THE_START = """
     import os, signal, sys
     from stream_peer.adapters.kafka_admin import KafkaAdmin
     from stream_peer.cli import main
-    from stream_peer.topology import start_check
+    from stream_peer.topology import contract
 
     class Finalised:
         def __del__(self):
@@ -76,13 +76,13 @@ _BEFORE_THE_START = """
     def interrupted(*_):
         Finalised()
 
-    KafkaAdmin.check = interrupted if sys.argv[2] == "topics" else lambda _: None
-    start_check.check = interrupted
+    KafkaAdmin.check = interrupted if sys.argv[2] == "brokers" else lambda *_: None
+    contract.check = interrupted
     main(["worker", "--bootstrap", "127.0.0.1:1", "--http-port", "0"])
 """
 
 
-@pytest.mark.parametrize("place", ["topics", "broker"])
+@pytest.mark.parametrize("place", ["brokers", "contract"])
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_before_the_start_stops_the_worker_cleanly(number: str, place: str) -> None:
     """Even while an object is finalised, where Python would drop an exception."""

@@ -1,7 +1,7 @@
-"""A Kafka that demands TLS with a client certificate and a password (SCRAM), and the files that a client needs."""
+"""Kafkas with TLS and passwords (SCRAM): one that demands a client certificate too, and one that has ACLs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,23 +16,44 @@ USER, PASSWORD = "peer", "not-a-word"
 
 
 class SecuredKafka(NamedTuple):
-    """A running broker: its secured address, and a client's files by where a pod has them mounted."""
+    """A running broker: its secured address, and a client's files by where a pod has them mounted.
+
+    Whoever comes over the plain address of the broker itself may do everything, as every user may without ACLs.
+    """
 
     bootstrap: str
     files: dict[str, bytes]
+    plain: str
 
 
 @contextmanager
 def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
     """Start a broker that lets nobody in but ``USER`` with ``PASSWORD`` and a certificate of its own authority."""
+    with _running(directory, [USER], {"listener.name.sasl_ssl.ssl.client.auth": "required"}) as broker:
+        yield broker
+
+
+@contextmanager
+def kafka_with_acls(directory: Path, users: Iterable[str], superuser: str) -> Iterator[SecuredKafka]:
+    """Start a broker that lets in users with ``PASSWORD``, who may do what ACLs say; the superuser may do all."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:ANONYMOUS;User:{superuser}",
+    }
+    with _running(directory, [*users, superuser], config) as broker:
+        yield broker
+
+
+@contextmanager
+def _running(directory: Path, users: Iterable[str], more: Mapping[str, str]) -> Iterator[SecuredKafka]:
     directory.mkdir()
     authority = trustme.CA()
     mine, its = authority.issue_cert("127.0.0.1"), authority.issue_cert("peer@example.com")
     (directory / "broker.pem").write_bytes(_pkcs8(mine) + _chain(mine))
     (directory / "ca.pem").write_bytes(authority.cert_pem.bytes())
     port, inner, controller = free_ports(3)
-    config = {**_listeners(port, inner, controller), **_tls(directory)}
-    scram = [f"name={USER},password={PASSWORD}"]
+    config = {**_listeners(port, inner, controller), **_tls(directory), **more}
+    scram = [f"name={user},password={PASSWORD}" for user in users]
     with KafkaBroker(fetch_jars(os.environ), directory / "kafka", config=config, scram=scram):
         files = {
             "ca/ca.crt": authority.cert_pem.bytes(),
@@ -40,7 +61,7 @@ def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
             "certificate/tls.key": its.private_key_pem.bytes(),
             "password/password": PASSWORD.encode(),
         }
-        yield SecuredKafka(f"127.0.0.1:{port}", files)
+        yield SecuredKafka(f"127.0.0.1:{port}", files, f"127.0.0.1:{inner}")
 
 
 def _listeners(port: int, inner: int, controller: int) -> dict[str, str]:
@@ -64,7 +85,6 @@ def _tls(directory: Path) -> dict[str, str]:
         "ssl.keystore.location": str(directory / "broker.pem"),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(directory / "ca.pem"),
-        "listener.name.sasl_ssl.ssl.client.auth": "required",
     }
 
 

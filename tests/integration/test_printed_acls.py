@@ -1,0 +1,131 @@
+"""The ACLs that ``topics plan`` prints, given by Kafka's own tool: with them and no more the whole product works."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.support.brokers import Rung, RunningBroker
+from tests.integration.support.client import KafkaClient
+from tests.integration.support.events import crowd, question, resolution
+from tests.integration.support.kafka_jars import fetch_jars
+from tests.integration.support.secured_kafka import PASSWORD, SecuredKafka, kafka_with_acls
+from tests.integration.support.service import Service, Shape, service
+
+pytestmark = pytest.mark.real_kafka
+
+ADMIN = "admin"
+# A user each, by how the plan titles its rights.
+SECTIONS = {"worker": "# A worker ", "setup": "# A user who runs `topics`", "reader": "# A user who runs `tail`"}
+TOOL = """#!/bin/sh
+exec java {options} -cp '{class_path}' org.apache.kafka.tools.AclCommand "$@"
+"""
+QUICK = "-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={archive}"
+LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+CLIENT = """\
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config={login} username="{user}" password="{password}";
+ssl.truststore.type=PEM
+ssl.truststore.location={ca}
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("printed")
+
+
+@pytest.fixture(scope="module")
+def broker(directory: Path) -> Iterator[SecuredKafka]:
+    with kafka_with_acls(directory / "broker", SECTIONS, ADMIN) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def secured(broker: SecuredKafka, directory: Path) -> Iterator[Service]:
+    """A deployment whose commands and workers log in over TLS; tests look over the plain address."""
+    ca = directory / "ca.crt"
+    ca.write_bytes(broker.files["ca/ca.crt"])
+    security = {
+        "protocol": "sasl_ssl",
+        "mechanism": "SCRAM-SHA-512",
+        "username": "worker",
+        "password": PASSWORD,
+        "ca_file": str(ca),
+    }
+    looking = KafkaClient(RunningBroker(broker.plain, Rung.JARS))
+    with service(
+        looking,
+        directory,
+        shape=Shape(questions=2, feeds=1),
+        bootstrap=broker.bootstrap,
+        security=security,
+        feeds={"econ": {"history": True}},
+    ) as made:
+        yield made
+
+
+def printed(service: Service, user: str, config: Path) -> list[str]:
+    """The commands that the plan prints for one of the users."""
+    plan = service.run("topics", "plan", "--offline", "--user", user, "--command-config", str(config))
+    (section,) = [part for part in plan.split("\n\n") if part.startswith(SECTIONS[user])]
+    return [line for line in section.splitlines() if not line.startswith("#")]
+
+
+def give(service: Service, directory: Path) -> None:
+    """Type what the plan prints."""
+    config = directory / "admin.properties"
+    config.write_text(CLIENT.format(login=LOGIN, user=ADMIN, password=PASSWORD, ca=directory / "ca.crt"))
+    tools = directory / "bin"
+    tools.mkdir()
+    tool = tools / "kafka-acls.sh"
+    jars = fetch_jars(os.environ)
+    options = QUICK.format(archive=jars.archive)
+    tool.write_text(TOOL.format(options=options, class_path=jars.class_path))
+    tool.chmod(0o755)
+    typed = "\n".join(line for user in SECTIONS for line in printed(service, user, config))
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["/bin/sh", "-e", "-c", typed], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_with_the_printed_rights_and_no_more_everything_works(secured: Service, directory: Path) -> None:
+    def run_as(user: str, *arguments: str) -> str:
+        done = secured.command(*arguments, STREAM_PEER_SECURITY__USERNAME=user)
+        assert done.returncode == 0, f"{user}, {arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    before = secured.command("worker")
+    give(secured, directory)
+    run_as("setup", "topics", "apply")
+    run_as("setup", "topics", "check")
+    secured.start()
+    run_as("setup", "settings", "apply")
+    secured.wait_configured()
+    for number in range(3):
+        name = f"q{number}"
+        secured.send([question(name, "econ", 48.0), *crowd(name, 6, 1.0), resolution(name, number % 2, 50.0)])
+    secured.settle()
+    secured.workers["w1"].wait_ready()
+    told = json.loads(run_as("reader", "tail", "econ", "--once"))
+    story = run_as("reader", "explain", "econ", "e1", "--json")
+    replayed = run_as("reader", "replay", "--from-log", "econ")
+    run_as("reader", "export", "econ", "--out", str(directory / "econ.feed.gz"))
+    run_as("setup", "expert", "econ", "e5", "--exclude")
+    secured.settle()
+    answered, _ = secured.workers["w1"].http("/feeds/econ/experts/e1/explain")
+    code = secured.workers["w1"].terminate()
+
+    assert before.returncode == 77
+    assert "Rights are missing" in before.stderr
+    assert len(told["experts"]) == 6
+    assert json.loads(story)["until"]
+    assert replayed
+    assert len(secured.weights("econ")["experts"]) == 5
+    assert (answered, code) == (200, 0)
