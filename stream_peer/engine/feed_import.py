@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_peer.engine.blocks import Blocks
 from stream_peer.engine.contributions import contribution
-from stream_peer.engine.facts import stacked
+from stream_peer.engine.facts import NOBODY, stacked
 from stream_peer.engine.feed_state import Feed, StoredFeed
 from stream_peer.engine.feed_store import SCHEMA
 from stream_peer.engine.feed_without import facts_without, feed_without, scored_with_places
@@ -200,7 +200,7 @@ def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
     if {n_present} != {len(array) for array in stack[1:6]} or lowest < 0:
         msg = "facts that are cut off"
         raise ValueError(msg)
-    if highest >= n_experts > 0:
+    if highest >= n_experts > 0 or not all(NOBODY <= head.selected < max(head.n_experts, 1) for head in stack.heads):
         msg = "facts of an expert that the feed does not have"
         raise ValueError(msg)
 

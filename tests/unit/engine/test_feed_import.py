@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from stream_peer.engine.facts import unpack
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.portable import EntryLine, FeedLine, Header, Line
 from stream_peer.engine.stage import Effects, LogRecord
@@ -215,7 +216,7 @@ def test_after_a_reset_it_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("version", 2), ("format", "csv"), ("feed_schema", 1), ("feed", "another")]
+    ("field", "value"), [("version", 2), ("format", "csv"), ("feed_schema", 6), ("feed", "another")]
 )
 def test_what_another_release_or_feed_wrote_is_refused(field: str, value: Any) -> None:
     header, *rest = exported()
@@ -238,6 +239,11 @@ def with_feed_line(lines: list[Line], **changes: Any) -> list[Line]:
     return [msgspec.structs.replace(line, **changes) if isinstance(line, FeedLine) else line for line in lines]
 
 
+def with_selected(packed: bytes, place: int) -> bytes:
+    facts = unpack(packed)
+    return facts._replace(head=facts.head._replace(selected=place)).pack()
+
+
 def rounds_of(lines: list[Line]) -> list[bytes]:
     return next(line for line in lines if isinstance(line, EntryLine)).rounds
 
@@ -248,6 +254,10 @@ def rounds_of(lines: list[Line]) -> list[bytes]:
         lambda lines: with_first_entry(lines, rounds=[b"short"]),
         lambda lines: with_first_entry(lines, rounds=[rounds_of(lines)[0][:-1]]),
         lambda lines: with_first_entry(lines, rounds=[rounds_of(lines)[0] + b"more"]),
+        lambda lines: with_first_entry(lines, first_final=b"short"),
+        lambda lines: with_first_entry(lines, first_final=rounds_of(lines)[0][:-1]),
+        lambda lines: with_first_entry(lines, first_final=with_selected(rounds_of(lines)[0], 99)),
+        lambda lines: with_first_entry(lines, rounds=[with_selected(rounds_of(lines)[0], -2)]),
         lambda lines: with_first_entry(lines, ordinal=-(2**62)),
         lambda lines: with_feed_line(lines, experts=["ann"]),
         lambda lines: with_feed_line(lines, settled=b"garbage"),
@@ -364,6 +374,24 @@ def test_nothing_is_left_of_an_imported_expert_that_asked_to_be_forgotten() -> N
     assert not [key for key, value in changelog.entries.items() if b"ann" in value]
     weights = newest(effects.outputs, topics.WEIGHTS)["f"]
     assert [row["id"] for row in weights["experts"]] == ["bob", "cyd"]
+    assert here.agrees()
+
+
+@pytest.mark.case("C22")
+def test_of_an_imported_expert_that_asked_to_be_forgotten_no_scored_forecast_keeps_what_it_said() -> None:
+    there, log = past([round_of("q", FORECASTS, final=True), outcome("q", 1), round_of("q", {"bob": 0.6, "cyd": 0.5})])
+    here, _, imported = moved(lines_of(there, log[-1].offset))
+    before, first = here.views()["f"].brier, here.feeds.feed("f").entries["q"].first_final
+    assert first == there.feeds.feed("f").entries["q"].first_final
+
+    _, effects = folded(going_on(log_of([expert("ann", forget=True)]), imported), here, imported)
+
+    kept = here.feeds.feed("f").entries["q"].first_final
+    assert kept is not None
+    facts = unpack(kept)
+    assert [here.feeds.feed("f").experts[place] for place in facts.experts] == ["bob", "cyd", "dan"]
+    assert here.views()["f"].brier == before
+    assert newest(effects.outputs, topics.MIXED_FORECASTS)["q"]["scored"]["revision"] == 0
     assert here.agrees()
 
 

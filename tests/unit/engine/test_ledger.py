@@ -61,3 +61,39 @@ def test_an_entry_that_is_loaded_is_in_memory_once() -> None:
     assert isinstance(loaded, Entry)
     assert loaded._rounds is entries[b"e/econ/q"]
     assert loaded.rounds == entry.rounds
+
+
+def test_a_scored_forecast_that_stands_among_the_rounds_is_stored_once_and_another_beside_them() -> None:
+    entry = Entry()
+    for boundary in (1, 2):
+        entry.put(facts_of(FORECASTS, boundary=boundary))
+    bare = len(entry.encode())
+    entry.first_final, entry.revision = entry.rounds[1], 7
+    once = entry.encode()
+    entry.put(facts_of([0.1, 0.2, 0.3], boundary=2))
+    twice = entry.encode()
+
+    assert len(once) - bare < 4
+    assert len(twice) - len(once) > len(entry.rounds[1])
+    for stored in (once, twice):
+        again = Entry.decode(stored)
+        assert (again.first_final, again.revision) == (entry.first_final, 7)
+        assert again.encode() == stored
+    assert Entry.decode(once).first_final == Entry.decode(once).rounds[1]
+
+
+def test_a_scored_forecast_outlasts_changes_of_an_entry_that_rests_on_its_state_record() -> None:
+    for scored in (None, b"", facts_of(FORECASTS, boundary=2).pack()):
+        entry = Entry()
+        entry.put(facts_of(FORECASTS, boundary=1))
+        entry.put(facts_of(FORECASTS, boundary=2))
+        entry.first_final = scored
+        (record,) = cut(b"e", b"econ/q", entry.encode()).values()
+        assert record is not None
+
+        entry.rest_on(record)
+        assert entry.first_final == scored
+        entry.put(facts_of([0.1, 0.2, 0.3], boundary=2))
+        assert entry.first_final == scored
+        assert entry.drop(2)
+        assert (entry.first_final, len(entry.rounds)) == (scored, 1)
