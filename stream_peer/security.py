@@ -7,6 +7,9 @@ from typing import Any
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings import Secret, Security
 
+ISOLATION = "read_committed"
+"""Of every consumer: no record is read before its transaction is committed, and none of an aborted one ever."""
+
 
 def aiokafka_options(security: Security) -> dict[str, Any]:
     """Options of aiokafka's clients, of our batch producer, and the material for Faust's credentials.

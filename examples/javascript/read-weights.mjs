@@ -36,9 +36,12 @@ async function newest(kafka, topic) {
     consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
     const eachBatch = async ({ batch }) => {
       for (const { key, value } of batch.messages) values.set(String(key), value);
-      if (BigInt(batch.lastOffset()) + 1n >= (ends.get(batch.partition) ?? 0n)) ends.delete(batch.partition);
-      if (ends.size === 0) resolve();
     };
+    // The end is an offset, not a message: a topic may end in an aborted transaction, whose messages never come.
+    consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload: { partition, lastOffset } }) => {
+      if (BigInt(lastOffset) + 1n >= (ends.get(partition) ?? 0n)) ends.delete(partition);
+      if (ends.size === 0) resolve();
+    });
     consumer.run({ autoCommit: false, eachBatch }).catch(reject);
   });
   await consumer.disconnect();

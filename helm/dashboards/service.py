@@ -81,9 +81,18 @@ def _lag_records() -> Panel:
 
 
 def _lag_seconds() -> Panel:
-    says = "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up."
-    query = over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}")
-    return graph(About("Lag in time", "s", says, "unknown"), query, axis=Axis(low=0))
+    says = (
+        "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up. And "
+        "how long a partition has waited for the end of an open transaction, behind which nothing can be read."
+    )
+    waits = f"max by (topic) ({worker('waiting_for_transaction_seconds')}) > 0"
+    queries = [
+        over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}"),
+        over_time(waits, "{{topic}} waits for a transaction"),
+    ]
+    return graph(
+        About("Lag in time", "s", says, "unknown", alerts=("StreamPeerTransactionOpen",)), *queries, axis=Axis(low=0)
+    )
 
 
 def _throughput() -> Panel:

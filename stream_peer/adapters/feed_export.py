@@ -49,10 +49,28 @@ async def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questio
             questions.append(questions_of(feed, _state(place, fold)))
         log = await partitions_of(settings, settings.topic(topics.FEED_LOG))
         home = partition_of(feed, len(log))
-        ends = await consumer.end_offsets([log[home]])
+        wanted = await _last_record(consumer, log[home])
         changelog = TopicPartition(settings.changelog("feed"), home)
-        fold = await _fold_up_to(consumer, changelog, ends[log[home]] - 1, settings.broker_patience)
+        fold = await _fold_up_to(consumer, changelog, wanted, settings.broker_patience)
         return _state(changelog, fold), questions
+
+
+async def _last_record(consumer: Any, place: TopicPartition) -> int:
+    """The offset of the last committed record of a partition now; -1: it holds none.
+
+    It may stand before the end by any number of aborted records, for which a state never waits.
+    """
+    consumer.assign([place])
+    (first,), (end,) = [(await ask([place])).values() for ask in (consumer.beginning_offsets, consumer.end_offsets)]
+    last, span, until = -1, 1, end
+    while last < 0 and until > first:
+        begin = max(first, end - span)
+        consumer.seek(place, begin)
+        while await consumer.position(place) < until:
+            for records in (await consumer.getmany(place, timeout_ms=_POLL_MILLISECONDS)).values():
+                last = max([last, *(record.offset for record in records if record.offset < end)])
+        until, span = begin, span * 2
+    return last
 
 
 async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> Fold:

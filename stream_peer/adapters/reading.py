@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from stream_peer.adapters.preflight import preflight_async
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
-from stream_peer.security import aiokafka_options
+from stream_peer.security import ISOLATION, aiokafka_options
 from stream_peer.settings import Settings
 
 _POLL_MILLISECONDS = 500
@@ -33,6 +33,7 @@ async def onlooker(settings: Settings, **options: Any) -> AsyncIterator[Any]:
         client_id=f"{settings.prefix}{settings.id}-onlooker",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        isolation_level=ISOLATION,
         **options,
         **aiokafka_options(settings.security),
     )
@@ -89,7 +90,11 @@ async def partitions_of(settings: Settings, topic: str) -> list[TopicPartition]:
 
 
 async def read_to_end(consumer: Any, partitions: Sequence[TopicPartition]) -> AsyncGenerator[list[Any], None]:
-    """Records of the partitions from their starts to where they end now, in batches of one partition, in order."""
+    """Records of the partitions from their starts to where they end now, in batches of one partition, in order.
+
+    The end is the last stable offset, and is met by position: there may be no record before it, as where a log ends in
+    an aborted transaction.
+    """
     consumer.assign(partitions)
     ends = await consumer.end_offsets(partitions)
     await consumer.seek_to_beginning(*partitions)

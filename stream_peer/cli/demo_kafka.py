@@ -16,7 +16,7 @@ from stream_peer.adapters.reading import kafka_errors, partitions_of
 from stream_peer.demo.feed import FeedEvent
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.security import aiokafka_options
+from stream_peer.security import ISOLATION, aiokafka_options
 from stream_peer.settings import Settings
 
 _POLL_MILLISECONDS = 200
@@ -45,11 +45,15 @@ class DemoKafka:
         options = {"bootstrap_servers": self.settings.bootstrap, **aiokafka_options(self.settings.security)}
         self._producer = await stack.enter_async_context(AIOKafkaProducer(linger_ms=20, **options))
         quiet = {"enable_auto_commit": False, "fetch_max_wait_ms": _POLL_MILLISECONDS, **options}
-        self._outputs = await stack.enter_async_context(AIOKafkaConsumer(auto_offset_reset="earliest", **quiet))
+        self._outputs = await stack.enter_async_context(
+            AIOKafkaConsumer(auto_offset_reset="earliest", isolation_level=ISOLATION, **quiet)
+        )
         self._outputs.assign([place for name in topics.OUTPUTS for place in self.places[name]])
         for stage in ("question", "feed"):
             group = self.settings.app_id("question" if stage == "question" else "feed")
-            onlooker = await stack.enter_async_context(AIOKafkaConsumer(group_id=group, **quiet))
+            onlooker = await stack.enter_async_context(
+                AIOKafkaConsumer(group_id=group, isolation_level=ISOLATION, **quiet)
+            )
             places = [place for of, name in _INPUTS if of == stage for place in self.places[name]]
             onlooker.assign(places)
             onlooker.pause(*places)  # it asks for offsets only; a waiting fetch would hold up its answers

@@ -26,8 +26,13 @@ class Observer(Protocol):
     def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
         """The durable state of an owned partition is so many records, their values so many bytes."""
 
-    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
-        """So many records of an owned partition were not yet folded, the oldest of that time; None: not known."""
+    def lag(
+        self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
+    ) -> None:
+        """So many records of an owned partition were not yet folded, the oldest of that time; None: not known.
+
+        It has waited so many seconds for the end of an open transaction, behind which nothing can be read.
+        """
 
     def polled(self, seconds_since_last: float) -> None:
         """The fetch loop came round."""
@@ -77,7 +82,9 @@ class NullObserver:
     def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
         """Do nothing."""
 
-    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
+    def lag(
+        self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
+    ) -> None:
         """Do nothing."""
 
     def polled(self, seconds_since_last: float) -> None:

@@ -232,6 +232,8 @@ def _lag(topic: str, lags: Sequence[PartitionLag]) -> str:
     waiting = f"{sum(lag.records or 0 for lag in known):,}" if known else "not known yet"
     unknown = len(lags) - len(known)
     waiting += f" ({unknown:,} not known yet)" if known and unknown else ""
+    held = [lag.waiting for lag in lags if lag.waiting > 0]
+    waiting += f" (waiting-for-transaction: {len(held):,}, for {_duration(max(held))})" if held else ""
     return (
         f'<tr><th scope="row">{escape(topic)}</th><td>{len(lags):,}</td><td>{waiting}</td>'
         f"<td>{_duration(max(ages)) if ages else 'not known yet'}</td></tr>"

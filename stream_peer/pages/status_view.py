@@ -76,12 +76,16 @@ class FeedStatus(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """What waits in a partition that this worker owns: ``seconds`` is the age of its oldest record. None: unknown."""
+    """What waits in a partition that this worker owns: ``seconds`` is the age of its oldest record. None: unknown.
+
+    ``waiting``: for how many seconds the partition has waited for an open transaction.
+    """
 
     topic: str
     partition: int
     records: int | None
     seconds: float | None
+    waiting: float = 0.0
 
 
 class StatusView(NamedTuple):

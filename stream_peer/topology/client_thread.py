@@ -1,14 +1,43 @@
 """The thread in which Faust runs the Kafka client of a consumer, and its end."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import ConnectionGroup
+from aiokafka.errors import KafkaError
 from faust.transport.drivers import aiokafka as driver
+
+from stream_peer.security import ISOLATION
+from stream_peer.topology.log_ends import LogEnd, high_watermarks, log_end
 
 
 class ClientThread(driver.AIOKafkaConsumerThread):
-    """The thread, which always comes to its end."""
+    """The thread, which always comes to its end. Its client reads committed records only."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        """Make the client. Faust reads committed records only if it also writes in transactions, which we do not."""
+        client = super()._create_worker_consumer(transport)
+        client._isolation_level = ISOLATION  # noqa: SLF001 - the start of the client hands it to its fetcher
+        return client
+
+    def log_end(self, tp: Any) -> LogEnd | None:
+        """Where a log ended at the last fetch; None: nothing was fetched of it, or it is not ours any more."""
+        client = self._consumer
+        try:
+            return None if client is None else log_end(client.highwater(tp), client.last_stable_offset(tp))
+        except (KafkaError, AssertionError):  # aiokafka asserts that it is assigned
+            return None
+
+    async def log_ends(self, places: Sequence[Any]) -> Mapping[Any, LogEnd]:
+        """Where logs end now."""
+        ends: Mapping[Any, LogEnd] = await self.call_thread(self._log_ends, places)
+        return ends
+
+    async def _log_ends(self, places: Sequence[Any]) -> Mapping[Any, LogEnd]:
+        client = self._ensure_consumer()
+        stable = await client.end_offsets(places)  # before the high watermarks: a log only grows
+        return {tp: LogEnd(high, min(high, stable[tp])) for tp, high in (await high_watermarks(client, places)).items()}
 
     async def on_thread_stop(self) -> None:
         """Close the client.

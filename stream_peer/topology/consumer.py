@@ -17,6 +17,7 @@ from faust.types.tuples import ConsumerMessage
 
 from stream_peer.errors import StateError
 from stream_peer.topology.client_thread import ClientThread
+from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.recreated import InputLog
 from stream_peer.topology.watchdog import now
 
@@ -32,9 +33,9 @@ _ASK_AGAIN_SECONDS = 0.5
 class OrderProof:
     """Whether nothing lies between the offset that is wanted and the one that came.
 
-    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: markers of transactions,
-    retention and compaction leave such holes. The seek is asked for here and done by the fetch loop, where no other
-    fetch is in flight; a fetch begun elsewhere could take records from the new position and prove a lie.
+    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: aborted records, markers of
+    transactions, retention and compaction leave such holes. The seek is asked for here and done by the fetch loop, in
+    which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
     """
 
     def __init__(self, clock: Callable[[], float] = now) -> None:
@@ -59,12 +60,19 @@ class OrderProof:
         self._asked[tp] = want
 
     def asked(self, assignment: Iterable[Any]) -> dict[Any, int]:
-        """Seeks to do now, of assigned partitions; they count as done."""
+        """Seeks to do now, of assigned partitions."""
         mine = set(assignment)
         asked = {tp: want for tp, want in self._asked.items() if tp in mine}
         self._asked.clear()
-        self._sought.update(asked)
         return asked
+
+    def sought(self, places: Mapping[Any, int]) -> None:
+        """Remember seeks that are done: whatever is fetched from now on begins there, or behind."""
+        self._sought.update(places)
+
+    def found_nothing(self, tp: Any, want: int) -> bool:
+        """Whether no record has come since a seek to ``want``."""
+        return self._sought.get(tp) == want
 
     def fetched(self, tp: Any, first: int) -> None:
         """Remember where the first fetch after a seek began."""
@@ -110,7 +118,9 @@ class BatchConsumer(driver.Consumer):
     async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
         began = time.perf_counter()
         if self.flow_active:
-            await self._seek_all(self._proof.asked(self.assignment()))
+            asked = self._proof.asked(self.assignment())
+            await self._seek_all(asked)
+            self._proof.sought(asked)
         records, active = await super()._wait_next_records(timeout)
         for tp, batch in (records or {}).items():
             self._proof.fetched(tp, batch[0].offset)
@@ -235,6 +245,34 @@ class BatchConsumer(driver.Consumer):
         log.debug("input_read_again", topic=tp.topic, partition=tp.partition, want=want)
         self._proof.ask(tp, want)
 
+    def found_nothing(self, tp: Any, want: int) -> bool:
+        """Whether it was read again from ``want``, and no record has come since."""
+        return self._proof.found_nothing(tp, want)
+
+    def pass_over(self, tp: Any, end: int) -> None:
+        """Commit an end before which there is no record any more, as a client does that commits its position."""
+        self._align_group(tp, end)
+
+    def log_end(self, tp: Any) -> LogEnd | None:
+        """Where a log ended at the last fetch; None: not known."""
+        end: LogEnd | None = self._thread.log_end(tp)
+        return end
+
+    async def log_ends(self, *partitions: Any) -> Mapping[Any, LogEnd]:
+        """Where logs end now."""
+        ends: Mapping[Any, LogEnd] = await self._thread.log_ends(partitions)
+        return ends
+
+    async def highwaters(self, *partitions: Any) -> Mapping[Any, int]:
+        """Where Faust shall end the recovery of changelogs: behind our claims, since nothing counts that comes later.
+
+        At the end of a changelog there may be no record, and recovery would wait for one; and the last stable offset
+        may lie before the claim, which recovery has to meet.
+        """
+        ends = {tp: self.app.ownership.claimed_up_to(tp.topic, tp.partition) for tp in partitions}
+        unknown = [tp for tp, end in ends.items() if end is None]
+        return {**ends, **(await super().highwaters(*unknown) if unknown else {})}
+
     async def log_start(self, tp: Any) -> int:
         """The first offset that the broker still has."""
         return int((await self.earliest_offsets(tp))[tp])
@@ -311,20 +349,20 @@ class BatchConsumer(driver.Consumer):
         inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
         if not inputs:
             return {}
-        ends, firsts = await self.highwaters(*inputs), await self.earliest_offsets(*inputs)
+        ends, firsts = await self.log_ends(*inputs), await self.earliest_offsets(*inputs)
         logs = {}
         for key, end in ends.items():
             tp, first = TP(key.topic, key.partition), firsts[key]
             committed = self._committed_offset.get(tp)
             begin = self._begin(tp, committed, first, end)
-            logs[tp] = InputLog(ids.get(tp.topic, ""), first, end, committed, begin)
+            logs[tp] = InputLog(ids.get(tp.topic, ""), first, end.high, committed, begin, end.stable)
         return logs
 
-    def _begin(self, tp: Any, committed: int | None, first: int, end: int) -> int:
-        """Where a partition without a head begins."""
+    def _begin(self, tp: Any, committed: int | None, first: int, end: LogEnd) -> int:
+        """Where a partition without a head begins. What is committed later is new, wherever it stands."""
         if self.app.ownership.keepers[tp.topic].input.changelog is None:
-            return first if committed is None or committed > end else committed
-        return end if self.app.start_at_end else 0
+            return first if committed is None or committed > end.high else committed
+        return end.stable if self.app.start_at_end else 0
 
     async def _seek_all(self, places: Mapping[Any, int]) -> None:
         if places:

@@ -13,6 +13,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from faust.assignor.partition_assignor import PartitionAssignor
@@ -37,6 +38,8 @@ METHODS = {
     (Consumer, "verify_event_path"): ("self", "now", "tp"),
     (driver.Consumer, "_new_consumer_thread"): ("self",),
     (driver.AIOKafkaConsumerThread, "on_thread_stop"): ("self",),
+    (driver.AIOKafkaConsumerThread, "_create_worker_consumer"): ("self", "transport"),
+    (Fetcher, "end_offsets"): ("self", "partitions", "timeout_ms"),
     (driver.Consumer, "_getmany"): ("self", "active_partitions", "timeout"),
     (driver.Consumer, "seek_wait"): ("self", "partitions"),
     (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
@@ -64,7 +67,8 @@ ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     ),
     AIOKafkaClient: ("_conns",),
     AIOKafkaConnection: ("_requests",),
-    AIOKafkaConsumer: ("_client", "_coordinator"),
+    AIOKafkaConsumer: ("_client", "_coordinator", "_fetcher", "_isolation_level"),
+    Fetcher: ("_isolation_level",),
     AIOKafkaProducer: ("_message_accumulator",),
     GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
 }

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from stream_peer.topology.transactions import TOLD_AFTER_SECONDS
 from stream_peer.topology.watchdog import Vitals
 
 Answer = tuple[bool, str]
-"""(yes, why not)"""
+"""(yes, why not); if yes, what it waits for that is no fault of its own."""
 
 _NOT_STARTED = (False, "starting")
 
@@ -30,7 +31,7 @@ class Health:
         if self._vitals.silence > self._vitals.limits.silence / 2:
             return False, f"the event loop is blocked for {self._vitals.silence:.1f} s"
         stuck = self._vitals.stuck()
-        return (False, f"{stuck} stands still") if stuck else (True, "")
+        return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
     def ready(self) -> Answer:
         """Partitions are assigned and recovered, none is folded anew, and nobody told the worker to stop."""
@@ -40,7 +41,7 @@ class Health:
             return False, "stopping"
         waiting = self._waiting()
         refolds = [] if waiting else [reason for app in self._apps for reason in _refolds(app)]
-        return (False, "; ".join(waiting or refolds)) if waiting or refolds else (True, "")
+        return (False, "; ".join(waiting or refolds)) if waiting or refolds else (True, self._transactions())
 
     def started(self) -> Answer:
         """Had recovered once all that it was assigned. A refold is liveness's business, however long it takes."""
@@ -49,10 +50,21 @@ class Health:
         waiting = self._waiting()
         return (True, "") if self._has_started else (False, "; ".join(waiting))
 
+    def _transactions(self) -> str:
+        return "; ".join(reason for app in self._apps for reason in _waits(app))
+
     def _waiting(self) -> list[str]:
         waiting = [reason for reason in map(_not_owning, self._apps) if reason]
         self._has_started = self._has_started or not waiting
         return waiting
+
+
+def _waits(app: Any) -> Iterator[str]:
+    """Which partitions have waited for an open transaction for longer than ordinary ones last, and how long."""
+    for partition in app.ownership.partitions():
+        if partition.waiting is not None and partition.waiting >= TOLD_AFTER_SECONDS:
+            where = f"{partition.tp.topic}-{partition.tp.partition}"
+            yield f"{where} is waiting-for-transaction, for {partition.waiting:.0f} s"
 
 
 def _refolds(app: Any) -> Iterator[str]:

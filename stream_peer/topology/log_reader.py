@@ -9,6 +9,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from stream_peer.engine.stage import Record
 from stream_peer.errors import StateError
+from stream_peer.security import ISOLATION
+from stream_peer.topology.log_ends import high_watermarks
 
 _FETCH_BYTES = 1_048_576  # what waits while records are folded; a larger record still comes
 _POLL_MILLISECONDS = 500
@@ -43,13 +45,14 @@ class LogReader:
             auto_offset_reset="none",
             fetch_max_bytes=_FETCH_BYTES,
             max_partition_fetch_bytes=_FETCH_BYTES,
+            isolation_level=ISOLATION,
             **self._options,
         )
         try:
             await consumer.start()
             consumer.assign([place])
             begin = (await consumer.beginning_offsets([place]))[place]
-            end = (await consumer.end_offsets([place]))[place]
+            end = (await high_watermarks(consumer, [place]))[place]
             if end <= up_to:
                 msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was made anew"
                 raise StateError(msg)

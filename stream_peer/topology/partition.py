@@ -63,6 +63,11 @@ class OwnedPartition:
         None: a stage without state, whose messages are acknowledged as soon as their outputs are.
     draining : callable
         Whether Faust waits for work to end: then every batch is followed by a snapshot.
+
+    Attributes
+    ----------
+    waiting : float or None
+        For how many seconds it has waited for the end of an open transaction; None: it does not.
     """
 
     def __init__(
@@ -93,6 +98,8 @@ class OwnedPartition:
         self._anew = begin.must_settle
         self._busy = False
         self.counting = False
+        self.waiting: float | None = None
+        self._passed = 0
         self._progress: Progress | None = None
         self._slices = 0
         self._published: dict[str, float] = {}
@@ -161,12 +168,17 @@ class OwnedPartition:
         if self._progress or self.stage.must_refold:
             return self._progress or _WAITS_FOR_ITS_TURN
         whole_at = self._writer.rows.origin.whole_at if self._writer else 0
-        return Progress(self.reached, whole_at) if self.reached < whole_at else None
+        reached = max(self.reached, self._passed)
+        return Progress(reached, whole_at) if reached < whole_at else None
 
     @property
     def marker(self) -> Hashable:
         """Something else whenever work has progressed."""
         return id(self), self.applied, self._progress, self._slices
+
+    def pass_over(self, end: int) -> None:
+        """No record lies between what was folded and ``end``."""
+        self._passed = end
 
     # Letting go.
 

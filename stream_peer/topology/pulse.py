@@ -1,12 +1,10 @@
 """Beside folding: telling the watchdog that the loop turns, and looking after progress, lag and ticks."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from stream_peer.engine.observer import Observer
@@ -17,6 +15,7 @@ from stream_peer.topology.producer import BatchProducer
 from stream_peer.topology.question_app import QUESTION
 from stream_peer.topology.skew import ClockSkew
 from stream_peer.topology.ticks import Ticker
+from stream_peer.topology.transactions import OpenTransactions
 from stream_peer.topology.watchdog import Vitals, Watchdog
 
 _BEAT_SECONDS = 0.05
@@ -55,6 +54,7 @@ class Pulse(Service):
         self._stalls = stalls
         self._ticker = Ticker()
         self._lags = Lags()
+        self._transactions = OpenTransactions()
         self._skew = skew
         self._retries = 0
         self._observer: Observer = apps[0].observer
@@ -86,13 +86,16 @@ class Pulse(Service):
     async def _look(self) -> None:
         while not self.should_stop:
             names: set[str] = set()
+            places: set[Any] = set()
             caught_up: list[OwnedPartition] = []
             for app in self._apps:
                 if app.started and app.consumer is not None:
-                    names |= self._look_at_joining(app) | self._look_at_membership(app)
+                    names |= self._look_at_joining(app, places) | self._look_at_membership(app)
                     for partition in [] if app.rebalancing else app.ownership.partitions():
                         names.add(await self._look_at(app, partition, caught_up))
+                        places.add(partition.tp)
             self._vitals.retain(names)
+            self._transactions.retain(places)
             self._tell_of_clients()
             ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
             await self._producer.send(ticks)
@@ -107,20 +110,20 @@ class Pulse(Service):
             self._retries = self._producer.retries
 
     async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
-        end = None
-        with contextlib.suppress(KafkaError):  # revoked meanwhile
-            end = app.consumer.highwater(partition.tp)
+        end = app.consumer.log_end(partition.tp)
         if self._skew is not None and partition.stage_name == QUESTION:
             self._skew.look(partition, end)
-        lag = await self._lags.of(partition, app.consumer)
-        known = None if end is None else lag
-        self._observer.lag(partition.stage_name, partition.tp.partition, known, partition.oldest)
-        if lag == 0 and partition.idle and partition.stage_name == QUESTION:
+        lag, position = await self._lags.of(partition, end, app.consumer)
+        has_read = lag == 0 and partition.idle
+        partition.waiting = self._transactions.look(partition.tp, end, has_read=has_read)
+        place = partition.stage_name, partition.tp.partition
+        self._observer.lag(*place, None if end is None else lag, partition.oldest, partition.waiting or 0.0)
+        if has_read and partition.stage_name == QUESTION:
             caught_up.append(partition)
         name = f"{partition.stage_name} {partition.tp.partition}"
         refold = partition.refolding
         if refold is None:
-            self._vitals.progress(name, partition.marker if lag else None, self._stalls.folding)
+            self._vitals.progress(name, (partition.marker, position) if lag else None, self._stalls.folding)
         else:
             self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
         return name
@@ -132,13 +135,20 @@ class Pulse(Service):
         self._vitals.progress(name, app.rebalancing_count if is_out else None, self._stalls.joining)
         return {name}
 
-    def _look_at_joining(self, app: Any) -> set[str]:
-        """A rebalance or recovery that does not move on is fatal."""
+    def _look_at_joining(self, app: Any, places: set[Any]) -> set[str]:
+        """A rebalance or recovery that does not move on is fatal, unless a changelog holds an open transaction."""
         if not app.rebalancing and app.rebalancing_count:
             return set()
         name = f"{app.conf.id} joining"
         remaining = app.tables.recovery.active_remaining() if app.in_recovery else {}
-        self._vitals.progress(name, (app.rebalancing_count, tuple(sorted(remaining.items()))), self._stalls.joining)
+        places |= set(remaining)
+        waits = [tp for tp, records in remaining.items() if self._waits_in_recovery(app, tp, records)]
+        marker = app.rebalancing_count, tuple(sorted(remaining.items()))
+        self._vitals.progress(name, None if waits else marker, self._stalls.joining)
         for tp, records in remaining.items():
             self._observer.recovering(app.stage_name_of(tp.topic), tp.partition, max(0, records))
         return {name}
+
+    def _waits_in_recovery(self, app: Any, changelog: Any, records: int) -> bool:
+        """Whether records up to our claim are still to come, and some of them lie behind an open transaction."""
+        return self._transactions.look(changelog, app.consumer.log_end(changelog), has_read=records > 0) is not None

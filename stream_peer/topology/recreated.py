@@ -34,6 +34,8 @@ class InputLog(NamedTuple):
         The group's offset.
     begin : int
         Where whoever has no state begins.
+    stable : int or None
+        The last stable offset, up to which committed records can be read now; None: it is the end.
     """
 
     topic_id: str
@@ -41,6 +43,12 @@ class InputLog(NamedTuple):
     end: int
     committed: int | None = None
     begin: int = 0
+    stable: int | None = None
+
+    @property
+    def readable(self) -> int:
+        """The offset up to which all that can be read now has been read."""
+        return self.end if self.stable is None else self.stable
 
 
 def incarnation_of(topic_id: str) -> int:
@@ -191,7 +199,7 @@ def _begin_first(stage: Stage, found: InputLog, finding: Finding | None) -> Begi
     if finding is not None:
         stage.begin_anew()
         covered = min(found.committed or 0, found.end) - 1 if stage.must_refold else NOTHING_APPLIED
-        origin = Origin(found.topic_id, whole_at=found.end)
+        origin = Origin(found.topic_id, whole_at=found.readable)
         return Begin(origin, covered, covered + 1, must_settle=stage.must_refold)
     if found.begin > found.first:
         log.warning("input_skipped", records=found.begin - found.first, reason="start is latest, and there is no state")
@@ -207,7 +215,7 @@ def _begin_anew(stage: Stage, known: Known, found: InputLog, choice: Choice) -> 
     if keeps and stage.must_refold:
         msg = "the state is of another release and could only be folded anew from a topic that is gone: on_recreated"
         raise RecreatedTopicError(f"{msg}: rebuild, or start the former release")
-    anew = origin.anew(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.end)
+    anew = origin.anew(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
     anew = anew._replace(base=max(anew.base, stage.revision + 1))
     stage.reincarnate(incarnation_of(found.topic_id) or anew.base, anew.base, keep=keeps)
     return Begin(anew, NOTHING_APPLIED, 0, must_settle=True)

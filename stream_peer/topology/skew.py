@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.partition import OwnedPartition
 
 _SPAN_SECONDS = 60.0
@@ -22,13 +23,16 @@ class ClockSkew:
         self._ends: dict[Any, int] = {}
         self._least: dict[int, float] = {}
 
-    def look(self, partition: OwnedPartition, end: int | None) -> None:
-        """Look at what came since the last time; ``end`` is the log's as the client knows it."""
+    def look(self, partition: OwnedPartition, end: LogEnd | None) -> None:
+        """Look at what came since the last time; ``end`` is the log's as the client knows it.
+
+        What comes out of an open transaction was appended long before it could be read, and tells nothing.
+        """
         heard, read = partition.take_heard(), self._ends.pop(partition.tp, None)
         if heard is not None and heard.offset == read:
             span = int(self._clock() // _SPAN_SECONDS)
             self._least[span] = min(self._least.get(span, heard.age), heard.age)
-        if partition.want == end:
+        if end is not None and partition.want == end.high == end.stable:
             self._ends[partition.tp] = partition.want
 
     @property

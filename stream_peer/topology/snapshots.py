@@ -94,6 +94,12 @@ class Ownership:
         fold = self._by_changelog[changelog].folds.get(partition)
         return fold.next - 1 if fold else -1
 
+    def claimed_up_to(self, changelog: str, partition: int) -> int | None:
+        """The changelog offset behind our claim; None: there is no claim, or the broker did not say where it is."""
+        keeper = self._by_changelog.get(changelog)
+        claim = None if keeper is None else keeper.claims.get(partition)
+        return None if claim is None or claim.offset < 0 else claim.offset + 1
+
     def stage_name_of(self, changelog: str) -> str:
         """Which stage keeps its state in a changelog."""
         return self._by_changelog[changelog].input.stage_name

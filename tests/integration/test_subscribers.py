@@ -16,7 +16,7 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import encode_output, output_headers
 from tests.feed_outputs import part, weights
 from tests.infra.support.tools import NODE
-from tests.integration.support.client import KafkaClient
+from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.kafka_jars import fetch_jars, java_version
 
 pytestmark = pytest.mark.real_kafka
@@ -73,7 +73,7 @@ def ended(commands: list[list[str]], environment: dict[str, str]) -> list[tuple[
 
 
 @pytest.mark.parametrize("language", ["Python", "Java", "JavaScript"])
-def test_weights_are_read_to_the_end_joined_and_applied(
+def test_committed_weights_are_read_to_the_end_joined_and_applied(
     language: str, repository: Path, kafka: KafkaClient, topic_prefix: str, tmp_path: Path
 ) -> None:
     topic, deleted = topic_prefix + topics.WEIGHTS, encode_output(weights(4, "a", feed="gone"))
@@ -84,6 +84,8 @@ def test_weights_are_read_to_the_end_joined_and_applied(
     records: list[Record] = [("econ", encode_output(weights(3, "a")), 0), ("gone", deleted, 0), ("news", news, 1)]
     records += [("econ/0", one, 2), ("gone", None, 0), ("econ/1", other, 0)]
     written(kafka.bootstrap, topic, records)
+    never = encode_output(weights(99, "stranger"))
+    kafka.abort(topic, [Message(b"econ", never, partition) for partition in range(PARTITIONS)])
 
     start = command(language, repository, tmp_path)
     feeds = [[*start, kafka.bootstrap, feed, *GIVEN] for feed in ("econ", "gone")]

@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import ssl
 from pathlib import Path
@@ -97,3 +98,15 @@ def test_a_file_that_is_no_certificate_is_named(pki: Pki, tmp_path: Path) -> Non
 def test_a_token_login_without_a_token_file_is_refused() -> None:
     with pytest.raises(SettingsError, match="token_file"):
         aiokafka_options(Security(protocol="sasl_ssl", mechanism="OAUTHBEARER"))
+
+
+def test_every_consumer_of_the_package_reads_committed_records_only(repository: Path) -> None:
+    calls = [
+        call
+        for file in (repository / "stream_peer").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"AIOKafkaConsumer", "KafkaConsumer"}
+    ]
+
+    assert len(calls) >= 4
+    assert [ast.unparse(call) for call in calls if "isolation_level=ISOLATION" not in ast.unparse(call)] == []

@@ -17,7 +17,7 @@ from stream_peer.events.outputs import (
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a probe is told; ``reason`` says why not, if it is unavailable."""
+    """What a probe is told; ``reason`` says why not, if it is unavailable, else what it waits for that others do."""
 
     status: Literal["ok", "unavailable"]
     reason: str | msgspec.UnsetType = msgspec.UNSET

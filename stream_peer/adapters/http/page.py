@@ -72,7 +72,7 @@ class StatusPage:
             instance=self._about.instance,
             at=self._now().isoformat(timespec="seconds").replace("+00:00", "Z"),
             ready=ready and not obstacle,
-            reason=reason or obstacle,
+            reason=obstacle if ready else reason,
             feeds=feeds,
             lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
             settings=self._about.settings,

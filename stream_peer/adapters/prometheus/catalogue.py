@@ -266,7 +266,8 @@ WORK = (
     _counter("records", "Input records folded. Flat while lag grows: the worker stands still.", "stage"),
     _gauge(
         "lag_records",
-        "Records of an owned partition not folded yet. Growing: too slow. No series: the brokers have not said yet.",
+        "Records of an owned partition that can be read and are not folded yet: up to its last stable offset. Growing:"
+        " too slow. No series: the brokers have not said yet.",
         "topic",
         "partition",
     ),
@@ -274,6 +275,13 @@ WORK = (
         "lag_seconds",
         "Age, by its record's timestamp, of the oldest record not folded yet; 0 if there is none. No series: unknown,"
         " it was not fetched yet.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "waiting_for_transaction_seconds",
+        "How long an owned partition has waited for the end of one transaction, with all before it folded; 0 if it does"
+        " not wait. Above a minute: a producer keeps its transaction open, and holds back what others send.",
         "topic",
         "partition",
     ),

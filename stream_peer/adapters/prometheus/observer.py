@@ -138,11 +138,13 @@ class Metrics:
         if owned is not None:
             owned.stored = records, bytes_
 
-    def lag(self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None) -> None:
-        """Note how far behind an owned partition is."""
+    def lag(
+        self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
+    ) -> None:
+        """Note how far behind an owned partition is, and how long it has waited for a transaction."""
         owned = self._work.owned.get((stage_name, partition))
         if owned is not None:
-            owned.lag, owned.oldest = records, oldest
+            owned.lag, owned.oldest, owned.waiting = records, oldest, waiting
 
     def polled(self, seconds_since_last: float) -> None:
         """Note a round of the fetch loop."""

@@ -28,6 +28,7 @@ _NAMES = (
     "owned_partitions",
     "lag_records",
     "lag_seconds",
+    "waiting_for_transaction_seconds",
     "recovery_remaining_records",
     "refold_remaining_records",
     "refold_done_ratio",
@@ -83,17 +84,22 @@ class Owned:
     stage: Stage
     lag: int | None = None
     oldest: Milliseconds | None = None
+    waiting: float = 0.0
     undurable: float | None = None
     stored: tuple[int, int] | None = None
 
 
 class Lag(NamedTuple):
-    """What is not folded of an owned input partition: records, and the age of the oldest in seconds. None: unknown."""
+    """What is not folded of an owned input partition: records, and the age of the oldest in seconds. None: unknown.
+
+    ``waiting``: for how many seconds it has waited for an open transaction.
+    """
 
     topic: str
     partition: int
     records: int | None
     seconds: float | None
+    waiting: float = 0.0
 
 
 class WorkCollector(Collector):
@@ -152,12 +158,14 @@ class WorkCollector(Collector):
             topic = INPUTS.get(stage, stage)
             told = {point.name: point.value for point in self._lag((topic, str(partition)), owned)}
             records = told.get("lag_records")
-            yield Lag(topic, partition, None if records is None else int(records), told.get("lag_seconds"))
+            known = None if records is None else int(records)
+            yield Lag(topic, partition, known, told.get("lag_seconds"), owned.waiting)
 
     def _lag(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
         if owned.lag is None:
             return
         yield Point("lag_records", place, max(0, owned.lag))
+        yield Point("waiting_for_transaction_seconds", place, owned.waiting)
         if owned.lag <= 0:
             yield Point("lag_seconds", place, 0.0)
         elif owned.oldest is not None:

@@ -27,6 +27,33 @@ class Message(NamedTuple):
     offset: int = -1
 
 
+class Transaction:
+    """A transaction of a producer; open from the start until it is committed or aborted."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+        self._is_open = True
+        producer.begin_transaction()
+
+    def send(self, topic: str, messages: Iterable[Message]) -> None:
+        """Write records; returns when the broker has them."""
+        sent = [self._producer.send(topic, m.value, m.key, list(m.headers), m.partition) for m in messages]
+        self._producer.flush(30)
+        for future in sent:
+            future.get(0)
+
+    def commit(self) -> None:
+        """End it: its records are read from now on."""
+        self._is_open = False
+        self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        """End it, unless it has ended: its records are never read."""
+        if self._is_open:
+            self._is_open = False
+            self._producer.abort_transaction()
+
+
 class KafkaClient:
     """Topics, records and groups of one broker. Cheap to make; holds no connection between calls.
 
@@ -65,13 +92,24 @@ class KafkaClient:
 
     def transact(self, topic: str, key: bytes, partitions: int) -> None:
         """Write a tombstone to each partition in a transaction, which leaves its marker at the end."""
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=f"of {topic}")
+        with self.transaction(f"of {topic}") as transaction:
+            transaction.send(topic, [Message(key, None, partition) for partition in range(partitions)])
+            transaction.commit()
+
+    def abort(self, topic: str, messages: Iterable[Message]) -> None:
+        """Write records in a transaction that is aborted."""
+        with self.transaction(f"aborts on {topic}") as transaction:
+            transaction.send(topic, messages)
+
+    @contextlib.contextmanager
+    def transaction(self, name: str) -> Iterator["Transaction"]:
+        """An open transaction, aborted at the end unless it was committed. ``name``: of its producer."""
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=name, linger_ms=5)
         try:
             producer.init_transactions()
-            producer.begin_transaction()
-            for partition in range(partitions):
-                producer.send(topic, None, key, partition=partition)
-            producer.commit_transaction()
+            transaction = Transaction(producer)
+            yield transaction
+            transaction.abort()
         finally:
             producer.close(timeout=10)
 

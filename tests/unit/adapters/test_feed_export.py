@@ -26,6 +26,9 @@ OF_QUESTIONS = TopicPartition(SETTINGS.changelog("question"), 0)
 OF_FEEDS = TopicPartition(SETTINGS.changelog("feed"), 0)
 PAST = log_of([round_of(f"q{k}", {"ann": 0.3, "bob": 0.6, "cyd": 0.9}) for k in range(3)])
 
+ABORTED: Any = None
+"""In place of a record: it has an offset, and is never handed out."""
+
 
 class Consumer:
     """Hands out two records at a time. If it ``catches_up``, the feed stage does once its changelog was read."""
@@ -42,6 +45,12 @@ class Consumer:
     async def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {tp: len(self.logs[tp]) for tp in partitions}
 
+    async def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self._positions[tp] = offset
+
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         self._positions.update(dict.fromkeys(partitions, 0))
 
@@ -56,8 +65,8 @@ class Consumer:
         found = {}
         for tp in partitions:
             start = self._positions[tp]
-            found[tp] = self.logs[tp][start : start + 2]
-            self._positions[tp] += len(found[tp])
+            found[tp] = [record for record in self.logs[tp][start : start + 2] if record is not ABORTED]
+            self._positions[tp] = min(start + 2, len(self.logs[tp]))
         return found
 
 
@@ -120,6 +129,19 @@ def test_what_the_questions_have_emitted_is_awaited_in_the_feeds_state(there: Co
     assert isinstance(header, Header)
     assert (header.applied, header.forecasts) == (PAST[-1].offset, {0: 1})
     assert [line.question_id for line in lines if isinstance(line, QuestionLine)] == ["q"]
+
+
+@pytest.mark.parametrize("aborted", [1, 2, 40])
+def test_no_state_is_waited_for_that_covers_aborted_records_at_the_end_of_the_log(
+    there: Consumer, aborted: int
+) -> None:
+    there.logs[LOG] += [ABORTED] * aborted
+    there.catches_up = True
+
+    header, *_ = export_feed(PATIENT, "f")
+
+    assert isinstance(header, Header)
+    assert header.applied == PAST[-1].offset
 
 
 def test_without_a_worker_that_catches_up_nothing_is_exported(there: Consumer) -> None:

@@ -197,12 +197,15 @@ def test_lag_is_summed_by_topic_and_what_is_unknown_is_said() -> None:
         PartitionLag("feed-log", 0, 1_200, 90.0),
         PartitionLag("feed-log", 1, 34, 7_200.0),
         PartitionLag("feed-log", 2, None, None),
+        PartitionLag("forecast-events", 0, 0, 0.0, 70.0),
+        PartitionLag("forecast-events", 1, 0, 0.0, 300.0),
         PartitionLag("control-events", 0, None, None),
     ]
     text = read(status_page(view(lag=lag))).text
 
     assert "feed-log31,234 (1 not known yet)2 h" in text
     assert "control-events1not known yetnot known yet" in text
+    assert "forecast-events20 (waiting-for-transaction: 2, for 5 min)" in text
 
 
 def _luminance(colour: str) -> float:

@@ -18,6 +18,7 @@ def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_
 
     before = proof.admits(HERE, 5, 7)
     sought = proof.asked([HERE])
+    proof.sought(sought)
     proof.fetched(HERE, 7)
 
     assert not before
@@ -28,7 +29,7 @@ def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_
 def test_a_proof_holds_for_its_pair_only() -> None:
     proof = OrderProof()
     proof.admits(HERE, 5, 7)
-    proof.asked([HERE])
+    proof.sought(proof.asked([HERE]))
     proof.fetched(HERE, 7)
 
     assert not proof.admits(HERE, 5, 9)
@@ -42,6 +43,19 @@ def test_a_fetch_without_a_seek_proves_nothing() -> None:
     proof.fetched(HERE, 7)
 
     assert not proof.admits(HERE, 5, 7)
+
+
+def test_nothing_is_found_from_a_seek_that_was_done_until_a_record_comes() -> None:
+    proof = OrderProof()
+    proof.ask(HERE, 5)
+
+    asked = proof.asked([HERE])
+    before = proof.found_nothing(HERE, 5)
+    proof.sought(asked)
+    after = proof.found_nothing(HERE, 5)
+    proof.fetched(HERE, 9)
+
+    assert (before, after, proof.found_nothing(HERE, 5)) == (False, True, False)
 
 
 def test_the_same_seek_is_asked_for_at_most_every_half_second() -> None:

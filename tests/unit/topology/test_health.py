@@ -25,10 +25,12 @@ def app(
     joined: int = 1,
     refolds: Sequence[Progress] = (),
     is_member: bool = True,
+    waiting: float | None = None,
 ) -> Any:
     refolding: list[Progress | None] = [None, *refolds]
     partitions = [
-        SimpleNamespace(refolding=each, counting=False, tp=Place("feed-log", n)) for n, each in enumerate(refolding)
+        SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=Place("feed-log", n))
+        for n, each in enumerate(refolding)
     ]
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
     places = {Place("forecast-events", n) for n in range(assigned)}
@@ -49,6 +51,13 @@ def health_of(worker: Any) -> tuple[Health, Clock, Vitals]:
     health = Health()
     health.attach(vitals, [worker])
     return health, clock, vitals
+
+
+def test_who_waits_for_an_open_transaction_is_alive_and_ready_and_says_so_unless_it_is_an_ordinary_one() -> None:
+    ordinary, long = health_of(app(waiting=4.9))[0], health_of(app(waiting=61.2))[0]
+
+    assert ordinary.live() == ordinary.ready() == (True, "")
+    assert long.live() == long.ready() == (True, "feed-log-0 is waiting-for-transaction, for 61 s")
 
 
 def test_a_worker_that_is_being_built_lives_and_is_not_ready() -> None:

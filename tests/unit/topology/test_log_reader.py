@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import READ_UNCOMMITTED
 
 from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import StateError
@@ -15,6 +16,13 @@ HERE = Place("feed-log", 3)
 PLACE = TopicPartition("feed-log", 3)
 
 
+class Fetcher:
+    """aiokafka's fetcher, asked as one that reads uncommitted records, where the last record is not committed yet."""
+
+    async def end_offsets(self, places: list[TopicPartition], timeout_ms: int | None) -> dict[TopicPartition, int]:
+        return {PLACE: 10 if self.__dict__["_isolation_level"] == READ_UNCOMMITTED else 9}
+
+
 class Consumer:
     """aiokafka's consumer of a log from 2 to 9, whose last three offsets hold a marker, a record and a marker."""
 
@@ -22,6 +30,7 @@ class Consumer:
 
     def __init__(self, **options: Any) -> None:
         self.options = options
+        self._fetcher = Fetcher()
         self.log: list[LogRecord] = [*records(2, 6), *records(8, 8)]
         self.at, self.end = 0, 10
         self.started = self.stopped = False
@@ -40,9 +49,6 @@ class Consumer:
 
     async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         return {PLACE: 2}
-
-    async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return {PLACE: self.end}
 
     def seek(self, place: TopicPartition, offset: int) -> None:
         self.at = offset
@@ -82,6 +88,7 @@ async def test_a_log_is_read_up_to_an_offset_whether_it_holds_a_record_or_not(up
     assert begin == 2
     assert found == offsets
     assert consumer.options["bootstrap_servers"] == "here"
+    assert consumer.options["isolation_level"] == "read_committed"
     assert "group_id" not in consumer.options
     assert consumer.stopped
 

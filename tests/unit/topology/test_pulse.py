@@ -8,10 +8,13 @@ import pytest
 
 from stream_peer.engine.observer import NullObserver
 from stream_peer.topology.health import Health
+from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.notices import Notices
 from stream_peer.topology.pulse import Pulse, Stalls
 from stream_peer.topology.watchdog import Limits, Vitals
+from tests.unit.topology.fakes import Place
 from tests.unit.topology.test_health import Clock
+from tests.unit.topology.test_lag import partition
 
 
 class Sleepless:
@@ -52,6 +55,28 @@ def worker(*, is_member: bool, rebalancing: bool = False) -> Any:
     )
 
 
+def recovering(end: LogEnd) -> Any:
+    """A worker that has five records of a changelog still to read, which ends so."""
+    app = worker(is_member=True, rebalancing=True)
+    app.in_recovery = True
+    app.tables = SimpleNamespace(recovery=SimpleNamespace(active_remaining=lambda: {Place("changelog", 0): 5}))
+    app.stage_name_of = lambda _changelog: "feed"
+    app.consumer.log_end = lambda _tp: end
+    return app
+
+
+async def owning(end: LogEnd) -> Any:
+    """A worker with a partition that is read and folded up to 10, of a log that ends so."""
+    app, owned = worker(is_member=True), await partition(10)
+
+    async def position(_tp: Any) -> int:
+        return 10
+
+    app.ownership.partitions = lambda: [owned]
+    app.consumer.log_end, app.consumer.position = lambda _tp: end, position
+    return app
+
+
 async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     """What the probe says after so many seconds in which nothing changed."""
     clock, stalls, producer = Clock(), Stalls(10.0, 20.0, 30.0), Idle()
@@ -74,3 +99,16 @@ async def test_a_worker_that_is_in_no_group_and_does_not_come_back_is_not_alive(
 
 async def test_a_member_may_have_nothing_to_do_for_ever() -> None:
     assert await liveness(worker(is_member=True), 1e5) == (True, "")
+
+
+async def test_a_partition_behind_an_open_transaction_waits_and_does_not_stand_still() -> None:
+    waiting, stuck = await owning(LogEnd(12, 10)), await owning(LogEnd(12, 12))
+
+    assert await liveness(waiting, 1e5) == (True, "")
+    assert await liveness(stuck, 1e5) == (False, "question 0 stands still")
+    assert [app.ownership.partitions()[0].waiting is None for app in (waiting, stuck)] == [False, True]
+
+
+async def test_a_recovery_waits_for_an_open_transaction_and_is_stuck_without_one() -> None:
+    assert await liveness(recovering(LogEnd(30, 10)), 1e5) == (True, "")
+    assert await liveness(recovering(LogEnd(30, 30)), 1e5) == (False, "acme-feed joining stands still")

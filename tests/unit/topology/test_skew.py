@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from stream_peer.topology.inbox import Heard
+from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.skew import ClockSkew
 from tests.unit.topology.fakes import Place
 
@@ -28,10 +29,10 @@ class Hands:
         return self.at
 
 
-def looked(skew: ClockSkew, *readings: tuple[int, Heard | None, int]) -> float | None:
+def looked(skew: ClockSkew, *readings: tuple[int, Heard | None, int | LogEnd]) -> float | None:
     for want, heard, end in readings:
         partition: Any = Reading(want, heard)
-        skew.look(partition, end)
+        skew.look(partition, end if isinstance(end, LogEnd) else LogEnd(end, end))
     return skew.seconds
 
 
@@ -47,6 +48,10 @@ def test_the_least_counts_because_only_the_way_here_differs() -> None:
 
 def test_a_worker_that_catches_up_learns_nothing_of_its_clock() -> None:
     assert looked(ClockSkew(), (5, None, 20), (13, Heard(5, 7200.0), 20), (20, Heard(13, 7200.0), 20)) is None
+
+
+def test_what_comes_out_of_an_open_transaction_is_older_than_the_way_here_and_tells_nothing() -> None:
+    assert looked(ClockSkew(), (10, None, LogEnd(13, 10)), (13, Heard(10, 61.0), 13)) is None
 
 
 def test_what_was_learnt_is_forgotten_when_nothing_comes_any_more() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from stream_peer.engine.stage import LogRecord, Snapshot
-from stream_peer.engine.state_log import Fold, Writer
+from stream_peer.engine.state_log import Fold, Row, Writer
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.topology.consumer import BatchConsumer, OrderProof
 from stream_peer.topology.keeper import Keeper, StageInput
+from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.recreated import Choice, InputLog
 from stream_peer.topology.refolds import Progress
 from stream_peer.topology.snapshots import Ownership
@@ -202,9 +203,9 @@ class SeekingConsumer(BatchConsumer):
         await self._at("committed")
         return {HERE: 0}
 
-    async def highwaters(self, *partitions: Any) -> dict[Any, int]:
-        await self._at("highwaters")
-        return dict.fromkeys(partitions, 100)
+    async def log_ends(self, *partitions: Any) -> dict[Any, LogEnd]:
+        await self._at("ends")
+        return dict.fromkeys(partitions, LogEnd(100, 90))
 
     async def earliest_offsets(self, *partitions: Any) -> dict[Any, int]:
         await self._at("earliest")
@@ -216,7 +217,7 @@ class SeekingConsumer(BatchConsumer):
 
 
 @pytest.mark.case("C31")
-@pytest.mark.parametrize("place", ["committed", "highwaters", "earliest", "seek"])
+@pytest.mark.parametrize("place", ["committed", "ends", "earliest", "seek"])
 async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
     consumer = SeekingConsumer(world)
     await world.ownership.claim([HERE])
@@ -250,10 +251,10 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
     await world.ownership.claim([HERE])
     world.recover()
 
-    async def short(*partitions: Any) -> dict[Any, int]:
-        return dict.fromkeys(partitions, 10)
+    async def short(*partitions: Any) -> dict[Any, LogEnd]:
+        return dict.fromkeys(partitions, LogEnd(10, 10))
 
-    consumer.highwaters = short  # type: ignore[method-assign]  # a broker with a shorter log
+    consumer.log_ends = short  # type: ignore[method-assign]  # a broker with a shorter log
     await consumer.perform_seek()
 
     (error,) = world.errors
@@ -294,12 +295,47 @@ async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world
 async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
     consumer = SeekingConsumer(world)
     fresh, known, anew = (Place("control-events", partition) for partition in range(3))
-    consumer._committed_offset.update({known: 12, anew: 101})
+    consumer._committed_offset.update({known: 95, anew: 101})
     consumer.assignment = lambda: {fresh, known, anew}  # type: ignore[method-assign]  # what the group gave
 
     logs = await consumer._logs({})
 
-    assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 12, 2: 7}
+    assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 95, 2: 7}
+
+
+async def test_the_latest_start_is_before_an_open_transaction_since_what_it_commits_is_new(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    world.start_at_end = True  # type: ignore[attr-defined]
+
+    (found,) = (await consumer._logs({})).values()
+
+    assert (found.begin, found.readable, found.end) == (90, 90, 100)
+
+
+async def test_a_state_that_covers_more_than_is_stable_is_no_sign_of_a_shorter_log(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def unstable(*partitions: Any) -> dict[Any, LogEnd]:
+        return dict.fromkeys(partitions, LogEnd(42, 10))
+
+    consumer.log_ends = unstable  # type: ignore[method-assign]
+    await consumer.perform_seek()
+
+    assert world.errors == []
+    assert consumer.sought[-1] == {HERE: 42}
+
+
+async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    claim = len(world.producer.changelog) - 1
+    await world.producer.append("changelog", 0, [Row(b"whatever", b"comes later")], 0)
+
+    assert await consumer.highwaters(Place("changelog", 0)) == {Place("changelog", 0): claim + 1}
 
 
 @pytest.mark.case("C29")
