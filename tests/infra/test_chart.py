@@ -43,6 +43,18 @@ WRONG = {
     "settings: {http: {port: 9000}}": "settings.http.port: say it by http.port",
     "settings: {log: {level: debug}}": "settings.log.level: say it by logLevel",
     "settings: {stage: feed}": "settings.stage: say it by stages.split",
+    "settings: {http: {hosts: a}}": "settings.http.hosts: say it by http.hosts",
+    # What Helm's YAML makes another value of
+    (ROOT / "tests" / "cases2" / "helm-values-feed-named-no.yaml").read_text(): "the name of a feed as false",
+    "feedSettings: {feeds: {off: {quorum: 3}}}": "the name of a feed as false",
+    "feedSettings: {feeds: {On: {quorum: 3}}}": "the name of a feed as true",
+    "feedSettings: {feeds: {010: {quorum: 3}}}": "the name of a feed as 8",
+    "feedSettings: {feeds: {0x1F: {quorum: 3}}}": "the name of a feed as 31",
+    "feedSettings: {feeds: {1.50: {quorum: 3}}}": "the name of a feed as 1.5",
+    "feedSettings: {feeds: {1e30: {quorum: 3}}}": "the name of a feed as 1e+30",
+    "feedSettings: {feeds: {.inf: {quorum: 3}}}": "the name of a feed as .inf",
+    "feedSettings: {defaults: {guard: off}}": "guard",
+    "feedSettings: {feeds: {econ: {guard: on}}}": "guard",
     # Security that cannot work
     "kafka: {security: {protocol: SASL_SSL}}": "protocol",
     "kafka: {security: {protocol: sasl_ssl, passwordSecret: {name: a}}}": "kafka.security.username",

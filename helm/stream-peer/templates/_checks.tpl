@@ -2,6 +2,7 @@
 {{- define "stream-peer.checks" -}}
 {{- include "stream-peer.checkTimes" . -}}
 {{- include "stream-peer.checkSettings" . -}}
+{{- include "stream-peer.checkFeedNames" . -}}
 {{- include "stream-peer.checkSecurity" . -}}
 {{- include "stream-peer.checkScaling" . -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
@@ -36,6 +37,18 @@
 {{- $given := dig $block (dict) $.Values.settings -}}
 {{- range $name, $value := $names -}}
 {{- if hasKey $given $name -}}{{- fail (printf "settings.%s.%s: say it by %s" $block $name $value) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Helm reads `no:` and `off` as false and `010:` as 8, and the chart cannot see what was written. */}}
+{{- define "stream-peer.checkFeedNames" -}}
+{{- range $name, $settings := merge (dict "defaults" .Values.feedSettings.defaults) .Values.feedSettings.feeds -}}
+{{- if kindIs "bool" (get $settings "guard") -}}
+{{- fail (printf "feedSettings: guard of %s: write \"on\" or \"off\" in quotes; Helm reads them without as true and false" $name) -}}
+{{- end -}}
+{{- if regexMatch "^(true|false|null|[+-]?([0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?|[.](inf|nan)))$" $name -}}
+{{- fail (printf "feedSettings.feeds: Helm read the name of a feed as %s, which may not be what you wrote (no, off, 010): apply the settings of such a feed by `stream-peer settings apply` and set setUp.applyFeedSettings to false" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
