@@ -290,6 +290,7 @@ class SlowGauges:
             ("feed_questions", ()): sums["questions"],
             ("feed_resolved_questions", ()): sums["resolved"],
             ("select_shrink_ratio", ()): weights["select_shrink"],
+            ("trust_acknowledged", ()): 0.0,
             ("dependence_z", ()): self.dependence(),
             ("error_rate_drift_z", ()): drift["error_rate"]["z"] if drift["error_rate"] else 0.0,
             ("drifting_experts", ()): drift["n_experts"],

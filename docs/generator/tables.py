@@ -74,6 +74,7 @@ FEED_SETTINGS = {
     "mixer.truth_rate": "how steeply weights of the slow truth mixer follow the regret a question by outcomes",
     "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
     "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
+    "trust.acknowledged": "the state of trust that an operator knows of: its alert is silent until the state changes",
     "trust.dependence_z": "standard deviations by which votes may depend on each other; above it trust is `dependent`",
     "trust.measured_error_rate": "share of wrong reference answers on resolved questions at which trust is"
     " `contradicted`",

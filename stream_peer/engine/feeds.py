@@ -143,7 +143,7 @@ class Feeds:
         if vote_rule != standing.vote_rule:
             standing.vote_rule = vote_rule
             standing.switches += 1
-        standing.trust = feed.trust().state
+        standing.trusted(feed.trust().state, standing.acknowledged)
         self.board.changed(feed)
 
     # --- settings and controls ---
@@ -165,6 +165,8 @@ class Feeds:
                 settings = with_meaning(settings, Firm.of(before, ()).meaning)
                 self.due.add(feed.name)
             feed.adopt(settings, book.hash)
+            if settings.trust.acknowledged != before.trust.acknowledged:
+                feed.standing.acknowledged = settings.trust.acknowledged
             self.changed(feed, record)
         kept = [name for name, feed in sorted(self.by_name.items()) if self._keeps_its_meaning(feed)]
         if kept:

@@ -47,6 +47,7 @@ class Standing(msgspec.Struct, array_like=True):
     ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``:
     experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
+    ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
     """
 
     revision: int = -1
@@ -64,6 +65,7 @@ class Standing(msgspec.Struct, array_like=True):
     groups: list[Group] = []
     shrink: float = 0.0
     drift: Drift = Drift()
+    acknowledged: TrustState | None = None
 
     def time(self, now: Milliseconds) -> Milliseconds:
         """What time it is for the feed, ``now`` by the clock of its partition."""
@@ -73,3 +75,9 @@ class Standing(msgspec.Struct, array_like=True):
         """Say what comes under the revisions of ``before``, which the same records made another way."""
         self.revision, self.at, self.base = before.revision, before.at, before.base
         self.lost, self.imported = before.lost, before.imported
+        self.trusted(self.trust, before.acknowledged)
+
+    def trusted(self, trust: TrustState, acknowledged: TrustState | None) -> None:
+        """Enter a state of trust; what was acknowledged of another state ends."""
+        self.trust = trust
+        self.acknowledged = trust if acknowledged == trust else None

@@ -53,7 +53,7 @@ class FeedView(NamedTuple):
     shares of rounds, see ``forecast_scores``. None while not known; ``select_regret`` also where nothing can be
     certified. ``certificate_terms`` add up to the certificate, if there is one; ``brier``: mean squared loss of
     scored forecasts, empty before the first; ``best_brier``: that of the best expert who stood in half of them;
-    ``updated``: when the feed last changed.
+    ``updated``: when the feed last changed; ``acknowledged``: whether an operator knows of its state of trust.
     """
 
     weights: Weights
@@ -72,6 +72,7 @@ class FeedView(NamedTuple):
     best_brier: float | None = None
     effective_experts: float = 0.0
     updated: Milliseconds = 0
+    acknowledged: bool = False
 
 
 class WeightsReading(NamedTuple):
@@ -165,6 +166,7 @@ def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
         best_brier=_best_brier(feed, reading),
         effective_experts=1.0 / squares if (squares := float(np.square(reading.mix).sum())) else 0.0,
         updated=feed.standing.at,
+        acknowledged=feed.standing.acknowledged is not None,
     )
 
 

@@ -92,6 +92,7 @@ class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     dependence_z: Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)] = 3.0
     measured_error_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 0.3
     rank_correlation: Annotated[float, msgspec.Meta(gt=-1.0, lt=1.0)] = 0.2
+    acknowledged: Literal["low-evidence", "dependent", "contradicted", "uninformative"] | None = None
 
 
 class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

