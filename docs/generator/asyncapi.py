@@ -15,6 +15,7 @@ from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, componen
 from stream_peer import __version__
 from stream_peer.adapters.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
 from stream_peer.engine.dead_letters import REASON_HEADER, dead_letter
+from stream_peer.engine.producers import PRODUCER_HEADER
 from stream_peer.engine.sources import SOURCE_HEADER
 from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import RejectedEvent
@@ -253,7 +254,13 @@ def _headers(name: str) -> dict[str, Any] | None:
         return {"type": "object", "properties": said, "required": list(said)}
     if name in INCOMING:
         source = "only on what the service forwards or broadcasts: where it stood, as JSON"
-        return {"type": "object", "properties": {SOURCE_HEADER: {**_TEXT, "description": source}}}
+        said = {SOURCE_HEADER: {**_TEXT, "description": source}}
+        if name in _EVENTS:
+            said[PRODUCER_HEADER] = {
+                **_TEXT,
+                "description": "NAME:HEX, the producer's signature, if producers are known",
+            }
+        return {"type": "object", "properties": said}
     return None
 
 

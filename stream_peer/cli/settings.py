@@ -8,6 +8,7 @@ import click
 
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.settings import read_producers
 from stream_peer.settings.shown import shown_feed_settings, shown_settings
 
 Row = tuple[str, object, str]
@@ -47,11 +48,14 @@ def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> Non
 def check_command(invocation: Invocation) -> None:
     """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
 
+    Of producers_file and the keys that it names all faults are listed as well.
+
     \b
     stream-peer settings check --config settings.yaml
     """  # noqa: D301
-    book = invocation.loaded.book
-    click.echo(f"The settings are right. Feed settings {book.hash}, feeds by name: {len(book.feeds)}.")
+    book, producers = invocation.loaded.book, read_producers(invocation.settings)
+    signed = "" if producers is None else f" Producers {producers.hash}, by name: {len(producers)}."
+    click.echo(f"The settings are right. Feed settings {book.hash}, feeds by name: {len(book.feeds)}.{signed}")
 
 
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 import structlog
@@ -16,7 +17,10 @@ from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
-from stream_peer.settings import Http, Loaded, Settings, read_secret
+from stream_peer.settings import Http, Loaded, Settings, read_producers, read_secret
+
+if TYPE_CHECKING:
+    from stream_peer.topology.worker import Keys
 
 log = structlog.get_logger(__name__)
 
@@ -39,10 +43,11 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     STREAM_PEER_BOOTSTRAP=kafka:9092 STREAM_PEER_LOG__FORMAT=json stream-peer worker
     """  # noqa: D301
     from stream_peer.adapters import logs
+    from stream_peer.topology.worker import Keys
 
     settings = invocation.settings
     fault = fault_from(os.environ)
-    secret = read_secret(settings)
+    keys = Keys(read_secret(settings), producers=read_producers(settings))
     with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound:
         logs.configure(settings.log, secrets=settings.secrets())
         _check_brokers(invocation)
@@ -51,7 +56,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
         if os.environ.get(VARIABLE):
             log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
-        code = _run(settings, secret, fault, bound)
+        code = _run(settings, keys, fault, bound)
     context.exit(code)
 
 
@@ -69,7 +74,7 @@ def _stops_cleanly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound: socket.socket) -> int:
+def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
     from stream_peer.adapters.feed_follower import FeedFollower
     from stream_peer.adapters.http import About, HttpServer, Sources
     from stream_peer.adapters.http.explain import WeightAnswers, from_kafka
@@ -82,13 +87,13 @@ def _run(settings: Settings, secret: bytes, fault: Callable[[str], None], bound:
     from stream_peer.topology.worker import run
 
     settings = _advertised(settings, bound)
-    agreed = agreement_hash(settings, secret)
+    agreed = agreement_hash(settings, keys.secret, producers=keys.producers)
     health, owners, follower = Health(), FeedOwners(), FeedFollower(settings)
-    metrics, weights = Metrics(health, agreed), WeightAnswers(from_kafka(settings, secret))
+    metrics, weights = Metrics(health, agreed), WeightAnswers(from_kafka(settings, keys.secret))
     about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
     server = HttpServer(settings.http, Sources(metrics, health, follower, owners, weights, about), bound)
     services = [server, follower, Announcer(health.ready, lambda: server.url)]
-    code = run(settings, metrics, secret, services, health=health, owners=owners, fault=fault)
+    code = run(settings, metrics, keys, services, health=health, owners=owners, fault=fault)
     log.info("worker_stopped", code=code)
     return code
 

@@ -5,8 +5,7 @@ the past and backfills all take the same path: merge what the record says, then 
 emitted.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -23,6 +22,8 @@ from stream_peer.engine.merging import (
     note_feed,
     plausible_moment,
 )
+from stream_peer.engine.producer_gate import Handler, ProducerGate
+from stream_peer.engine.producers import Producers
 from stream_peer.engine.question_controls import QuestionControls
 from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
@@ -68,6 +69,8 @@ class QuestionStage(NeverRefolds):
         Tells the topic from one that was deleted under the same name; 0 if that is not known.
     secret : bytes
         The release's: ids that are to be forgotten are known again by digests that are made with it.
+    producers : Producers, optional
+        Who may say what; everybody may say everything if left out.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class QuestionStage(NeverRefolds):
         settings: FeedSettingsBook | None = None,
         incarnation: int = 0,
         secret: bytes = b"",
+        producers: Producers | None = None,
     ) -> None:
         self._topic = topic
         self._routes = Routes(partition, partitions, feed_log_partitions, incarnation)
@@ -95,7 +99,14 @@ class QuestionStage(NeverRefolds):
         self._live = self._store.live
         self._digests = self._controls.forgotten.digests
         self._agenda = self._reconciler.agenda
-        self._handlers: dict[type, Callable[[Any, Record, Effects], None]] = {
+        self._handlers = self._own_handlers()
+        if producers is not None:
+            gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, self._controls.forgotten)
+            self._handlers.update(gate.guarded(self._handlers))
+
+    def _own_handlers(self) -> dict[type, Handler]:
+        """Who folds events of a type."""
+        return {
             Forecast: self._forecast,
             Forecasts: self._forecasts,
             Question: self._question,

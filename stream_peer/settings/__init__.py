@@ -19,6 +19,7 @@ from stream_peer.settings.model import (
     flag_of,
     leaves,
 )
+from stream_peer.settings.producers import read_producers
 from stream_peer.settings.secret import Secret
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "flag_of",
     "leaves",
     "load",
+    "read_producers",
     "read_secret",
 ]

@@ -4,6 +4,7 @@ import hashlib
 import json
 
 from stream_peer.engine.draws import fingerprint
+from stream_peer.engine.producers import Producers
 from stream_peer.settings.model import Settings
 from stream_peer.settings.shown import shown_settings
 
@@ -19,11 +20,11 @@ AGREED = (
     "partitions.feed_log",
     "partitions.dead_letters",
 )
-"""Settings that decide what a worker makes of its input, or where it puts it. The secret does as well."""
+"""Settings that decide what a worker makes of its input, or where it puts it. Secret and producers do as well."""
 
 
-def agreement_hash(settings: Settings, secret: bytes) -> str:
-    """Names the settings that all workers must share, the secret by its fingerprint.
+def agreement_hash(settings: Settings, secret: bytes, *, producers: Producers | None = None) -> str:
+    """Names the settings that all workers must share, the secret by its fingerprint, the producers by their hash.
 
     Examples
     --------
@@ -33,4 +34,6 @@ def agreement_hash(settings: Settings, secret: bytes) -> str:
     """
     shown = dict(shown_settings(settings))
     agreed = [fingerprint(secret), *((path, shown[path]) for path in AGREED)]
+    if producers is not None:
+        agreed.append(("producers_file", producers.hash))
     return hashlib.blake2b(json.dumps(agreed).encode(), digest_size=4).hexdigest()

@@ -126,6 +126,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secret_file: Annotated[
         ExistingFile | None, _about("seeds the draws; the same for all workers, as long as the topics")
     ] = None
+    producers_file: Annotated[
+        ExistingFile | None,
+        _about("YAML that says which producers may speak for which experts; the same for all workers"),
+    ] = None
     log: Log = Log()
     compression: Annotated[Literal["zstd", "none"], _about("of what is produced")] = "zstd"
     partitions: Partitions = Partitions()

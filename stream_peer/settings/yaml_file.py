@@ -88,7 +88,7 @@ def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dic
         faults.append(SettingFault("config", origin, f"cannot be read: {error.strerror}"))
         return {}, {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(SettingFault("config", origin, f"is no YAML: {_yaml_fault(error)}"))
+        faults.append(SettingFault("config", origin, f"is no YAML: {yaml_fault(error)}"))
         return {}, {}
     content = {} if content is None else content
     if not isinstance(content, dict):
@@ -98,7 +98,8 @@ def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dic
     return {path: Given(value, origin) for path, value in _flat(content, "")}, document
 
 
-def _yaml_fault(error: Exception) -> str:
+def yaml_fault(error: Exception) -> str:
+    """What is wrong with a document, and where."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None:
         return str(error)

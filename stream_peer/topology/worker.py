@@ -12,6 +12,7 @@ import structlog
 from aiokafka import errors as kafka
 
 from stream_peer.engine.observer import Observer
+from stream_peer.engine.producers import Producers
 from stream_peer.engine.stage import Stage
 from stream_peer.errors import StreamPeerError
 from stream_peer.security import aiokafka_options
@@ -46,6 +47,13 @@ class StageMakers(NamedTuple):
     control: StageMaker
 
 
+class Keys(NamedTuple):
+    """What is known to the workers of a release alone: what seeds the draws, and who may say what, with their keys."""
+
+    secret: bytes = b""
+    producers: Producers | None = None
+
+
 def _no_fault(_place: str) -> None:
     """Nothing goes wrong here."""
 
@@ -53,7 +61,7 @@ def _no_fault(_place: str) -> None:
 def run(
     settings: Settings,
     observer: Observer,
-    secret: bytes,
+    keys: Keys,
     services: Iterable[Any] = (),
     *,
     health: Health | None = None,
@@ -69,8 +77,8 @@ def run(
         Everything that is decided outside.
     observer : Observer
         Told what happens.
-    secret : bytes
-        Seeds the feed stage's draws.
+    keys : Keys
+        What is known to the workers of this release alone.
     services : iterable of mode.Service
         Run beside the apps: the HTTP server.
     health : Health or None
@@ -92,7 +100,7 @@ def run(
     contract.check()
     gc.set_threshold(*_GC_THRESHOLDS)
     asyncio.set_event_loop(asyncio.new_event_loop())
-    assembly = _assemble(settings, observer, stages or _product_stages(settings, secret), fault)
+    assembly = _assemble(settings, observer, stages or _product_stages(settings, keys), fault)
     if health is not None:
         health.attach(assembly.vitals, assembly.apps)
     if owners is not None:
@@ -166,7 +174,7 @@ def partition_counts(settings: Settings) -> tuple[int, int]:
     return settings.partitions.forecast_events, settings.partitions.feed_log
 
 
-def _product_stages(settings: Settings, secret: bytes) -> StageMakers:
+def _product_stages(settings: Settings, keys: Keys) -> StageMakers:
     from stream_peer.engine.control import ControlStage
     from stream_peer.engine.feed import FeedStage
     from stream_peer.engine.question import QuestionStage
@@ -177,9 +185,14 @@ def _product_stages(settings: Settings, secret: bytes) -> StageMakers:
     controls = settings.topic(topics.CONTROL_EVENTS)
     return StageMakers(
         lambda p: QuestionStage(
-            topic=forecasts, partition=p, partitions=questions, feed_log_partitions=feeds, secret=secret
+            topic=forecasts,
+            partition=p,
+            partitions=questions,
+            feed_log_partitions=feeds,
+            secret=keys.secret,
+            producers=keys.producers,
         ),
-        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, counts_later=True),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=keys.secret, counts_later=True),
         lambda p: ControlStage(topic=controls, partition=p, forecast_partitions=questions, feed_log_partitions=feeds),
     )
 

@@ -67,6 +67,18 @@ def test_secrets_are_files_that_only_the_pods_group_can_read(security: str) -> N
             assert "SECURITY__PASSWORD" not in {name.removeprefix("STREAM_PEER_") for name in environment(container)}
 
 
+def test_only_workers_have_the_keys_of_producers_each_a_file_beside_the_others() -> None:
+    specs = list(pod_specs(of_ci("secured")))
+
+    volumes = [volume for spec in specs for volume in spec["volumes"] if volume["name"] == "producers"]
+    variables = [environment(container).get("STREAM_PEER_PRODUCERS_FILE") for s in specs for container in containers(s)]
+
+    assert volumes == [{"name": "producers", "secret": {"secretName": "producers", "defaultMode": 0o440}}]
+    assert [found for found in variables if found] == ["/etc/stream-peer/producers/producers.yaml"]
+    (worker,) = one("StatefulSet", of_ci("secured"))["spec"]["template"]["spec"]["containers"]
+    assert {"name": "producers", "mountPath": "/etc/stream-peer/producers", "readOnly": True} in worker["volumeMounts"]
+
+
 def test_a_user_can_come_from_the_secret_of_its_password() -> None:
     (container,) = one("StatefulSet", of_ci("secured"))["spec"]["template"]["spec"]["containers"]
 

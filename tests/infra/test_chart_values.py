@@ -49,6 +49,7 @@ kafka:
     caSecret: {name: ca}
     certificateSecret: {name: tls}
 secret: {name: draws}
+producersSecret: {name: producers}
 http: {port: 9000, tokenSecret: {name: http}}
 logLevel: warning
 shutdownDeadlineSeconds: 15

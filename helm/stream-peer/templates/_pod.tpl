@@ -1,8 +1,9 @@
-{{/* What every pod of the chart has in common; the argument is (list . name-of-the-ConfigMap name-of-the-account). */}}
+{{/* What every pod of the chart has in common; the argument is (list . component ConfigMap account), each by its name. */}}
 {{- define "stream-peer.pod" -}}
 {{- $root := index . 0 -}}
 {{- $values := $root.Values -}}
-serviceAccountName: {{ index . 2 }}
+{{- $component := index . 1 -}}
+serviceAccountName: {{ index . 3 }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
@@ -37,8 +38,8 @@ volumes:
   - name: tmp
     emptyDir: {sizeLimit: 16Mi}
   - name: settings
-    configMap: {name: {{ index . 1 }}}
-  {{- range $name, $secret := include "stream-peer.secrets" $root | fromYaml }}
+    configMap: {name: {{ index . 2 }}}
+  {{- range $name, $secret := include "stream-peer.secrets" (list $root $component) | fromYaml }}
   - name: {{ $name }}
     secret:
       {{- toYaml $secret | nindent 6 }}
@@ -50,10 +51,11 @@ volumes:
   {{- end }}
 {{- end -}}
 
-{{/* What every container has in common; its own variables come first: the argument is (list . variables). */}}
+{{/* What every container has in common; its own variables come first: the argument is (list . component variables). */}}
 {{- define "stream-peer.container" -}}
 {{- $root := index . 0 -}}
 {{- $values := $root.Values -}}
+{{- $component := index . 1 -}}
 image: {{ include "stream-peer.image" $root }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
 securityContext:
@@ -61,7 +63,7 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 env:
-  {{- with index . 1 }}
+  {{- with index . 2 }}
   {{- . | nindent 2 }}
   {{- end }}
   - {name: STREAM_PEER_CONFIG, value: /etc/stream-peer/settings/settings.yaml}
@@ -76,6 +78,9 @@ env:
   - {name: STREAM_PEER_SECURITY__PASSWORD_FILE, value: /etc/stream-peer/password/password}
   {{- end }}
   {{- end }}
+  {{- if and (eq $component "worker") $values.producersSecret.name }}
+  - {name: STREAM_PEER_PRODUCERS_FILE, value: {{ printf "/etc/stream-peer/producers/%s" $values.producersSecret.key | quote }}}
+  {{- end }}
   {{- with $values.extraEnv }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -86,7 +91,7 @@ envFrom:
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   - {name: settings, mountPath: /etc/stream-peer/settings, readOnly: true}
-  {{- range $name, $secret := include "stream-peer.secrets" $root | fromYaml }}
+  {{- range $name, $secret := include "stream-peer.secrets" (list $root $component) | fromYaml }}
   - {name: {{ $name }}, mountPath: /etc/stream-peer/{{ $name }}, readOnly: true}
   {{- end }}
   {{- with $values.extraVolumeMounts }}

@@ -64,12 +64,16 @@ key_file: /etc/stream-peer/certificate/tls.key
 {{- end }}
 {{- end -}}
 
-{{/* The Secrets in use: volume name -> Secret and the files it gives. The chart reads them and makes none. */}}
+{{/*
+The Secrets in use by a component, worker, set-up or test: volume name -> Secret and the files it gives; the argument is
+(list . component). Producers' keys are for workers alone.
+*/}}
 {{- define "stream-peer.secrets" -}}
-{{- $security := .Values.kafka.security -}}
+{{- $values := (index . 0).Values -}}
+{{- $security := $values.kafka.security -}}
 {{- $files := dict
-  "secret" (list .Values.secret "secret")
-  "http-token" (list .Values.http.tokenSecret "token")
+  "secret" (list $values.secret "secret")
+  "http-token" (list $values.http.tokenSecret "token")
   "password" (list $security.passwordSecret "password")
   "token" (list $security.tokenSecret "token")
   "ca" (list $security.caSecret "ca.crt") -}}
@@ -83,4 +87,7 @@ certificate:
   secretName: {{ .name | quote }}
   items: [{key: {{ .certificateKey | quote }}, path: tls.crt}, {key: {{ .privateKey | quote }}, path: tls.key}]
 {{- end }}{{ end }}
+{{- if and (eq (index . 1) "worker") $values.producersSecret.name }}
+producers: {secretName: {{ $values.producersSecret.name | quote }}}
+{{- end }}
 {{- end -}}

@@ -118,6 +118,7 @@ def mounted(text: str, files: Path) -> str:
         ("ca", "ca.crt"),
         ("certificate", "tls.crt"),
         ("certificate", "tls.key"),
+        ("producers", "producers.yaml"),
     ):
         path = files / directory / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -180,7 +180,8 @@ def main() -> int:
             KafkaAdmin(settings).check()  # makes the topics; on a real Kafka they are there, in another shape
         else:
             preflight(settings)
-        return worker.run(settings, NullObserver(), b"", stages=counting_stages(), fault=fault_from(os.environ))
+        fault = fault_from(os.environ)
+        return worker.run(settings, NullObserver(), worker.Keys(), stages=counting_stages(), fault=fault)
     except StreamPeerError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

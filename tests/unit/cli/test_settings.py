@@ -104,3 +104,18 @@ def test_truth_values_are_shown_as_the_file_writes_them(capsys: Capture) -> None
 def test_the_overview_of_a_group_cuts_no_sentence(capsys: Capture) -> None:
     for group in ("settings", "topics"):
         assert "...\n" not in run(capsys, group, "--help").out.partition("Commands:")[2]
+
+
+def test_check_names_every_fault_of_the_producers_and_the_hash_of_right_ones(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"0123456789abcdef")
+    right, wrong = tmp_path / "right.yaml", tmp_path / "wrong.yaml"
+    right.write_text("producers: {a: {key_file: key, experts: [ann]}}")
+    wrong.write_text("others: perhaps\nproducers: {a: {key_file: none, experts: ann}}")
+
+    good = run(capsys, "settings", "check", "--producers-file", str(right))
+    bad = run(capsys, "settings", "check", "--producers-file", str(wrong))
+
+    assert (good.code, bad.code) == (0, 78)
+    assert "Producers " in good.out
+    assert "by name: 1." in good.out
+    assert all(path in bad.err for path in ("others", "producers.a.key_file", "producers.a.experts"))

@@ -27,14 +27,14 @@ class Ran:
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
-        self.secret = b""
+        self.keys = worker.Keys()
         self.code = 0
 
     def __call__(
         self,
         settings: Settings,
         observer: Any,
-        secret: bytes,
+        keys: worker.Keys,
         services: Iterable[Any],
         *,
         health: Any,
@@ -46,7 +46,7 @@ class Ran:
         assert asyncio.run(owners.of("any feed")).reason
         assert health.ready() == (False, "starting")
         fault("nowhere")
-        self.settings, self.secret = settings, secret
+        self.settings, self.keys = settings, keys
         return self.code
 
 
@@ -89,7 +89,7 @@ def test_a_worker_gets_its_settings_and_the_seed_of_its_draws(
     ended = run(capsys, "worker", "--secret-file", str(tmp_path / "seed"), "--stage", "feed")
 
     assert ended.code == 0
-    assert ran.secret == b"seed"
+    assert ran.keys == worker.Keys(b"seed")
     assert ran.settings is not None
     assert ran.settings.stage == "feed"
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from stream_peer.engine.producers import Producers
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
@@ -78,6 +79,7 @@ def stage(
     partitions: int = 1,
     feed_log_partitions: int = 4,
     secret: bytes = b"secret",
+    producers: Producers | None = None,
 ) -> QuestionStage:
     return QuestionStage(
         topic="prod.forecast-events",
@@ -86,6 +88,7 @@ def stage(
         feed_log_partitions=feed_log_partitions,
         settings=settings,
         secret=secret,
+        producers=producers,
     )
 
 

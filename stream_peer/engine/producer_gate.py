@@ -1,0 +1,67 @@
+"""The question stage's door where producers are known: what its producer may not say goes to dead letters."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stream_peer.engine.clock import Clock
+from stream_peer.engine.forgotten import Forgotten, forgotten_rejection
+from stream_peer.engine.producers import Producers, SignedEvent
+from stream_peer.engine.question_state import DEFAULT_FEED
+from stream_peer.engine.question_store import QuestionStore
+from stream_peer.engine.routing import Routes
+from stream_peer.engine.stage import Effects, Record
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution
+
+Handler = Callable[[Any, Record, Effects], None]
+
+
+class ProducerGate:
+    """Checks each event of producers before its handler sees it."""
+
+    def __init__(
+        self, producers: Producers, topic: str, routes: Routes, clock: Clock, store: QuestionStore, forgotten: Forgotten
+    ) -> None:
+        self._producers = producers
+        self._topic = topic
+        self._routes = routes
+        self._clock = clock
+        self._store = store
+        self._forgotten = forgotten
+
+    def guarded(self, handlers: Mapping[type, Handler]) -> dict[type, Handler]:
+        """The handlers of the events that producers write, each behind the check."""
+        return {kind: self._behind_check(handlers[kind]) for kind in (Forecast, Forecasts, Question, Resolution)}
+
+    def _behind_check(self, handler: Handler) -> Handler:
+        def handle(event: SignedEvent, record: Record, effects: Effects) -> None:
+            # An event of another partition's question is forwarded with its header: only there the feed is known.
+            if not self._routes.is_elsewhere(event.question_id, record.headers):
+                self._check(event, record)
+            handler(event, record, effects)
+
+        return handle
+
+    def _check(self, event: SignedEvent, record: Record) -> None:
+        present = self._feed_of(event.question_id) or event.feed or DEFAULT_FEED
+        try:
+            self._producers.check(event, record, self._topic, (present, event.feed or present))
+        except RejectedEvent:
+            self._check_forgotten(event, present)
+            raise
+
+    def _feed_of(self, question_id: str) -> str | None:
+        """The feed that a question is in, if an event has named it."""
+        question = self._store.live.get(question_id)
+        if question is not None:
+            return question.feed if question.own_feed or question.other_feed else None
+        stub = self._store.stub(question_id, self._clock.now)
+        return None if stub is None else stub.feed
+
+    def _check_forgotten(self, event: SignedEvent, feed: str) -> None:
+        """Of a refused event that names a forgotten expert nothing may be kept: that reason goes before others."""
+        if isinstance(event, Forecast | Forecasts):
+            experts = (event.expert_id,) if isinstance(event, Forecast) else tuple(event.forecasts)
+            refused = self._forgotten.among(feed, experts)
+            if refused:
+                raise forgotten_rejection(len(refused), len(experts))
