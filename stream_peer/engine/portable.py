@@ -17,7 +17,7 @@ from stream_peer.events.incoming import QuestionWeight
 from stream_peer.events.times import Milliseconds
 
 FORMAT = "stream-peer-feed"
-VERSION = 1
+VERSION = 2
 """Raised when an earlier release could not read what is written."""
 
 

@@ -35,7 +35,7 @@ def test_it_begins_with_a_header_that_a_person_can_read(file: Path) -> None:
         header = msgspec.json.decode(lines.readline())
 
     assert list(header)[:3] == ["kind", "format", "version"]
-    assert (header["format"], header["version"], header["feed"]) == ("stream-peer-feed", 1, "f")
+    assert (header["format"], header["version"], header["feed"]) == ("stream-peer-feed", 2, "f")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_it_begins_with_a_header_that_a_person_can_read(file: Path) -> None:
         (b"", "not whole"),
         (b"{}\n", "no exported feed"),
         (b"not JSON\n", "no exported feed"),
-        (b'{"kind":"header","format":"stream-peer-feed","version":2}\n', "version 2, this release reads 1"),
-        (b'{"kind":"header","format":"stream-peer-feed","version":1}\n', "line 1 cannot be read"),
+        (b'{"kind":"header","format":"stream-peer-feed","version":1}\n', "version 1, this release reads 2"),
+        (b'{"kind":"header","format":"stream-peer-feed","version":2}\n', "line 1 cannot be read"),
     ],
 )
 def test_what_is_no_exported_feed_is_refused_with_the_reason(tmp_path: Path, content: bytes, message: str) -> None:

@@ -216,7 +216,7 @@ def test_after_a_reset_it_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("version", 2), ("format", "csv"), ("feed_schema", 6), ("feed", "another")]
+    ("field", "value"), [("version", 1), ("format", "csv"), ("feed_schema", 6), ("feed", "another")]
 )
 def test_what_another_release_or_feed_wrote_is_refused(field: str, value: Any) -> None:
     header, *rest = exported()
