@@ -1,7 +1,8 @@
 """Folding feeds anew from the start of their log, when they cannot be corrected in place.
 
 Whatever a refold gives is what the log up to there gives if its newest meaning had been in force from the start and the
-forgotten had never been there. So it may be interrupted and begun again.
+forgotten had never been there. So it may be interrupted and begun again. Scored forecasts alone stay as they were
+published, and so does how they did.
 """
 
 from collections.abc import Iterator

@@ -131,8 +131,9 @@ def test_other_interleavings_of_historical_questions_give_the_same_final_rounds(
     other_way = Told(records(fold(stage(book(**HISTORICAL)), [*_by_turns(by_question, seed), end])))
 
     assert one_way.rounds == other_way.rounds
-    assert {k: v for k, v in one_way.outcomes.items() if v != "open"} == {
-        k: v for k, v in other_way.outcomes.items() if v != "open"
+    asked = {key[:2] for key in one_way.rounds}  # an outcome without a round, which may have been withdrawn, is nothing
+    assert {k: v for k, v in one_way.outcomes.items() if v != "open" and k in asked} == {
+        k: v for k, v in other_way.outcomes.items() if v != "open" and k in asked
     }
 
 
