@@ -250,6 +250,9 @@ class Feeds:
             after = refolded.feed(name)  # a new one, if its log has been purged
             after.pieces = before.pieces
             after.standing.go_on_from(before.standing)
+            for question_id, entry in after.entries.items():
+                if entry.first_final is None:  # nobody else stood in its final round
+                    refolded.carry_over(after, question_id, entry)
             after.accounts.keep_evaluations(before.accounts, places_in(after, before))
             self.store.leave_all(before)
             self.by_name[name] = after

@@ -46,7 +46,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
     for place, record in enumerate(log):
         feed_stage.step(record, effects)
         refold(feed_stage, log[: place + 1])
-    feed_stage.publish(effects)
+        feed_stage.publish(effects)
     assert feed_stage.agrees()
     decoded = (msgspec.json.decode(o.value or b"{}") for o in effects.outputs if o.topic == topics.MIXED_FORECASTS)
     return [record for record in decoded if record["question"] == question]
@@ -185,6 +185,19 @@ def test_of_an_expert_who_is_forgotten_the_scored_forecast_keeps_no_forecast() -
     changelog = Changelog()
     changelog.take(feed_stage)
     assert changelog.restored().feeds.feed("f").entries["q"].first_final == entry.first_final
+
+
+def test_a_scored_forecast_of_which_nobody_is_left_stays_as_it_was_published() -> None:
+    alone = [round_of("q", FIRST, boundary=1), round_of("q", {"dan": 0.4}, boundary=2, final=True)]
+    first = said(alone)[-1]["scored"]
+
+    open_then, resolved_then = (
+        said([*alone, expert("dan", forget=True), *more])[-1]
+        for more in ([round_of("q", LATER, boundary=3, final=True)], [outcome("q", 1)])
+    )
+
+    assert open_then["scored"] == resolved_then["scored"] == {**first, "selected": None}
+    assert resolved_then["state"] == "resolved"
 
 
 def test_a_refold_keeps_how_scored_forecasts_did_of_questions_that_have_left_the_ledger() -> None:
