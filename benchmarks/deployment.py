@@ -14,6 +14,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 PARTITIONS = 16
 FEED_SETTINGS = {"history": True}
+SIGNING_KEY = b"the signing key of the benchmarks"
 
 
 class Deployment(NamedTuple):
@@ -25,9 +26,12 @@ class Deployment(NamedTuple):
 
     def prepare(self, **changed: Any) -> None:
         """Write the settings file, with what is changed in it, and make the topics."""
+        key = self.directory / "signing-key"
+        key.write_bytes(SIGNING_KEY)
         settings: dict[str, Any] = {
             "bootstrap": self.bootstrap,
             "prefix": self.prefix,
+            "signing_key_file": str(key),
             "http": {"port": 0},
             "log": {"format": "console"},
             "partitions": {"forecast_events": PARTITIONS, "feed_log": PARTITIONS},

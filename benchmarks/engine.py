@@ -70,7 +70,7 @@ def measure(workload: Workload) -> dict[str, float]:
     question_seconds, feed_log = 0.0, list[Output]()
     for partition in range(PARTITIONS):
         messages = workload.partition(partition, PARTITIONS)
-        records = [LogRecord(n, NOW, message.key, message.value) for n, message in enumerate(messages)]
+        records = [LogRecord(n, NOW, *message[1:]) for n, message in enumerate(messages)]
         stage = QuestionStage(
             topic=FORECAST_EVENTS,
             partition=partition,

@@ -4,16 +4,20 @@ import asyncio
 
 from aiokafka import AIOKafkaProducer
 
+from benchmarks.deployment import SIGNING_KEY
 from benchmarks.workload import Message, Workload
+from stream_peer.engine.signatures import Signatures
+from stream_peer.topology.topic_ids import cluster_ids
 
 
 async def _send(producer: AIOKafkaProducer, topic: str, partition: int, messages: list[Message]) -> None:
     batch = producer.create_batch()
     for message in messages:
-        if batch.append(key=message.key, value=message.value, timestamp=None) is None:
+        record = {"key": message.key, "value": message.value, "headers": list(message.headers)}
+        if batch.append(timestamp=None, **record) is None:
             await (await producer.send_batch(batch, topic, partition=partition))
             batch = producer.create_batch()
-            batch.append(key=message.key, value=message.value, timestamp=None)
+            batch.append(timestamp=None, **record)
     await (await producer.send_batch(batch, topic, partition=partition))
 
 
@@ -21,10 +25,12 @@ async def _feed(bootstrap: str, topic: str, partitions: int, workload: Workload)
     async with AIOKafkaProducer(
         bootstrap_servers=bootstrap, enable_idempotence=True, max_batch_size=500_000
     ) as producer:
+        ids = await cluster_ids(producer.client, [topic])
+        signatures = Signatures((SIGNING_KEY,), ids.cluster, ids.topics.get(topic, ""))
         for partition in range(partitions):
-            await _send(producer, topic, partition, workload.partition(partition, partitions))
+            await _send(producer, topic, partition, workload.partition(partition, partitions, signatures))
 
 
 def feed(bootstrap: str, topic: str, partitions: int, workload: Workload) -> None:
-    """Send all of it."""
+    """Send all of it, signed as the deployment's own."""
     asyncio.run(_feed(bootstrap, topic, partitions, workload))

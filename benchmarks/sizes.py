@@ -22,6 +22,7 @@ from benchmarks.soak_run import Durable
 from benchmarks.workload import DAY, START, Workload
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
@@ -71,14 +72,19 @@ def questions(count: int, *, experts: int = 6, forecasts: int = 1, until: Millis
         topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1, settings=load_document({})
     )
     durable = Durable(stage, Compacted(Path(":memory:")), "claim")
-    for offset, (at, value) in enumerate(_told(count, experts, forecasts, until)):
+    offset = -1
+    for offset, (at, value) in enumerate(_told(count, experts, forecasts)):
         durable.step(LogRecord(offset, at, b"q", value))
+    if until:
+        tick = msgspec.json.encode({"type": "tick", "now": to_iso(until)})
+        signed = Signatures().signed(Output(topics.FORECAST_EVENTS, b"tick", tick, until, 0))
+        durable.step(LogRecord(offset + 1, until, b"tick", tick, signed.headers))
     durable.snapshot()
     durable.snapshot()
     return durable
 
 
-def _told(count: int, experts: int, forecasts: int, until: Milliseconds) -> Iterator[tuple[Milliseconds, bytes]]:
+def _told(count: int, experts: int, forecasts: int) -> Iterator[tuple[Milliseconds, bytes]]:
     encode = msgspec.json.encode
     for number in range(count):
         about: dict[str, Any] = {"question_id": f"question-{number:07d}", "at": to_iso(START)}
@@ -89,8 +95,6 @@ def _told(count: int, experts: int, forecasts: int, until: Milliseconds) -> Iter
                 about["at"] = to_iso(START + index * 1000)
                 about["expert_id"] = f"expert-{expert:04d}"
                 yield START + index * 1000, encode({"type": "forecast", "probability": 0.3, **about})
-    if until:
-        yield until, encode({"type": "tick", "now": to_iso(until)})
 
 
 # --- the feed stage ---
@@ -162,7 +166,7 @@ def feed_log_round(experts: int) -> dict[str, float]:
     for offset, message in enumerate(workload.partition(0, 1)):
         is_forecast = b'"forecast"' in message.value
         if not is_forecast or any(name in message.value for name in heard):
-            stage.step(LogRecord(offset, message.at or YEARS_AFTER, message.key, message.value), effects)
+            stage.step(LogRecord(offset, message.at or YEARS_AFTER, *message[1:]), effects)
     values = [output.value or b"" for output in effects.outputs if output.topic == topics.FEED_LOG]
     rounds = [value for value in values if b'"type":"round"' in value]
     batches = [b"".join(rounds[start : start + 50]) for start in range(0, len(rounds), 50)]

@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.engine.signatures import Signatures
+from stream_peer.engine.stage import Headers, Output
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.events.topics import FORECAST_EVENTS
 
 DAY = 86_400_000
 START: Milliseconds = 1_704_067_200_000  # 2024-01-01
@@ -26,11 +29,12 @@ ALL_QUESTIONS_OPEN_WITHIN = 120 * DAY
 
 
 class Message(NamedTuple):
-    """What is sent: when it happened, the key, the payload."""
+    """What is sent: when it happened, the key, the payload, the headers."""
 
     at: Milliseconds
     key: bytes
     value: bytes
+    headers: Headers = ()
 
 
 class Workload(NamedTuple):
@@ -44,13 +48,15 @@ class Workload(NamedTuple):
         """How many forecasts there are in it."""
         return self.questions * FORECASTS_PER_QUESTION
 
-    def partition(self, partition: int, partitions: int) -> list[Message]:
-        """One partition of ``forecast-events``, in the order of time, with the tick that ends it."""
+    def partition(self, partition: int, partitions: int, signatures: Signatures | None = None) -> list[Message]:
+        """One partition of ``forecast-events``, in the order of time, with the tick that ends it, signed."""
         mine = (n for n in range(self.questions) if partition_of(_question_id(n), partitions) == partition)
         messages = [message for number in mine for message in self._question(number)]
         messages.sort(key=lambda message: message.at)
         end = to_iso(START + ALL_QUESTIONS_OPEN_WITHIN + 3 * OPEN_FOR + GRACE)
-        return [*messages, Message(0, b"tick", f'{{"type":"tick","now":"{end}"}}'.encode())]
+        tick = Output(FORECAST_EVENTS, b"tick", f'{{"type":"tick","now":"{end}"}}'.encode(), 0, partition)
+        signed = (signatures or Signatures()).signed(tick)
+        return [*messages, Message(0, b"tick", tick.value or b"", signed.headers)]
 
     def _question(self, number: int) -> Iterator[Message]:
         """Every message about one question."""

@@ -135,6 +135,8 @@ class SlowPartition:
     def add(self, time: int, value: bytes, source: Sequence[Any] | None) -> bool:
         """One record; whether it counts."""
         body = json.loads(value)
+        if source is None and body["type"] in ("settings", "expert", "feed"):
+            return self._refuse("unexpected-type")
         if source is not None and not self._is_new(source):
             self.repeated += 1
             return False

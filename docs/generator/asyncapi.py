@@ -16,6 +16,7 @@ from stream_peer import __version__
 from stream_peer.adapters.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
 from stream_peer.engine.dead_letters import REASON_HEADER, dead_letter
 from stream_peer.engine.producers import PRODUCER_HEADER
+from stream_peer.engine.signatures import MAC_HEADER
 from stream_peer.engine.sources import SOURCE_HEADER
 from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import RejectedEvent
@@ -254,7 +255,8 @@ def _headers(name: str) -> dict[str, Any] | None:
         return {"type": "object", "properties": said, "required": list(said)}
     if name in INCOMING:
         source = "only on what the service forwards or broadcasts: where it stood, as JSON"
-        said = {SOURCE_HEADER: {**_TEXT, "description": source}}
+        mac = "only on what the service wrote itself: its signature, without which the record is anybody's"
+        said = {SOURCE_HEADER: {**_TEXT, "description": source}, MAC_HEADER: {**_TEXT, "description": mac}}
         if name in _EVENTS:
             said[PRODUCER_HEADER] = {
                 **_TEXT,

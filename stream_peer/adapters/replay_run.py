@@ -19,6 +19,7 @@ from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.feed_export import StageState, exported, questions_of
 from stream_peer.engine.portable import Line
 from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Effects, LogRecord, Output, Stage, Warned
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
@@ -156,6 +157,8 @@ class Run:
         partition = partition_of(key, len(self._questions)) if key else 0
         if event.kind == "settings":
             self._refuse_settings(event, partition, time)
+        elif event.kind == "tick":  # of a topic that was written to a file
+            self._step(partition, _signed_tick(event.payload, time, partition))
         else:
             self._step(partition, LogRecord(0, time, key, event.payload))
 
@@ -164,7 +167,7 @@ class Run:
         tick = msgspec.json.encode({"type": "tick", "now": to_iso(now)})
         self._line = FileEvent(THE_END, tick, "tick", at=now)
         for partition in range(len(self._questions)):
-            self._step(partition, LogRecord(0, now, b"tick", tick))
+            self._step(partition, _signed_tick(tick, now, partition))
         for stage in self._feeds:
             effects = Effects()
             stage.publish(effects)
@@ -270,6 +273,11 @@ class Run:
         self.warned[warning.code] += 1
         if len(self.warnings) < KEPT:
             self.warnings.append(warning)
+
+
+def _signed_tick(value: bytes, time: Milliseconds, partition: int) -> LogRecord:
+    signed = Signatures().signed(Output(topics.FORECAST_EVENTS, b"tick", value, time, partition))
+    return LogRecord(0, time, signed.key, value, signed.headers)
 
 
 def _states(stages: Sequence[Stage], offsets: Sequence["count[int]"]) -> list[StageState]:

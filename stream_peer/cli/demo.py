@@ -6,8 +6,9 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import click
@@ -123,8 +124,9 @@ def _real_broker() -> Iterator[Place]:
     from stream_peer.adapters.local_kafka import LocalKafka
 
     click.echo("Starting Apache Kafka …", err=True)
-    with LocalKafka() as broker:
-        place = _place(None, _without_settings(os.environ), {**_SMALL, "bootstrap": broker.bootstrap})
+    with LocalKafka() as broker, _signing_key() as key:
+        flags = {**_SMALL, "bootstrap": broker.bootstrap, "signing_key_file": key}
+        place = _place(None, _without_settings(os.environ), flags)
         _make_topics(place.settings)
         yield place
 
@@ -134,15 +136,31 @@ def _given_broker(invocation: Invocation, *, keep: bool) -> Iterator[Place]:
     """The visitor's broker. A prefix of our own keeps us off other topics, and says which may be removed."""
     ours = invocation.loaded.origins["prefix"] == "default"
     prefix = {"prefix": f"demo-{secrets.token_hex(3)}-"} if ours else {}
-    place = _place(invocation.config, os.environ, {**_SMALL, **invocation.flags, **prefix})
-    _make_topics(place.settings)
-    try:
+    with ExitStack() as stack:
+        key = {}
+        if invocation.settings.signing_key_file is None:
+            key["signing_key_file"] = stack.enter_context(_signing_key())
+        place = _place(invocation.config, os.environ, {**_SMALL, **invocation.flags, **prefix, **key})
+        _make_topics(place.settings)
+        stack.callback(_leave, place.settings, keep=keep or not ours)
         yield place
-    finally:
-        if keep or not ours:
-            click.echo(f"The topics {place.settings.prefix}* stay on {place.settings.bootstrap}.", err=True)
-        else:
-            _remove_topics(place.settings)
+
+
+def _leave(settings: Settings, *, keep: bool) -> None:
+    """Remove the demo's topics, or say that they stay."""
+    if keep:
+        click.echo(f"The topics {settings.prefix}* stay on {settings.bootstrap}.", err=True)
+    else:
+        _remove_topics(settings)
+
+
+@contextmanager
+def _signing_key() -> Iterator[str]:
+    """A file with a key of the demo's own, for as long as the demo runs."""
+    with TemporaryDirectory(prefix="stream-peer-demo-") as directory:
+        file = Path(directory) / "signing-key"
+        file.write_text(secrets.token_hex(32))
+        yield str(file)
 
 
 def _remove_topics(settings: Settings) -> None:

@@ -14,10 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from stream_peer.adapters.history import History
 from stream_peer.adapters.reading import kafka_errors, partitions_of
 from stream_peer.demo.feed import FeedEvent
+from stream_peer.engine.signatures import Signatures
+from stream_peer.engine.stage import Output
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
 from stream_peer.security import ISOLATION, aiokafka_options
-from stream_peer.settings import Settings
+from stream_peer.settings import Settings, read_signing_keys
+from stream_peer.topology.topic_ids import cluster_ids
 
 _POLL_MILLISECONDS = 200
 _PAUSE_SECONDS = 0.05
@@ -26,6 +29,11 @@ _INPUTS: tuple[tuple[Literal["question", "feed"], str], ...] = (
     ("question", topics.FORECAST_EVENTS),
     ("feed", topics.FEED_LOG),
 )
+
+
+def keys_for(settings: Settings) -> tuple[bytes, ...]:
+    """The keys with which the workers of these settings sign; none if the settings name no file."""
+    return (b"",) if settings.broker == "embedded" else read_signing_keys(settings)
 
 
 class DemoKafka:
@@ -66,12 +74,20 @@ class DemoKafka:
         for event in events:
             await self._producer.send(topic, event.value, event.key, event.partition(count))
 
-    async def send_to_all(self, key: bytes, value: bytes) -> None:
-        """Produce one event to every partition of forecast-events, after everything before it."""
+    async def tell_time(self, tick: bytes) -> bool:
+        """Produce a tick to every partition of forecast-events, after everything before it; False: no key signs it."""
+        keys = keys_for(self.settings)
+        if not keys:
+            return False
         await self._producer.flush()
+        topic = self.settings.topic(topics.FORECAST_EVENTS)
+        ids = await cluster_ids(self._producer.client, [topic])
+        signatures = Signatures(keys, ids.cluster, ids.topics.get(topic, ""))
         for place in self.places[topics.FORECAST_EVENTS]:
-            await self._producer.send(place.topic, value, key, place.partition)
+            signed = signatures.signed(Output(topics.FORECAST_EVENTS, b"tick", tick, 0, place.partition))
+            await self._producer.send(topic, tick, signed.key, place.partition, headers=list(signed.headers))
         await self._producer.flush()
+        return True
 
     async def read(self) -> int:
         """Take up what is new on the output topics; how many records there were."""

@@ -104,7 +104,7 @@ class Demonstration:
             self._fed_seconds = time.monotonic() - start
             await self._take_up(kafka)
         self._phase = "Finishing"
-        await kafka.send_to_all(b"tick", closing_tick(events))
+        await kafka.tell_time(closing_tick(events))
 
         async def processed() -> bool:
             return not await self._take_up(kafka) and await kafka.is_processed()

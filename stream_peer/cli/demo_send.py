@@ -58,5 +58,6 @@ async def _send(kafka: DemoKafka, pace: float) -> None:
             said = sent * _LINES // len(events)
             click.echo(f"{sent:,} of {len(events):,} events are sent.")
         await asyncio.sleep(_PAUSE_SECONDS)
-    await kafka.send_to_all(b"tick", closing_tick(events))
-    click.echo(f"All are sent. Watch: stream-peer tail {FEED}")
+    signed = await kafka.tell_time(closing_tick(events))
+    closing = "" if signed else " Without signing_key_file no time is told: the workers close the questions themselves."
+    click.echo(f"All are sent.{closing} Watch: stream-peer tail {FEED}")

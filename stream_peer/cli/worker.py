@@ -5,7 +5,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
-from stream_peer.settings import Http, Loaded, Settings, read_producers, read_secret
+from stream_peer.settings import Http, Loaded, Secret, Settings, read_producers, read_secret, required_signing_keys
 
 if TYPE_CHECKING:
     from stream_peer.topology.worker import Keys
@@ -47,9 +47,9 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
 
     settings = invocation.settings
     fault = fault_from(os.environ)
-    keys = Keys(read_secret(settings), producers=read_producers(settings))
+    keys = Keys(read_secret(settings), required_signing_keys(settings), read_producers(settings))
     with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound:
-        logs.configure(settings.log, secrets=settings.secrets())
+        logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
         _check_brokers(invocation)
         if settings.broker == "kafka":
             _compare_feed_settings(invocation)
@@ -74,6 +74,10 @@ def _stops_cleanly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
+    return (Secret(key.decode(errors="replace")) for key in keys if key)
+
+
 def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
     from stream_peer.adapters.feed_follower import FeedFollower
     from stream_peer.adapters.http import About, HttpServer, Sources
@@ -87,7 +91,7 @@ def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: 
     from stream_peer.topology.worker import run
 
     settings = _advertised(settings, bound)
-    agreed = agreement_hash(settings, keys.secret, producers=keys.producers)
+    agreed = agreement_hash(settings, keys.secret, keys.signing[0], keys.producers)
     health, owners, follower = Health(), FeedOwners(), FeedFollower(settings)
     metrics, weights = Metrics(health, agreed), WeightAnswers(from_kafka(settings, keys.secret))
     about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import UNSET
 
 from stream_peer.engine.dead_letters import refuse
-from stream_peer.engine.sources import source_header
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events import topics
@@ -48,6 +48,8 @@ class ControlStage(NeverRefolds):
         Partitions of the topics to which settings are broadcast.
     incarnation : int
         Tells the topic from one that was deleted under the same name; 0 if that is not known.
+    signatures : Signatures, optional
+        Sign what goes to ``forecast-events``.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class ControlStage(NeverRefolds):
         forecast_partitions: int,
         feed_log_partitions: int,
         incarnation: int = 0,
+        signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._forecast_partitions = forecast_partitions
         self._feed_log_partitions = feed_log_partitions
         self._incarnation = incarnation
+        self._signatures = signatures or Signatures()
 
     @property
     def clock(self) -> Milliseconds:
@@ -157,8 +161,8 @@ class ControlStage(NeverRefolds):
     def _broadcast(self, key: bytes, record: Record) -> Iterator[Output]:
         """The event itself for every partition of ``forecast-events``."""
         for partition in range(self._forecast_partitions):
-            headers = (source_header(self._source(record, partition)),)
-            yield Output(topics.FORECAST_EVENTS, key, record.value, record.timestamp, partition, headers)
+            told = Output(topics.FORECAST_EVENTS, key, record.value, record.timestamp, partition)
+            yield self._signatures.signed(told, self._source(record, partition))
 
     def _source(self, record: Record, index: int = 0) -> Source:
         return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)

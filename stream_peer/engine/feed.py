@@ -36,6 +36,7 @@ from stream_peer.engine.question_outputs import question_outputs, question_tombs
 from stream_peer.engine.refold import FeedRefold, said_without
 from stream_peer.engine.scored import fix_by_outcome, fix_by_round
 from stream_peer.engine.scoring import score
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.sources import Seen
 from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
 from stream_peer.engine.views import FeedView
@@ -75,10 +76,10 @@ class FeedStage:
         It folds only these feeds, for a refold; None: all.
     only : str, optional
         It folds only this feed; records of others move its clock.
-    silent : bool
-        It says nothing of questions.
     counts_later : bool
         ``load`` leaves to ``recount`` what takes long.
+    signatures : Signatures, optional
+        Sign what goes to ``forecast-events``.
 
     Attributes
     ----------
@@ -93,6 +94,8 @@ class FeedStage:
         Feeds that have come in part.
     document : dict or None
         The settings in force, as they were applied.
+    silent : bool
+        It says nothing of questions.
     """
 
     def __init__(
@@ -104,8 +107,8 @@ class FeedStage:
         settings: FeedSettingsBook | None = None,
         firm: Mapping[str, Firm] | None = None,
         only: str | None = None,
-        silent: bool = False,
         counts_later: bool = False,
+        signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -113,8 +116,9 @@ class FeedStage:
         self._fingerprint = fingerprint(secret)
         self._first_book = settings if settings is not None else load_document({})
         self._only = _keys(firm if only is None else (only,))
-        self._silent = silent
+        self.silent = self._owes = self._begins_anew = False
         self._counts_later = counts_later
+        self._signatures = signatures or Signatures()
         self._uncounted: list[str] = []
         self.feeds = Feeds(secret, self._first_book, firm or {})
         self.document: dict[str, object] | None = None
@@ -123,8 +127,6 @@ class FeedStage:
         self.parts = Assembly()
         self.imports = Imports()
         self._owed: Iterator[Output] = iter(())
-        self._owes = False
-        self._begins_anew = False
         self._loaded: Iterable[bytes] = ()
         self._handlers: dict[type[FeedLogRecord], Callable[..., None]] = {
             Round: self._on_round,
@@ -241,7 +243,7 @@ class FeedStage:
 
     def _say(self, feed: Feed, question_id: str, entry: Entry, effects: Effects, latest: Facts | None = None) -> None:
         """Publish what is to be said of a question now."""
-        if not self._silent:
+        if not self.silent:
             facts = entry.latest() if latest is None else latest
             effects.outputs += question_outputs(feed, question_id, entry, facts)
 
@@ -264,7 +266,7 @@ class FeedStage:
         if event.delete:
             self.imports.drop(event.feed)
             feed = self.feeds.end(event.feed)
-            if feed is not None and not self._silent:
+            if feed is not None and not self.silent:
                 effects.outputs += feed_tombstones(feed, record.timestamp)
                 effects.outputs += question_tombstones(feed, record.timestamp)
 
@@ -272,8 +274,8 @@ class FeedStage:
         """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
         if event.partition is not None:
             goes_on(self.feeds.by_name.get(event.feed), event, record)
-            if not self._silent:
-                effects.outputs.append(handed_on(event, record))
+            if not self.silent:
+                effects.outputs.append(handed_on(event, record, self._signatures))
             return
         for waiting in self.imports.add(event, record, self.feeds):
             self.parts.put(waiting)
@@ -347,8 +349,8 @@ class FeedStage:
             secret=self._secret,
             settings=self._first_book,
             firm=firm,
-            silent=True,
         )
+        shadow.silent = True
         shadow.rebase(self.feeds.base)
         return FeedRefold(self, shadow, applied)
 

@@ -29,7 +29,7 @@ from stream_peer.engine.portable import (
     WaitingLine,
 )
 from stream_peer.engine.roster import StoredRoster
-from stream_peer.engine.sources import source_header
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Output, Record
 from stream_peer.engine.standing import Imported, Standing
 from stream_peer.engine.transfers import import_refusal
@@ -220,12 +220,11 @@ def goes_on(feed: Feed | None, event: FeedImported, record: Record) -> None:
         feed.standing.base = imported.base_at(record.offset)
 
 
-def handed_on(event: FeedImported, record: Record) -> Output:
+def handed_on(event: FeedImported, record: Record, signatures: Signatures) -> Output:
     """A part of a feed's questions on its way to their partition of ``forecast-events``."""
     place, value = event.partition, _encode_event(FeedImport(**shared_fields(event, FeedImport)))
-    return Output(
-        topics.FORECAST_EVENTS, event.feed.encode(), value, record.timestamp, place, (source_header(event.src),)
-    )
+    part = Output(topics.FORECAST_EVENTS, event.feed.encode(), value, record.timestamp, place)
+    return signatures.signed(part, event.src)
 
 
 def _standing(feeds: Feeds, line: FeedLine, header: Header, event: FeedImported, record: Record) -> Standing:

@@ -31,11 +31,13 @@ from stream_peer.engine.reconciling import Reconciler, warn
 from stream_peer.engine.rounds import outcome_record
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan
+from stream_peer.engine.signatures import Signatures, is_signed, names_ours
 from stream_peer.engine.sources import Seen, source_of
-from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot
+from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot, Warned
 from stream_peer.errors import ForeignSecretError, RejectedEvent
 from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
 from stream_peer.events.incoming import (
+    Event,
     ExpertControl,
     FeedControl,
     FeedImport,
@@ -51,6 +53,9 @@ from stream_peer.events.incoming import (
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, YEAR_2000, Milliseconds, to_milliseconds
 
+_HOUR: Milliseconds = 3_600_000
+_OF_QUESTIONS = (Forecast, Forecasts, Question, Resolution)
+
 
 class QuestionStage(NeverRefolds):
     """The fold of one partition of ``forecast-events``.
@@ -65,12 +70,12 @@ class QuestionStage(NeverRefolds):
         Partitions of the feed-log.
     settings : FeedSettingsBook, optional
         In force until the log says otherwise; the built-in defaults if left out.
-    incarnation : int
-        Tells the topic from one that was deleted under the same name; 0 if that is not known.
     secret : bytes
         The release's: ids that are to be forgotten are known again by digests that are made with it.
     producers : Producers, optional
         Who may say what; everybody may say everything if left out.
+    signatures : Signatures, optional
+        Sign what is forwarded, and tell which records the service wrote itself.
     """
 
     def __init__(
@@ -81,16 +86,18 @@ class QuestionStage(NeverRefolds):
         partitions: int,
         feed_log_partitions: int,
         settings: FeedSettingsBook | None = None,
-        incarnation: int = 0,
         secret: bytes = b"",
         producers: Producers | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
-        self._routes = Routes(partition, partitions, feed_log_partitions, incarnation)
+        self._signatures = signatures or Signatures()
+        self._routes = Routes(partition, partitions, feed_log_partitions, 0, self._signatures)
         self._secret = secret
         book = settings if settings is not None else load_document({})
         self._clock = Clock(book.default.skew)
         self._seen = Seen()
+        self._warns_from: Milliseconds = 0
         self._store = QuestionStore(book.of)
         self._reconciler = Reconciler(self._routes, self._clock, self._store)
         around = self._routes, self._clock, self._store, self._reconciler
@@ -157,9 +164,10 @@ class QuestionStage(NeverRefolds):
                 _check_key(key)
             event = decode(record.value)
             handler = self._handlers[type(event)]
-            if record.headers and self._is_repeat(record, type(event), effects):
-                return
-            handler(event, record, effects)
+            if record.headers and names_ours(record.headers):
+                self._step_signed(event, record, effects)
+            else:
+                handler(event, record, effects)
         except RejectedEvent as rejection:
             self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
 
@@ -337,6 +345,9 @@ class QuestionStage(NeverRefolds):
         self._attend_all(question, at, record, effects)
 
     def _tick(self, event: Tick, record: Record, effects: Effects) -> None:
+        if not is_signed(record.headers):
+            effects.counts["unsigned", "tick"] += 1
+            raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message="only the service itself writes ticks")
         if not self._clock.hear(moment(event.now, "now"), record.timestamp):
             effects.counts["tick-ahead", ""] += 1
             return
@@ -451,6 +462,25 @@ class QuestionStage(NeverRefolds):
         news = max(self._clock.now, record.timestamp)
         self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told, news=news))
         self._reconciler.attend_due(record, effects)
+
+    def _step_signed(self, event: Event, record: Record, effects: Effects) -> None:
+        """Fold a record with headers of ours: as what they say, if they are signed, else as if it had none."""
+        believed = self._signatures.believed(record, self._routes.partition)
+        if believed is not record:
+            self._note_unsigned(event, record, effects)
+        elif self._is_repeat(record, type(event), effects):
+            return
+        self._handlers[type(event)](event, believed, effects)
+
+    def _note_unsigned(self, event: Event, record: Record, effects: Effects) -> None:
+        """Count headers of ours without a valid signature; one line of the log in an hour of the partition."""
+        if isinstance(event, _OF_QUESTIONS):  # all others are refused and counted there
+            effects.counts["unsigned", "event"] += 1
+        if record.timestamp >= self._warns_from:
+            self._warns_from = record.timestamp + _HOUR
+            place = f"{self._topic}-{self._routes.partition}, offset {record.offset}"
+            msg = f"{place}: a header that only the service writes has no valid signature, and is ignored"
+            effects.warnings.append(Warned("unsigned-record", "", "", msg))
 
     def _is_repeat(self, record: Record, event_type: type, effects: Effects) -> bool:
         """Whether a forwarded or broadcast record was folded before.

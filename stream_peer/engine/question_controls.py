@@ -69,7 +69,7 @@ class QuestionControls:
 
     def settle(self, event: SettingsControl, record: Record, effects: Effects) -> None:
         """Settings from here on, for all questions."""
-        _check_sender(record, ": write them with `stream-peer settings apply`")
+        _check_sender(record, effects, ": write them with `stream-peer settings apply`")
         try:
             book = load_document(event.document)
         except SettingsError as error:
@@ -85,7 +85,7 @@ class QuestionControls:
 
     def change_expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
         """Forget an expert; all else of experts is the feed stage's."""
-        _check_sender(record, is_for_questions=event.forget)
+        _check_sender(record, effects, is_for_questions=event.forget)
         effects.counts["event", "expert"] += 1
         self.forgotten.add(event.feed, event.expert_id)
         for question_id in sorted(self._store.live):
@@ -97,7 +97,7 @@ class QuestionControls:
 
     def change_feed(self, event: FeedControl, record: Record, effects: Effects) -> None:
         """Delete a feed; all else of feeds is the feed stage's."""
-        _check_sender(record, is_for_questions=event.delete)
+        _check_sender(record, effects, is_for_questions=event.delete)
         effects.counts["event", "feed"] += 1
         for question in [question for question in self._store.live.values() if question.feed == event.feed]:
             self._reconciler.let_go(question, wholly=True)
@@ -106,7 +106,7 @@ class QuestionControls:
 
     def take_in(self, event: FeedImport, record: Record, effects: Effects) -> None:
         """A part of the questions of an imported feed; they are taken up with the last."""
-        _check_sender(record, ": write them with `stream-peer import`")
+        _check_sender(record, effects, ": write them with `stream-peer import`")
         if event.partition != self._routes.partition:
             msg = f"its questions are for partition {event.partition}, this is {self._routes.partition}"
             raise RejectedEvent(Reason.IMPORT_REFUSED, field="partition", message=msg)
@@ -147,9 +147,12 @@ class QuestionControls:
         self._store.scrub(question)
 
 
-def _check_sender(record: Record, how: str = "", *, is_for_questions: bool = True) -> None:
+def _check_sender(record: Record, effects: Effects, how: str = "", *, is_for_questions: bool = True) -> None:
     """Whether the control agent wrote a record, and means the question stage."""
-    if not (is_for_questions and is_broadcast(record.headers)):
+    is_ours = is_broadcast(record.headers)
+    if not is_ours:
+        effects.counts["unsigned", "control"] += 1
+    if not (is_for_questions and is_ours):
         msg = f"this type belongs on control-events{how}"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
 

@@ -1,6 +1,7 @@
 """Where records of the question stage go, and which source they name."""
 
-from stream_peer.engine.sources import source_header, source_of
+from stream_peer.engine.signatures import Signatures
+from stream_peer.engine.sources import source_of
 from stream_peer.engine.stage import Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
@@ -26,17 +27,21 @@ class Routes:
         "_homes",
         "_index",
         "_offset",
+        "_signatures",
         "feed_log_partitions",
         "incarnation",
         "partition",
         "partitions",
     )
 
-    def __init__(self, partition: int, partitions: int, feed_log_partitions: int, incarnation: int) -> None:
+    def __init__(
+        self, partition: int, partitions: int, feed_log_partitions: int, incarnation: int, signatures: Signatures
+    ) -> None:
         self.partition = partition
         self.partitions = partitions
         self.feed_log_partitions = feed_log_partitions
         self.incarnation = incarnation
+        self._signatures = signatures
         self._homes: dict[str, int] = {}
         self._feeds: dict[str, tuple[bytes, int]] = {}
         self._offset = -1
@@ -75,7 +80,7 @@ class Routes:
         return Source(topics.FORECAST_EVENTS, self.partition, self.incarnation, self._offset, self._index - 1)
 
     def forwarded(self, question_id: str, record: Record) -> Output:
-        """The record as it goes to the partition of its question: untouched, with one header more.
+        """The record as it goes to the partition of its question: untouched, with its source, signed.
 
         Raises
         ------
@@ -83,13 +88,14 @@ class Routes:
             If it is too large for that. It may have come in compressed, so that its broker never saw its size.
         """
         self.begin(record)
-        headers = (*record.headers, source_header(self.next_source()))
-        size = len(record.key or b"") + len(record.value or b"") + headers_size(headers)
+        home = self._home(question_id)
+        sent = Output(topics.FORECAST_EVENTS, record.key, record.value, record.timestamp, home, record.headers)
+        signed = self._signatures.signed(sent, self.next_source())
+        size = len(record.key or b"") + len(record.value or b"") + headers_size(signed.headers)
         if size > MAX_FORWARDED_BYTES:
             msg = f"with key and headers it has {size:,} bytes and cannot be forwarded to the partition of its question"
             raise RejectedEvent(Reason.RECORD_TOO_LARGE, message=msg)
-        home = self._home(question_id)
-        return Output(topics.FORECAST_EVENTS, record.key, record.value, record.timestamp, home, headers)
+        return signed
 
     def to_feed_log(self, feed_record: FeedLogRecord, value: bytes, record: Record) -> Output:
         """An encoded record on its way to its feed's partition."""

@@ -6,7 +6,7 @@ settings file, ``STREAM_PEER_SECURITY__PASSWORD_FILE``, ``--security-password-fi
 ``500ms``) or seconds, sizes text (``64MB``) or bytes.
 """
 
-from stream_peer.settings.loading import Loaded, load, read_secret
+from stream_peer.settings.loading import Loaded, load, read_secret, read_signing_keys, required_signing_keys
 from stream_peer.settings.model import (
     ENVIRONMENT_PREFIX,
     Http,
@@ -38,4 +38,6 @@ __all__ = [
     "load",
     "read_producers",
     "read_secret",
+    "read_signing_keys",
+    "required_signing_keys",
 ]

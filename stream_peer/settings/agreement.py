@@ -20,11 +20,13 @@ AGREED = (
     "partitions.feed_log",
     "partitions.dead_letters",
 )
-"""Settings that decide what a worker makes of its input, or where it puts it. Secret and producers do as well."""
+"""Settings that decide what a worker makes of its input, or where it puts it. Secret, signing key, producers do too."""
 
 
-def agreement_hash(settings: Settings, secret: bytes, *, producers: Producers | None = None) -> str:
-    """Names the settings that all workers must share, the secret by its fingerprint, the producers by their hash.
+def agreement_hash(
+    settings: Settings, secret: bytes, signing_key: bytes = b"", producers: Producers | None = None
+) -> str:
+    """Names the settings that all workers must share, secrets by their fingerprints, the producers by their hash.
 
     Examples
     --------
@@ -33,7 +35,7 @@ def agreement_hash(settings: Settings, secret: bytes, *, producers: Producers | 
     (1, False, False)
     """
     shown = dict(shown_settings(settings))
-    agreed = [fingerprint(secret), *((path, shown[path]) for path in AGREED)]
+    agreed = [fingerprint(secret), fingerprint(signing_key), *((path, shown[path]) for path in AGREED)]
     if producers is not None:
         agreed.append(("producers_file", producers.hash))
     return hashlib.blake2b(json.dumps(agreed).encode(), digest_size=4).hexdigest()

@@ -80,6 +80,9 @@ def load(
     return Loaded(settings, origins, book)
 
 
+MAKE_A_KEY = "`openssl rand -hex 32 > signing-key` makes one; give the same file to all workers and tools"
+
+
 def read_secret(settings: Settings) -> bytes:
     """The content of ``secret_file``, which seeds the draws; empty without one.
 
@@ -97,6 +100,51 @@ def read_secret(settings: Settings) -> bytes:
     if not secret:
         raise SettingsError([SettingFault("secret_file", str(settings.secret_file), "is empty")])
     return secret
+
+
+MIN_KEY_BYTES = 16
+"""Of a line of ``signing_key_file``."""
+
+
+def read_signing_keys(settings: Settings) -> tuple[bytes, ...]:
+    """The keys of ``signing_key_file``, one a line; none without such a file.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be read, holds no key, or one that can be guessed.
+    """
+    file = settings.signing_key_file
+    if file is None:
+        return ()
+    try:
+        keys = tuple(key for line in file.read_bytes().splitlines() if (key := line.strip()))
+    except OSError as error:
+        raise SettingsError([SettingFault("signing_key_file", str(file), str(error.strerror))]) from None
+    if not keys:
+        raise SettingsError([SettingFault("signing_key_file", str(file), f"is empty: {MAKE_A_KEY}")])
+    short = next((number for number, key in enumerate(keys, 1) if len(key) < MIN_KEY_BYTES), None)
+    if short is not None:
+        message = f"key {short} has less than {MIN_KEY_BYTES} bytes: {MAKE_A_KEY}"
+        raise SettingsError([SettingFault("signing_key_file", str(file), message)])
+    return keys
+
+
+def required_signing_keys(settings: Settings) -> tuple[bytes, ...]:
+    """The same for whoever cannot do without; an embedded broker, which nobody else reaches, needs no file.
+
+    Raises
+    ------
+    SettingsError
+        As well if no file is named.
+    """
+    keys = read_signing_keys(settings)
+    if keys:
+        return keys
+    if settings.broker == "embedded":
+        return (b"",)
+    message = f"names no file, and the service must sign what it writes to forecast-events: {MAKE_A_KEY}"
+    raise SettingsError([SettingFault("signing_key_file", "default", message)])
 
 
 def _from_environment(environment: Mapping[str, str], known: Mapping[str, Leaf]) -> Layer:

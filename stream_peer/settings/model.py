@@ -130,6 +130,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ExistingFile | None,
         _about("YAML that says which producers may speak for which experts; the same for all workers"),
     ] = None
+    signing_key_file: Annotated[
+        ExistingFile | None,
+        _about("keys, one a line, that sign what the service writes to forecast-events: by the first; each verifies"),
+    ] = None
     log: Log = Log()
     compression: Annotated[Literal["zstd", "none"], _about("of what is produced")] = "zstd"
     partitions: Partitions = Partitions()

@@ -10,11 +10,13 @@ import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from mode import Service
 
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Headers, Output
 from stream_peer.errors import RecordTooLargeError
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
-from stream_peer.topology.topic_ids import topic_ids
+from stream_peer.events.topics import FORECAST_EVENTS
+from stream_peer.topology.topic_ids import cluster_ids
 from stream_peer.topology.watchdog import Vitals
 
 log = structlog.get_logger(__name__)
@@ -47,6 +49,8 @@ class BatchProducer(Service):
         Physical name of a logical topic.
     compression : str or None
         Of everything that is written.
+    signatures : Signatures or None
+        Bound to the present ``forecast-events`` whenever ids are asked for.
 
     Attributes
     ----------
@@ -55,13 +59,19 @@ class BatchProducer(Service):
     """
 
     def __init__(
-        self, options: Mapping[str, Any], topic: Callable[[str], str], compression: str | None, vitals: Vitals
+        self,
+        options: Mapping[str, Any],
+        topic: Callable[[str], str],
+        compression: str | None,
+        vitals: Vitals,
+        signatures: Signatures | None = None,
     ) -> None:
         super().__init__()
         self._options = dict(options)
         self._topic = topic
         self._compression = compression
         self._vitals = vitals
+        self._signatures = signatures
         self._partitions: dict[str, int] = {}
         self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._client: Any = None
@@ -97,13 +107,20 @@ class BatchProducer(Service):
     async def answers(self) -> bool:
         """Whether a broker answers a question about its topics."""
         try:
-            return bool(await self._client.client.force_metadata_update())
+            if not await self._client.client.force_metadata_update():
+                return False
+            await self.topic_ids(())  # a feed worker reads no forecast-events: nothing else tells it of a new one
         except KafkaError:
             return False
+        return True
 
     async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
         """The broker's ids of topics by name, as far as there are any."""
-        return await topic_ids(self._client.client, names)
+        signed = self._topic(FORECAST_EVENTS)
+        ids = await cluster_ids(self._client.client, {*names, signed})
+        if self._signatures is not None and signed in ids.topics:
+            self._signatures.bind(ids.cluster, ids.topics[signed])
+        return ids.topics
 
     async def send(self, outputs: Sequence[Output]) -> None:
         """Write outputs, in order per partition, and wait until all are acknowledged."""

@@ -8,6 +8,7 @@ from typing import Any
 from mode import Service
 
 from stream_peer.engine.observer import Observer
+from stream_peer.engine.signatures import Signatures
 from stream_peer.topology.lag import Lags
 from stream_peer.topology.notices import Notices
 from stream_peer.topology.partition import OwnedPartition
@@ -34,7 +35,7 @@ class Stalls:
 class Pulse(Service):
     """Started after the producer and before the apps; the watchdog runs while it does.
 
-    ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
+    ``signatures`` sign ticks. ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Pulse(Service):
         vitals: Vitals,
         watchdog: Watchdog,
         stalls: Stalls,
+        signatures: Signatures,
         skew: ClockSkew | None = None,
     ) -> None:
         super().__init__()
@@ -52,7 +54,7 @@ class Pulse(Service):
         self._vitals = vitals
         self._watchdog = watchdog
         self._stalls = stalls
-        self._ticker = Ticker()
+        self._ticker = Ticker(signatures)
         self._lags = Lags()
         self._transactions = OpenTransactions()
         self._skew = skew

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Output
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
@@ -17,7 +18,8 @@ _AGAIN_AFTER: Milliseconds = (
 class Ticker:
     """Remembers which ticks are under way, so that each deadline is met once."""
 
-    def __init__(self) -> None:
+    def __init__(self, signatures: Signatures) -> None:
+        self._signatures = signatures
         self._written: dict[int, Milliseconds] = {}
 
     def due(self, partitions: Iterable[OwnedPartition], at: Milliseconds) -> list[Output]:
@@ -37,4 +39,4 @@ class Ticker:
         number = partition.tp.partition
         self._written[number] = at
         value = msgspec.json.encode({"type": "tick", "now": to_iso(at)})
-        return Output(topics.FORECAST_EVENTS, b"tick", value, at, number)
+        return self._signatures.signed(Output(topics.FORECAST_EVENTS, b"tick", value, at, number))

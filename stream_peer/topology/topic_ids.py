@@ -1,4 +1,4 @@
-"""The ids that brokers give to topics: a topic that was deleted and made anew has another one.
+"""The ids that brokers give to clusters and topics: a topic that was deleted and made anew has another one.
 
 aiokafka stops at version 5 of Kafka's request for metadata; ids come with version 10 (Kafka 2.8).
 """
@@ -6,7 +6,7 @@ aiokafka stops at version 5 of Kafka's request for metadata; ids come with versi
 import uuid
 from collections.abc import Iterable, Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import errors as kafka
 from aiokafka.protocol.abstract import AbstractType
@@ -100,8 +100,26 @@ class _AskForTopics(Request[_Question]):
         return request_struct_class(topics, False, False, False, {})  # noqa: FBT003 - the order of the wire
 
 
+class Ids(NamedTuple):
+    """The id of the cluster, and those of topics by name; empty, and without topics that are not there."""
+
+    cluster: str
+    topics: Mapping[str, str]
+
+
 async def topic_ids(client: Any, names: Iterable[str]) -> Mapping[str, str]:
     """The ids of topics by name; topics that are not there and brokers that know no ids are left out.
+
+    Raises
+    ------
+    KafkaError
+        If no broker answers.
+    """
+    return (await cluster_ids(client, names)).topics
+
+
+async def cluster_ids(client: Any, names: Iterable[str]) -> Ids:
+    """The ids of the cluster and of topics; empty from a broker that knows no ids of topics.
 
     Parameters
     ----------
@@ -121,10 +139,11 @@ async def topic_ids(client: Any, names: Iterable[str]) -> Mapping[str, str]:
     return await _ask(client, names)
 
 
-async def _ask(client: Any, names: Iterable[str]) -> Mapping[str, str]:
+async def _ask(client: Any, names: Iterable[str]) -> Ids:
     try:
         answer = await client.send(client.get_random_node(), _AskForTopics(names))
     except (NotImplementedError, kafka.IncompatibleBrokerVersion):  # a broker before 2.8
-        return {}
+        return Ids("", {})
     found = ((topic[1], topic[2], topic[0]) for topic in answer.topics)
-    return {name: str(topic_id) for name, topic_id, fault in found if not fault and topic_id != _NO_ID}
+    topics = {name: str(topic_id) for name, topic_id, fault in found if not fault and topic_id != _NO_ID}
+    return Ids(answer.cluster_id or "", topics)

@@ -13,6 +13,7 @@ from aiokafka import errors as kafka
 
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.producers import Producers
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Stage
 from stream_peer.errors import StreamPeerError
 from stream_peer.security import aiokafka_options
@@ -48,9 +49,10 @@ class StageMakers(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """What is known to the workers of a release alone: what seeds the draws, and who may say what, with their keys."""
+    """What is known to the workers of a release alone: what seeds the draws, what signs records, who may say what."""
 
     secret: bytes = b""
+    signing: Sequence[bytes] = (b"",)
     producers: Producers | None = None
 
 
@@ -100,7 +102,9 @@ def run(
     contract.check()
     gc.set_threshold(*_GC_THRESHOLDS)
     asyncio.set_event_loop(asyncio.new_event_loop())
-    assembly = _assemble(settings, observer, stages or _product_stages(settings, keys), fault)
+    signatures = Signatures(keys.signing)
+    makers = stages or _product_stages(settings, keys, signatures)
+    assembly = _assemble(settings, observer, makers, signatures, fault)
     if health is not None:
         health.attach(assembly.vitals, assembly.apps)
     if owners is not None:
@@ -129,7 +133,9 @@ class _Assembly(NamedTuple):
         return next((app for app in self.apps if app.ownership.has_stage(FEED)), None)
 
 
-def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault: Callable[[str], None]) -> _Assembly:
+def _assemble(
+    settings: Settings, observer: Observer, stages: StageMakers, signatures: Signatures, fault: Callable[[str], None]
+) -> _Assembly:
     limits = Limits(
         silence=settings.session / 2,
         write=settings.batch_deadline,
@@ -139,7 +145,7 @@ def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault
     vitals = Vitals(limits)
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
-    producer = BatchProducer(options, settings.topic, compression, vitals)
+    producer = BatchProducer(options, settings.topic, compression, vitals, signatures)
     around = Surroundings(
         producer,
         observer,
@@ -154,7 +160,8 @@ def _assemble(settings: Settings, observer: Observer, stages: StageMakers, fault
     apps = _apps(settings, around, stages)
     stalls = Stalls(settings.session, settings.rebalance_timeout, settings.broker_patience)
     skew = ClockSkew() if settings.broker == "kafka" else None
-    return _Assembly(vitals, producer, Pulse(apps, producer, vitals, Watchdog(vitals), stalls, skew), apps)
+    pulse = Pulse(apps, producer, vitals, Watchdog(vitals), stalls, signatures, skew)
+    return _Assembly(vitals, producer, pulse, apps)
 
 
 def _apps(settings: Settings, around: Surroundings, stages: StageMakers) -> list[StageApp]:
@@ -174,7 +181,7 @@ def partition_counts(settings: Settings) -> tuple[int, int]:
     return settings.partitions.forecast_events, settings.partitions.feed_log
 
 
-def _product_stages(settings: Settings, keys: Keys) -> StageMakers:
+def _product_stages(settings: Settings, keys: Keys, signatures: Signatures) -> StageMakers:
     from stream_peer.engine.control import ControlStage
     from stream_peer.engine.feed import FeedStage
     from stream_peer.engine.question import QuestionStage
@@ -191,9 +198,16 @@ def _product_stages(settings: Settings, keys: Keys) -> StageMakers:
             feed_log_partitions=feeds,
             secret=keys.secret,
             producers=keys.producers,
+            signatures=signatures,
         ),
-        lambda p: FeedStage(topic=feed_log, partition=p, secret=keys.secret, counts_later=True),
-        lambda p: ControlStage(topic=controls, partition=p, forecast_partitions=questions, feed_log_partitions=feeds),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=keys.secret, counts_later=True, signatures=signatures),
+        lambda p: ControlStage(
+            topic=controls,
+            partition=p,
+            forecast_partitions=questions,
+            feed_log_partitions=feeds,
+            signatures=signatures,
+        ),
     )
 
 

@@ -41,6 +41,7 @@ from tests.unit.engine.question_log import (
     forecast,
     question,
     resolution,
+    signed,
     stage,
     tick,
 )
@@ -94,8 +95,8 @@ def question_walk(seed: int, steps: int = 120) -> list[str]:
     for offset in range(steps):
         now += rng.choice([0, 7, 25, 55]) * MINUTE
         value, is_control = some_event(rng, now) if rng.random() < 0.35 else (tick(now), False)
-        headers = broadcast(offset) if is_control else ()
-        of.step(LogRecord(offset, now, b"q", value, headers), Effects())
+        source = broadcast(offset) if is_control else None
+        of.step(LogRecord(offset, now, b"key", value, signed(value, source)), Effects())
         states.append(question_state(of))
     return states
 

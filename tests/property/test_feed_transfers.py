@@ -14,17 +14,15 @@ from stream_peer.engine.feed_reshape import with_pseudonyms
 from stream_peer.engine.portable import Line
 from stream_peer.engine.pseudonyms import Pseudonyms
 from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.engine.transfers import transfer_of
-from stream_peer.events import topics
 from stream_peer.events.feed_log import AnyFeedLogRecord, FeedLogRecord, Source
 from stream_peer.events.times import Milliseconds
 from tests.feed_histories import expert, folded, log_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds
 from tests.property import test_question_stage as of_questions
-from tests.unit.engine.question_log import book, records
+from tests.unit.engine.question_log import book, broadcast, records, signed
 from tests.unit.engine.question_log import stage as question_stage
 from tests.unit.engine.test_question_import import header
 
@@ -89,8 +87,8 @@ def move(there: QuestionStage, here: QuestionStage, now: Milliseconds, *, pseudo
             lines = [with_pseudonyms(line, NAMES) for line in lines]
         for event in transfer_of(header(feed), lines, feed, 1):
             if event.partition is not None:
-                source = source_header(Source(topics.CONTROL_EVENTS, 0, 0, number, 0))
-                here.step(LogRecord(number, now, b"k", msgspec.json.encode(event), (source,)), effects)
+                value = msgspec.json.encode(event)
+                here.step(LogRecord(number, now, b"key", value, signed(value, broadcast(number))), effects)
     assert not effects.counts["dead-letter", "import-refused"]
     return effects.outputs
 

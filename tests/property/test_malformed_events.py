@@ -9,6 +9,8 @@ import pytest
 from stream_peer.engine.control import ControlStage
 from stream_peer.engine.feed import FeedStage
 from stream_peer.engine.question import QuestionStage
+from stream_peer.engine.signatures import MAC_HEADER, Signatures
+from stream_peer.engine.sources import SOURCE_HEADER
 from stream_peer.engine.stage import Effects, Headers, LogRecord, Stage
 from stream_peer.events.feed_settings import document_hash
 
@@ -65,7 +67,12 @@ def marked(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from ({**event, name: inner} for inner in marked(value))
 
 
-def fold(stage: Stage, payload: bytes, headers: Headers = (), offset: int = 0) -> Effects:
+def fold(stage: Stage, payload: bytes, source: bytes | None = None, offset: int = 0) -> Effects:
+    """Fold a record; with a source it is signed, whatever the source is."""
+    headers: Headers = ()
+    if source is not None:
+        mac = Signatures()._mac(b"", 0, (source, b"q", payload))
+        headers = ((SOURCE_HEADER, source), (MAC_HEADER, mac))
     effects = Effects()
     stage.step(LogRecord(offset, ARRIVED, b"q", payload, headers), effects)
     stage.snapshot()
@@ -78,22 +85,23 @@ def test_no_value_of_a_field_stops_a_stage(literal: str) -> None:
 
     for stage in stages():
         for offset, payload in enumerate(payloads):
-            fold(stage, payload, [("stream-peer-src", b'["control-events",0,0,%d,0]' % offset)], offset)
+            fold(stage, payload, b'["control-events",0,0,%d,0]' % offset, offset)
 
 
 @pytest.mark.parametrize("value", [b"1e9", b"1" * 30, b"1" * 5_000, b"-1", b"null", b'"1"'])
 def test_a_source_that_no_broker_could_name_is_none(value: bytes) -> None:
     header = b'["forecast-events",0,0,%b,0]' % value
 
-    effects = fold(stages()[0], json.dumps(FORECAST).encode(), [("stream-peer-src", header)])
+    effects = fold(stages()[0], json.dumps(FORECAST).encode(), header)
 
     assert effects.counts["event", "forecast"] == 1
+    assert not effects.counts["unsigned", "event"]
 
 
 def test_settings_that_no_clock_could_count_are_refused_by_whoever_reads_them() -> None:
     document = {"defaults": {"round_every": 1e308}}
     payload = json.dumps({"type": "settings", "document": document, "hash": document_hash(document)}).encode()
 
-    header = [("stream-peer-src", b'["control-events",0,0,0,0]')]
+    header = b'["control-events",0,0,0,0]'
     for stage in stages()[:2]:
         assert fold(stage, payload, header).counts["dead-letter", "settings-invalid"] == 1

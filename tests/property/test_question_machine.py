@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from stream_peer.engine.sources import source_header
-from stream_peer.engine.stage import Effects, LogRecord, Output
+from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
 from tests.slow_question import SlowPartition
@@ -27,6 +26,7 @@ from tests.unit.engine.question_log import (
     records,
     resolution,
     settings_event,
+    signed,
     stage,
     tick,
 )
@@ -168,6 +168,15 @@ class Questions(RuleBasedStateMachine):
         self.restarted = self._stage()
         self.restarted.load(snapshot.head, self.stored)
 
+    @rule(
+        value=st.sampled_from([forecast("ann", 0.9, T0, "q0"), delete("econ"), settings_event({})]),
+        place=st.sampled_from([(topics.FORECAST_EVENTS, 1), (topics.CONTROL_EVENTS, 0)]),
+    )
+    def somebody_forges_a_header(self, value: bytes, place: tuple[str, int]) -> None:
+        header, *mac = signed(b"something else", Source(*place, 0, 10**12, 0))
+        self._fold(value, None, (header,))
+        self._fold(value, None, (header, *mac))
+
     @rule(data=st.data())
     def something_comes_again(self, data: st.DataObject) -> None:
         if self.sent:
@@ -212,9 +221,9 @@ class Questions(RuleBasedStateMachine):
         self.forwards += 1
         self._fold(value, Source(topics.FORECAST_EVENTS, 1, 0, self.forwards, 0))
 
-    def _fold(self, value: bytes, source: Source | None) -> bool:
-        headers = [] if source is None else [source_header(source)]
-        record = LogRecord(self.offset, self.now, b"key", value, headers)
+    def _fold(self, value: bytes, source: Source | None, forged: Headers = ()) -> bool:
+        is_ours = source is not None or value.startswith(b'{"type":"tick"')
+        record = LogRecord(self.offset, self.now, b"key", value, signed(value, source) if is_ours else forged)
         self.offset += 1
         outputs = self._step(self.straight, record, self.effects)
         assert self._step(self.restarted, record, Effects()) == outputs

@@ -27,6 +27,7 @@ from tests.unit.engine.question_log import (
     records,
     resolution,
     settings_event,
+    signed,
     stage,
     tick,
 )
@@ -76,7 +77,8 @@ def logs(draw: st.DrawFn) -> Events:
 def fold(stage_: QuestionStage, log: Events, start: int = 0) -> list[Output]:
     effects = Effects()
     for offset, (time, value) in enumerate(log, start):
-        stage_.step(LogRecord(offset, time, b"k", value), effects)
+        headers = signed(value) if value.startswith(b'{"type":"tick"') else ()
+        stage_.step(LogRecord(offset, time, b"key", value, headers), effects)
     return effects.outputs
 
 

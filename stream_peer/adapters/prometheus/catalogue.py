@@ -246,6 +246,12 @@ EVENTS = (
         "type",
     ),
     _counter("dead_letters", "Messages refused, by reason. Rising: fix a producer.", "reason"),
+    _counter(
+        "unsigned_records",
+        "Records of forecast-events that claim to be the service's own and are not signed by it. kind: event was folded"
+        " as an ordinary one, control and tick were refused.",
+        "kind",
+    ),
     _counter("noted", "Forecasts or questions out of the ordinary: late, unknown-question, history-trimmed.", "what"),
     _counter(
         "rounds", "Rounds scored. low-evidence: too few voters, adds nothing until there is an outcome.", "result"

@@ -16,6 +16,7 @@ from prometheus_client import (
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
 from stream_peer.adapters.prometheus.work import INPUTS, Health, Lag, Owned, WorkCollector
+from stream_peer.engine.signatures import UNSIGNED_KINDS
 from stream_peer.engine.stage import Effects, Stage
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
@@ -49,6 +50,8 @@ class Metrics:
         self._children: dict[tuple[str, ...], Any] = {}
         for reason in Reason:  # all begin at 0: of a series that began at 1, rate and increase would not see the first
             self._child("dead_letters_total", reason)
+        for kind in UNSIGNED_KINDS:
+            self._child("unsigned_records_total", kind)
 
     def _make(self, metric: Described) -> Any:
         buckets = {"buckets": metric.buckets} if metric.buckets else {}
@@ -118,6 +121,8 @@ class Metrics:
                 self._child("dead_letters_total", detail).inc(count)
         elif kind == "round":
             self._child("rounds_total", detail).inc(count)
+        elif kind == "unsigned":
+            self._child("unsigned_records_total", detail).inc(count)
         elif kind in {"published", "unmoved"}:
             self._child("weights_total", kind).inc(count)
         else:

@@ -39,9 +39,8 @@ class WeightFold:
         settings: FeedSettingsBook | None = None,
     ) -> None:
         self.follower = WeightFollower(feed, accounts)
-        self.stage = FeedStage(
-            topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings, only=feed, silent=True
-        )
+        self.stage = FeedStage(topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings, only=feed)
+        self.stage.silent = True
 
     def step(self, record: Record) -> bool:
         """Fold a record; False if nothing that is asked for comes any more."""

@@ -132,10 +132,7 @@ def send(service: Service, events: Sequence[FeedEvent]) -> None:
 
 def close_questions(service: Service, events: Sequence[FeedEvent]) -> None:
     """Have every deadline met that lies before the last of the events, and wait until it is."""
-    tick = closing_tick(events)
-    service.produce(
-        topics.FORECAST_EVENTS, [Message(b"tick", tick, partition) for partition in range(service.shape.questions)]
-    )
+    service.tell_all(b"tick", closing_tick(events))
     service.settle(_PATIENCE, tended=lambda: None)
 
 

@@ -57,8 +57,7 @@ def _send(run: Service, events: Sequence[FeedEvent], slices: int) -> None:
         run.produce(topics.FORECAST_EVENTS, [Message(event.key, event.value) for event in due])
         sent += len(due)
         run.wait_committed(sent)
-    tick = closing_tick(events)
-    run.produce(topics.FORECAST_EVENTS, [Message(b"tick", tick, place) for place in range(run.shape.questions)])
+    run.tell_all(b"tick", closing_tick(events))
     run.settle()
 
 

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from stream_peer.topology.recreated import incarnation_of
-from stream_peer.topology.topic_ids import topic_ids
+from stream_peer.topology.topic_ids import Ids, cluster_ids
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
 
@@ -174,16 +174,20 @@ class KafkaClient:
 
     def incarnation(self, topic: str) -> int:
         """The number that tells the topic from one that was deleted under its name."""
+        return incarnation_of(self.ids(topic).topics.get(topic, ""))
 
-        async def ask() -> Mapping[str, str]:
+    def ids(self, topic: str) -> Ids:
+        """What the broker says of itself and of a topic."""
+
+        async def ask() -> Ids:
             producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
             await producer.start()
             try:
-                return await topic_ids(producer.client, [topic])
+                return await cluster_ids(producer.client, [topic])
             finally:
                 await producer.stop()
 
-        return incarnation_of(asyncio.run(ask()).get(topic, ""))
+        return asyncio.run(ask())
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """A group's committed offsets by partition; partitions without one are left out."""

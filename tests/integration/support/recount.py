@@ -71,6 +71,7 @@ class Recount:
         self.log = _by_partition(service.read(topics.FEED_LOG))
         self._changelogs: dict[Stage, list[Message]] = {}
         self.repeats = 0
+        self._signatures = service.signatures()
 
     def check(self) -> None:
         """Fail at the first thing that is lost, doubled or different."""
@@ -99,13 +100,15 @@ class Recount:
     def _question_stage(self, partition: int) -> QuestionStage:
         shape = self._service.shape
         topic = self._service.topic(topics.FORECAST_EVENTS)
-        return QuestionStage(
+        stage = QuestionStage(
             topic=topic,
             partition=partition,
             partitions=shape.questions,
             feed_log_partitions=shape.feeds,
-            incarnation=self._service.kafka.incarnation(topic),
+            signatures=self._signatures,
         )
+        stage.reincarnate(self._service.kafka.incarnation(topic), 0, keep=True)
+        return stage
 
     def _expect(
         self,

@@ -18,6 +18,8 @@ import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
+from stream_peer.engine.signatures import Signatures
+from stream_peer.engine.stage import Output
 from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
@@ -29,6 +31,7 @@ from tests.integration.support.waiting import wait_until
 Stage = Literal["question", "feed"]
 
 SECRET = "of these tests"
+SIGNING_KEY = b"the signing key of these tests"
 
 _INPUTS: tuple[tuple[Stage, str], ...] = (
     ("feed", topics.CONTROL_EVENTS),
@@ -155,11 +158,14 @@ class Service:
         self._file = directory / "settings.yaml"
         secret = directory / "secret"
         secret.write_text(SECRET)
+        signing_key = directory / "signing-key"
+        signing_key.write_bytes(SIGNING_KEY)
         content = {
             "bootstrap": kafka.bootstrap,
             "prefix": prefix,
             "partitions": shape.settings(),
             "secret_file": str(secret),
+            "signing_key_file": str(signing_key),
             **_QUICK,
             "defaults": {"history": True},
             "feeds": dict(feeds or {}),
@@ -252,9 +258,22 @@ class Service:
 
     def tick(self, now: Milliseconds) -> None:
         """Tell every partition that it is ``now``, as feeders of historical data do at their end."""
-        value = json.dumps({"type": "tick", "now": to_iso(now)}).encode()
-        ticks = [Message(b"tick", value, partition) for partition in range(self.shape.questions)]
-        self.produce(topics.FORECAST_EVENTS, ticks)
+        self.tell_all(b"tick", json.dumps({"type": "tick", "now": to_iso(now)}).encode())
+
+    def tell_all(self, key: bytes, value: bytes) -> None:
+        """Tell every partition of forecast-events something, signed as the service's own."""
+        signatures = self.signatures()
+        places = range(self.shape.questions)
+        outputs = [signatures.signed(Output(topics.FORECAST_EVENTS, key, value, 0, place)) for place in places]
+        self.produce(
+            topics.FORECAST_EVENTS, [Message(o.key, o.value, o.partition, headers=tuple(o.headers)) for o in outputs]
+        )
+
+    def signatures(self) -> Signatures:
+        """Those of its workers."""
+        topic = self.topic(topics.FORECAST_EVENTS)
+        ids = self.kafka.ids(topic)
+        return Signatures((SIGNING_KEY,), ids.cluster, ids.topics.get(topic, ""))
 
     # --- waiting ---
 

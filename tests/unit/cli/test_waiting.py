@@ -80,8 +80,13 @@ def test_what_nobody_can_be_asked_about_is_refused_before_a_broker_is_awaited(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_told_to_stop_while_it_waits_for_a_broker_stops_cleanly(nobody: str, number: int) -> None:
-    command = ["worker", "--bootstrap", nobody, "--http-port", "0", "--broker-patience", "60s"]
+def test_a_worker_that_is_told_to_stop_while_it_waits_for_a_broker_stops_cleanly(
+    nobody: str, number: int, tmp_path: Path
+) -> None:
+    key = tmp_path / "signing-key"
+    key.write_bytes(b"0123456789abcdef")
+    flags = ["--http-port", "0", "--broker-patience", "60s", "--signing-key-file", str(key)]
+    command = ["worker", "--bootstrap", nobody, *flags]
     process = subprocess.Popen([sys.executable, "-m", "stream_peer", *command], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     with process.stderr as said:

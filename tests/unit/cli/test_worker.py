@@ -19,6 +19,7 @@ from stream_peer.topology import worker
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]
+KEY = b"0123456789abcdef"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - for the length of a test
 
 
@@ -59,8 +60,10 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
 
 
 @pytest.fixture(autouse=True)
-def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def any_free_port_and_a_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STREAM_PEER_HTTP__PORT", "0")
+    (tmp_path / "signing-key").write_bytes(KEY + b"\n")
+    monkeypatch.setenv("STREAM_PEER_SIGNING_KEY_FILE", str(tmp_path / "signing-key"))
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_a_worker_gets_its_settings_and_the_seed_of_its_draws(
     ended = run(capsys, "worker", "--secret-file", str(tmp_path / "seed"), "--stage", "feed")
 
     assert ended.code == 0
-    assert ran.keys == worker.Keys(b"seed")
+    assert ran.keys == worker.Keys(b"seed", (KEY,))
     assert ran.settings is not None
     assert ran.settings.stage == "feed"
 

@@ -6,7 +6,7 @@ import msgspec
 
 from stream_peer.engine.producers import Producers
 from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.sources import source_header
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
@@ -64,9 +64,14 @@ def delete(feed: str = "econ") -> bytes:
     return event("feed", feed=feed, delete=True)
 
 
-def broadcast(offset: int = 0) -> Headers:
-    """The headers that a control event at an offset gives what it hands on."""
-    return (source_header(Source(topics.CONTROL_EVENTS, 0, 0, offset, 0)),)
+def broadcast(offset: int = 0) -> Source:
+    """The source that a control event at an offset gives what it hands on."""
+    return Source(topics.CONTROL_EVENTS, 0, 0, offset, 0)
+
+
+def signed(value: bytes | None, source: Source | None = None, *, key: bytes = b"key", partition: int = 0) -> Headers:
+    """The headers of a record that the service wrote itself to a partition."""
+    return Signatures().signed(Output(topics.FORECAST_EVENTS, key, value, 0, partition), source).headers
 
 
 def book(**defaults: Any) -> FeedSettingsBook:
@@ -93,21 +98,32 @@ def stage(
 
 
 class Partition:
-    """Feeds a stage record by record. ``now`` is the record time of what is sent without one."""
+    """Feeds a stage, partition ``number``. ``now`` is the record time of what is sent without one."""
 
-    def __init__(self, stage_: QuestionStage | None = None, now: Milliseconds = T0, **defaults: Any) -> None:
+    def __init__(
+        self, stage_: QuestionStage | None = None, now: Milliseconds = T0, number: int = 0, **defaults: Any
+    ) -> None:
         self.stage = stage_ or stage(book(**defaults))
+        self.number = number
         self.now = now
         self.offset = 0
         self.effects = Effects()
         self.stored: dict[bytes, bytes] = {}
 
-    def send(self, *values: bytes | None, now: Milliseconds | None = None, headers: Headers = ()) -> list[Output]:
-        """Fold records; what they caused."""
+    def send(
+        self,
+        *values: bytes | None,
+        now: Milliseconds | None = None,
+        headers: Headers = (),
+        source: Source | None = None,
+    ) -> list[Output]:
+        """Fold records; what they caused. What names a source is signed, and so are ticks."""
         self.now = self.now if now is None else now
         before = len(self.effects.outputs)
         for value in values:
-            self.stage.step(LogRecord(self.offset, self.now, b"key", value, headers), self.effects)
+            is_ours = source is not None or (not headers and (value or b"").startswith(b'{"type":"tick"'))
+            named = signed(value, source, partition=self.number) if is_ours else headers
+            self.stage.step(LogRecord(self.offset, self.now, b"key", value, named), self.effects)
             self.offset += 1
         return self.effects.outputs[before:]
 
@@ -117,7 +133,7 @@ class Partition:
 
     def control(self, value: bytes) -> list[Output]:
         """A control event as the control stage hands it on; what it caused."""
-        return self.send(value, headers=broadcast(self.offset))
+        return self.send(value, source=broadcast(self.offset))
 
     def pass_to(self, now: Milliseconds) -> list[AnyFeedLogRecord]:
         """Time passes: a tick; the feed-log records it caused."""

@@ -27,6 +27,7 @@ from tests.unit.engine.question_log import (
     records,
     resolution,
     settings_event,
+    signed,
     stage,
     tick,
 )
@@ -792,7 +793,9 @@ def test_faulty_settings_are_refused_and_change_nothing() -> None:
         [],
         [("trace", b"1")],
         [(SOURCE_HEADER, b"control-events")],
-        [source_header(Source(topics.FORECAST_EVENTS, 3, 0, 17, 0))],
+        [source_header(Source(topics.CONTROL_EVENTS, 0, 0, 17, 0))],
+        signed(b"something else", Source(topics.CONTROL_EVENTS, 0, 0, 17, 0)),
+        signed(settings_event({"defaults": {"round_every": "1d"}}), Source(topics.FORECAST_EVENTS, 3, 0, 17, 0)),
     ],
 )
 def test_settings_that_did_not_come_by_control_events_are_refused_and_change_nothing(headers: Headers) -> None:
@@ -810,7 +813,7 @@ def test_a_repeated_broadcast_of_settings_is_a_duplicate() -> None:
     partition = Partition()
 
     for _ in range(2):
-        partition.send(settings_event({}), headers=broadcast(7))
+        partition.send(settings_event({}), source=broadcast(7))
 
     assert partition.count("event", "settings") == partition.count("duplicate") == 1
 
@@ -876,10 +879,9 @@ def test_an_event_on_the_wrong_partition_is_forwarded_once_and_untouched() -> No
 @pytest.mark.case("C25")
 def test_a_forwarded_event_is_never_forwarded_again() -> None:
     home = partition_of("q", 8)
-    wrong = Partition(stage(partition=(home + 1) % 8, partitions=8))
-    (forwarded,) = wrong.send(forecast("ann", 0.7, T0))
+    wrong = Partition(stage(partition=(home + 1) % 8, partitions=8), number=(home + 1) % 8)
 
-    kept = wrong.send(forwarded.value, headers=forwarded.headers)
+    kept = wrong.send(forecast("ann", 0.7, T0), source=Source(topics.FORECAST_EVENTS, (home + 2) % 8, 0, 17, 0))
     next_one = wrong.send(forecast("ann", 0.8, T0))
 
     assert kept == []
@@ -889,12 +891,12 @@ def test_a_forwarded_event_is_never_forwarded_again() -> None:
 
 def test_what_was_seen_is_remembered_over_a_restart() -> None:
     home = partition_of("q", 8)
-    partition = Partition(stage(partition=home, partitions=8))
-    header = [("stream-peer-src", msgspec.json.encode(["forecast-events", (home + 1) % 8, 0, 17, 0]))]
-    partition.send(forecast("ann", 0.7, T0), headers=header)
+    partition = Partition(stage(partition=home, partitions=8), number=home)
+    source = Source(topics.FORECAST_EVENTS, (home + 1) % 8, 0, 17, 0)
+    partition.send(forecast("ann", 0.7, T0), source=source)
 
     partition.restart(stage(partition=home, partitions=8))
-    partition.send(forecast("ann", 0.7, T0), headers=header)
+    partition.send(forecast("ann", 0.7, T0), source=source)
 
     assert partition.count("duplicate") == 1
 
@@ -912,8 +914,8 @@ def test_a_source_that_no_forecast_can_have_hides_nothing_and_is_not_kept(source
     partition = Partition()
 
     for probability in (0.7, 0.8):
-        partition.send(forecast("ann", probability, T0), headers=[source_header(source)])
-    partition.send(settings_event({}), headers=broadcast(7))
+        partition.send(forecast("ann", probability, T0), source=source)
+    partition.send(settings_event({}), source=broadcast(7))
 
     assert partition.count("event", "forecast") == 2
     assert partition.count("event", "settings") == 1
@@ -921,7 +923,7 @@ def test_a_source_that_no_forecast_can_have_hides_nothing_and_is_not_kept(source
 
 
 def test_settings_and_ticks_are_never_forwarded() -> None:
-    partition = Partition(stage(partition=5, partitions=8))
+    partition = Partition(stage(partition=5, partitions=8), number=5)
 
     caused = [*partition.apply({}), *partition.send(tick(T0))]
 

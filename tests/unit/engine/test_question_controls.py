@@ -235,15 +235,15 @@ def test_a_repeated_control_is_a_duplicate() -> None:
     partition = opened()
 
     for _ in range(2):
-        partition.send(forget("zoe-of-york"), headers=broadcast(7))
-        partition.send(delete("sport"), headers=broadcast(8))
+        partition.send(forget("zoe-of-york"), source=broadcast(7))
+        partition.send(delete("sport"), source=broadcast(8))
 
     assert partition.count("event", "expert") == partition.count("event", "feed") == 1
     assert partition.count("duplicate") == 2
 
 
 @pytest.mark.parametrize("value", [forget("zoe-of-york"), delete()])
-@pytest.mark.parametrize("headers", [[], [source_header(Source(topics.FORECAST_EVENTS, 3, 0, 17, 0))]])
+@pytest.mark.parametrize("headers", [[], [source_header(Source(topics.CONTROL_EVENTS, 3, 0, 17, 0))]])
 def test_controls_that_did_not_come_by_control_events_are_refused_and_change_nothing(
     value: bytes, headers: Headers
 ) -> None:

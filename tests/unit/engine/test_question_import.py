@@ -10,10 +10,8 @@ from stream_peer.engine.feed_reshape import renamed, with_pseudonyms
 from stream_peer.engine.forgotten import digest_of_id
 from stream_peer.engine.portable import Header, Line
 from stream_peer.engine.pseudonyms import Pseudonyms
-from stream_peer.engine.sources import source_header
 from stream_peer.engine.stage import Output
 from stream_peer.engine.transfers import transfer_of
-from stream_peer.events import topics
 from stream_peer.events.feed_log import AnyFeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
 from stream_peer.events.incoming import FeedImport
 from tests.unit.engine.question_log import (
@@ -22,6 +20,7 @@ from tests.unit.engine.question_log import (
     HOUR,
     T0,
     Partition,
+    broadcast,
     event,
     forecast,
     question,
@@ -95,8 +94,7 @@ def import_into(here: Partition, lines: Sequence[Line], *, offset: int = 100) ->
 def sent(here: Partition, events: Iterable[FeedImport], offset: int = 100) -> list[Output]:
     outputs: list[Output] = []
     for number, part in enumerate(events):
-        source = source_header(Source(topics.CONTROL_EVENTS, 0, 0, offset + number, 0))
-        outputs += here.send(msgspec.json.encode(part), headers=(source,))
+        outputs += here.send(msgspec.json.encode(part), source=broadcast(offset + number))
     return outputs
 
 
@@ -238,7 +236,7 @@ def test_pseudonyms_stand_everywhere_in_place_of_ids_and_nothing_is_emitted_agai
 def test_who_was_forgotten_here_is_in_no_imported_question_and_who_was_there_is_refused() -> None:
     there, here = lived(), empty()
     control = event("expert", feed="econ", expert_id="e4", at=LATER, forget=True)
-    here.send(control, headers=(source_header(Source(topics.CONTROL_EVENTS, 0, 0, 1, 0)),))
+    here.send(control, source=broadcast(1))
 
     caused = import_into(here, lines_of(there, forgotten=[digest_of_id(b"secret", "econ", "zed")]))
     here.send(forecast("zed", 0.3, LATER, "open"), forecast("e4", 0.3, LATER, "open"))
@@ -253,7 +251,7 @@ def test_questions_for_another_partition_or_from_anybody_else_are_refused() -> N
     first, *rest = lines_of(lived())
     assert isinstance(first, Header)
     events = [event for event in transfer_of(first, rest, "moved", 1) if event.partition is not None]
-    here = Partition(stage(partition=1, partitions=2))
+    here = Partition(stage(partition=1, partitions=2), number=1)
 
     sent(here, events)
     here.send(*(msgspec.json.encode(part) for part in events))

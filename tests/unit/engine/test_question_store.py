@@ -8,6 +8,7 @@ import pytest
 from stream_peer.engine.question_state import QuestionState, Stub, encode_question
 from stream_peer.engine.question_store import QuestionStore, decode_head
 from stream_peer.errors import NewerStateError, UnreadableStateError
+from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings
 from tests.unit.engine.question_log import Partition, stage
 
@@ -117,8 +118,8 @@ def gone_on(partition: Partition, *, restart_each: int = 1_000) -> list[list[Any
     """What comes of what the release before this one was sent then."""
     answers = []
     for number, (now, value, headers) in enumerate(BEFORE["then"], 1):
-        sent = [(name, b64decode(header)) for name, header in headers]
-        for output in partition.send(value.encode(), now=now, headers=sent):
+        source = msgspec.json.decode(b64decode(headers[0][1]), type=Source) if headers else None
+        for output in partition.send(value.encode(), now=now, source=source):
             text = [(part or b"").decode() for part in (output.key, output.value)]
             text[1] = text[1].replace('"after_outcome":true,', "")  # which the release before did not say
             answers.append([output.topic, *text, output.timestamp, output.partition])

@@ -1,6 +1,7 @@
 import pytest
 
 from stream_peer.engine.routing import MAX_FORWARDED_BYTES, Routes
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.sources import source_header, source_of
 from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import RejectedEvent
@@ -16,7 +17,7 @@ def record(offset: int) -> LogRecord:
 
 
 def test_a_question_is_at_home_where_murmur2_of_its_id_says() -> None:
-    here, there = Routes(HOME, 8, 4, 0), Routes((HOME + 1) % 8, 8, 4, 0)
+    here, there = Routes(HOME, 8, 4, 0, Signatures()), Routes((HOME + 1) % 8, 8, 4, 0, Signatures())
     forwarded = [source_header(Source("forecast-events", 0, 0, 0, 0))]
 
     assert (here.is_foreign("q"), there.is_foreign("q")) == (False, True)
@@ -25,7 +26,7 @@ def test_a_question_is_at_home_where_murmur2_of_its_id_says() -> None:
 
 
 def test_the_records_of_one_cause_are_numbered_from_zero() -> None:
-    routes = Routes(3, 8, 4, 2)
+    routes = Routes(3, 8, 4, 2, Signatures())
     numbers = []
     for offset in (10, 10, 11):
         routes.begin(record(offset))
@@ -36,7 +37,7 @@ def test_the_records_of_one_cause_are_numbered_from_zero() -> None:
 
 
 def test_a_forwarded_record_is_untouched_but_for_its_source() -> None:
-    forwarded = Routes((HOME + 1) % 8, 8, 4, 0).forwarded("q", record(10))
+    forwarded = Routes((HOME + 1) % 8, 8, 4, 0, Signatures()).forwarded("q", record(10))
 
     assert (forwarded.key, forwarded.value, forwarded.timestamp, forwarded.partition) == (b"k", b"v", 5, HOME)
     assert forwarded.headers[0] == ("a", b"b")
@@ -46,13 +47,13 @@ def test_a_forwarded_record_is_untouched_but_for_its_source() -> None:
 def test_a_feed_log_record_goes_to_its_feed() -> None:
     withdrawn = RoundWithdrawn(src=Source("forecast-events", 0, 0, 0, 0), feed="econ", question_id="q", boundary=1)
 
-    output = Routes(0, 8, 4, 0).to_feed_log(withdrawn, b"{}", record(1))
+    output = Routes(0, 8, 4, 0, Signatures()).to_feed_log(withdrawn, b"{}", record(1))
 
     assert (output.key, output.partition, output.timestamp) == (b"econ", partition_of("econ", 4), 5)
 
 
 def test_what_no_broker_would_take_with_a_header_more_is_refused() -> None:
-    routes = Routes((HOME + 1) % 8, 8, 4, 0)
+    routes = Routes((HOME + 1) % 8, 8, 4, 0, Signatures())
     large = LogRecord(10, 5, b"k", b"v", [("zeros", bytes(MAX_FORWARDED_BYTES))])
 
     with pytest.raises(RejectedEvent) as refused:

@@ -1,9 +1,10 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.settings import Loaded, Secret, Settings, leaves, load, read_secret
+from stream_peer.settings import Loaded, Secret, Settings, leaves, load, read_secret, required_signing_keys
 
 
 def written(folder: Path, text: str) -> Path:
@@ -243,6 +244,45 @@ def test_an_empty_secret_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="is empty"):
         read_secret(loaded_with(tmp_path / "seed").settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty: `openssl rand -hex 32 > signing-key` makes one"),
+        (b" \n\n", "is empty"),
+        (b"0123456789abcdef\nshort\n", "key 2 has less than 16 bytes"),
+        (None, "No such file"),
+    ],
+)
+def test_a_signing_key_that_could_be_guessed_or_is_not_there_is_refused(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(SettingsError, match=re.escape(message)) as refused:
+        required_signing_keys(Settings(signing_key_file=file))
+
+    assert refused.value.exit_code == 78
+    assert str(file) in str(refused.value)
+
+
+def test_signing_keys_stand_one_a_line(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"  the new signing key\r\n\nthe former signing key")
+
+    assert required_signing_keys(Settings(signing_key_file=tmp_path / "keys")) == (
+        b"the new signing key",
+        b"the former signing key",
+    )
+
+
+def test_only_an_embedded_broker_goes_without_a_signing_key() -> None:
+    assert required_signing_keys(Settings(broker="embedded")) == (b"",)
+    with pytest.raises(SettingsError, match=r"signing_key_file .*openssl rand -hex 32") as refused:
+        required_signing_keys(Settings())
+    assert str(refused.value).count("\n") <= 1
 
 
 def loaded_with(secret_file: Path) -> Loaded:

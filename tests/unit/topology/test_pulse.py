@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stream_peer.engine.observer import NullObserver
+from stream_peer.engine.signatures import Signatures
 from stream_peer.topology.health import Health
 from stream_peer.topology.log_ends import LogEnd
 from stream_peer.topology.notices import Notices
@@ -82,7 +83,7 @@ async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     clock, stalls, producer = Clock(), Stalls(10.0, 20.0, 30.0), Idle()
     vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
     health.attach(vitals, [app])
-    pulse = Pulse([app], producer, vitals, Sleepless(), stalls)  # type: ignore[arg-type]
+    pulse = Pulse([app], producer, vitals, Sleepless(), stalls, Signatures())  # type: ignore[arg-type]
     await pulse.start()
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from stream_peer.engine.signatures import Signatures
 from stream_peer.topology.partition import Beginning, OwnedPartition
 from stream_peer.topology.ticks import Ticker
 from tests.unit.topology.fakes import FakeProducer, FakeSource, Place, SumStage, surroundings
@@ -19,7 +20,7 @@ async def partition(number: int = 2, *, clock: int = 0, deadline: int | None = D
 
 
 async def test_a_deadline_that_passed_unnoticed_gets_a_tick_on_its_own_partition() -> None:
-    (tick,) = Ticker().due([await partition()], DEADLINE)
+    (tick,) = Ticker(Signatures()).due([await partition()], DEADLINE)
 
     assert (tick.topic, tick.key, tick.partition) == ("forecast-events", b"tick", 2)
     assert json.loads(tick.value or b"") == {"type": "tick", "now": "2026-03-01T12:00:00Z"}
@@ -32,11 +33,11 @@ async def test_nothing_is_due_before_the_deadline_or_without_one_or_when_the_clo
         await partition(clock=DEADLINE),
     ]
 
-    assert Ticker().due(waiting, DEADLINE) == []
+    assert Ticker(Signatures()).due(waiting, DEADLINE) == []
 
 
 async def test_a_tick_under_way_is_not_written_again() -> None:
-    ticker, waiting = Ticker(), await partition()
+    ticker, waiting = Ticker(Signatures()), await partition()
 
     first = ticker.due([waiting], DEADLINE)
     soon = ticker.due([waiting], DEADLINE + 1_000)
@@ -46,7 +47,7 @@ async def test_a_tick_under_way_is_not_written_again() -> None:
 
 
 async def test_the_next_deadline_gets_its_tick_as_soon_as_the_last_one_arrived() -> None:
-    ticker, waiting = Ticker(), await partition()
+    ticker, waiting = Ticker(Signatures()), await partition()
     ticker.due([waiting], DEADLINE)
     stage: Any = waiting.stage
     stage.clock, stage.due = DEADLINE, DEADLINE + 500

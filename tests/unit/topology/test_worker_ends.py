@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -84,10 +85,12 @@ _BEFORE_THE_START = """
 
 @pytest.mark.parametrize("place", ["brokers", "contract"])
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_signal_before_the_start_stops_the_worker_cleanly(number: str, place: str) -> None:
+def test_a_signal_before_the_start_stops_the_worker_cleanly(number: str, place: str, tmp_path: Path) -> None:
     """Even while an object is finalised, where Python would drop an exception."""
     command = [sys.executable, "-c", textwrap.dedent(_BEFORE_THE_START), number, place]
-    environment = {**os.environ, "STREAM_PEER_BROKER_PATIENCE": "1s"}
+    key = tmp_path / "signing-key"
+    key.write_bytes(b"0123456789abcdef")
+    environment = {**os.environ, "STREAM_PEER_BROKER_PATIENCE": "1s", "STREAM_PEER_SIGNING_KEY_FILE": str(key)}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     assert (ended.returncode, "Exception ignored" in ended.stderr) == (0, False), ended.stderr

@@ -79,7 +79,14 @@ def busy() -> Metrics:
 
 def happen(metrics: Metrics) -> None:
     effects = Effects()
-    kinds = ("dead-letter", "not-json"), ("late", ""), ("published", ""), ("duplicate", ""), ("event", "forecast")
+    kinds = (
+        ("dead-letter", "not-json"),
+        ("unsigned", "event"),
+        ("late", ""),
+        ("published", ""),
+        ("duplicate", ""),
+        ("event", "forecast"),
+    )
     effects.counts.update(dict.fromkeys(kinds, 1))
     effects.outputs.append(Output("feed-log", b"f", b"{}", 0))
     metrics.folded("question", 0, 3, 0.01, effects, 5)

@@ -12,6 +12,7 @@ from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.stage import Effects, LogRecord
 from tests.feed_histories import folded, log_of, settings
 from tests.unit.adapters.prometheus.scraping import FeedsOnly, of
+from tests.unit.engine.question_log import signed
 
 DAY = 86_400_000
 NEW_YEAR = 1_767_225_600_000
@@ -129,7 +130,7 @@ def test_questions_are_open_while_a_round_is_to_come_and_the_earliest_deadline_i
     assert NEW_YEAR / 1000 < deadline <= NEW_YEAR / 1000 + 7 * 3600
 
     tick = msgspec.json.encode({"type": "tick", "now": "2026-01-02T00:00:00Z"})
-    stage.step(LogRecord(1, NEW_YEAR + DAY, b"tick", tick), Effects())
+    stage.step(LogRecord(1, NEW_YEAR + DAY, b"key", tick, signed(tick)), Effects())
     assert list(of(metrics, "open_questions")) == [(place, 0.0)]
     assert list(of(metrics, "oldest_deadline_timestamp_seconds")) == []
 
