@@ -107,6 +107,18 @@ class ForeignSecretError(StateError):
         )
 
 
+class UnsignedStateError(StateError):
+    """State is from before signatures, when any header was believed. ``stream-peer repair`` is the way back."""
+
+    exit_code = 78
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(
+            f"the state of {topic}-{partition} is from before the service signed its records, when anybody's headers "
+            f"were believed: `stream-peer repair {partition}` lets it go on, `stream-peer repair --all` every partition"
+        )
+
+
 class UnreadableStateError(StateError):
     """Stored state is in no form that this release knows. A restart does not help: see the docs on upgrades."""
 

@@ -40,6 +40,7 @@ _PART_KEY = "; a record in parts has /part behind it"
 _ANY_KEY = {"description": "as it came"}
 _TEXT = {"type": "string"}
 _CONTROLS = ("expert", "feed", "feed-import", "settings")
+_OURS = ("tick", "signatures-from-here")
 _EVENTS = ("question", "forecast", "forecasts", "resolution")
 
 ABOUT = """\
@@ -69,8 +70,8 @@ REFUSAL = {
     "stream-peer-reason": "why it was refused, one of a closed set",
 }
 OPERATIONS = (
-    ("receive", topics.FORECAST_EVENTS, (*_EVENTS, "tick", *_CONTROLS), "What you write, and what it told itself"),
-    ("send", topics.FORECAST_EVENTS, (*_EVENTS, "tick", *_CONTROLS), "Ticks, controls for all, events gone astray"),
+    ("receive", topics.FORECAST_EVENTS, (*_EVENTS, *_OURS, *_CONTROLS), "What you write, and what it told itself"),
+    ("send", topics.FORECAST_EVENTS, (*_EVENTS, *_OURS, *_CONTROLS), "Ticks, controls for all, events gone astray"),
     ("receive", topics.CONTROL_EVENTS, _CONTROLS, "Controls are checked, and handed on to feed-log"),
     ("send", topics.CONTROL_EVENTS, _CONTROLS, "The commands expert, reset, delete, import and settings apply"),
     ("send", topics.FEED_LOG, tuple(FEED_LOG), "Rounds, outcomes and controls, in the order in which they count"),

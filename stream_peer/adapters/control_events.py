@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from stream_peer.adapters.preflight import preflight_async
 from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
 from stream_peer.engine.control import SETTINGS_KEY
+from stream_peer.engine.repair import Controls
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_settings import document_hash
@@ -51,6 +52,23 @@ async def newest_document(settings: Settings) -> Applied | None:
             for record in records:
                 newest = _applied(record) or newest
     return newest
+
+
+async def all_controls(settings: Settings) -> Controls:
+    """What stands on control-events now.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If control-events cannot be read.
+    """
+    controls = Controls()
+    async with onlooker(settings) as consumer:
+        places = await partitions_of(settings, settings.topic(topics.CONTROL_EVENTS))
+        async for records in read_to_end(consumer, places):
+            for record in records:
+                controls.add(record.partition, record)
+    return controls
 
 
 async def apply_document(settings: Settings, document: Mapping[str, Any]) -> Applied:

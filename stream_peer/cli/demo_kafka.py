@@ -33,7 +33,7 @@ _INPUTS: tuple[tuple[Literal["question", "feed"], str], ...] = (
 
 def keys_for(settings: Settings) -> tuple[bytes, ...]:
     """The keys with which the workers of these settings sign; none if the settings name no file."""
-    return (b"",) if settings.broker == "embedded" else read_signing_keys(settings)
+    return read_signing_keys(settings) or ((b"",) if settings.broker == "embedded" else ())
 
 
 class DemoKafka:

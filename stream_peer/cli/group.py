@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Entry] = {
     "expert": Entry("stream_peer.cli.controls", "expert_command", "Exclude, team up or forget an expert of a feed."),
     "reset": Entry("stream_peer.cli.controls", "reset_command", "Start the sums of a feed anew."),
     "delete": Entry("stream_peer.cli.controls", "delete_command", "End a feed, with all that is known of it."),
+    "repair": Entry("stream_peer.cli.repair", "repair_command", "Let partitions go on whose state cannot be trusted."),
     "export": Entry("stream_peer.cli.transfer", "export_command", "Write a feed to a file."),
     "import": Entry("stream_peer.cli.transfer", "import_command", "Take up a feed from a file."),
 }

@@ -117,7 +117,7 @@ class ControlStage(NeverRefolds):
     def _handed_on(self, event: Event, record: Record) -> list[Output]:
         """What others must know of an event; RejectedEvent if it cannot be done."""
         if isinstance(event, SettingsControl):
-            _check_settings(event)
+            check_settings(event)
             return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record)]
         if isinstance(event, ExpertControl):
             check_control(event)
@@ -168,7 +168,14 @@ class ControlStage(NeverRefolds):
         return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)
 
 
-def _check_settings(event: SettingsControl) -> None:
+def check_settings(event: SettingsControl) -> None:
+    """Refuse settings that are none, or other than their hash says.
+
+    Raises
+    ------
+    RejectedEvent
+        As a dead letter's reason says.
+    """
     try:
         load_document(event.document)
     except SettingsError as error:

@@ -138,6 +138,12 @@ class FeedStage:
             FeedImported: self._on_import,
         }
 
+    needs_marker = False
+
+    def is_marker(self, record: Record) -> bool:  # noqa: ARG002 - its log is the worker's own
+        """Never asked for."""
+        return False
+
     def deadline(self) -> Milliseconds | None:
         """Nothing here waits for the clock."""
         return None

@@ -5,6 +5,7 @@ the past and backfills all take the same path: merge what the record says, then 
 emitted.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
@@ -24,17 +25,19 @@ from stream_peer.engine.merging import (
 )
 from stream_peer.engine.producer_gate import Handler, ProducerGate
 from stream_peer.engine.producers import Producers
-from stream_peer.engine.question_controls import QuestionControls
+from stream_peer.engine.question_controls import QuestionControls, refuse_sender
 from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
 from stream_peer.engine.reconciling import Reconciler, warn
 from stream_peer.engine.rounds import outcome_record
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan
-from stream_peer.engine.signatures import Signatures, is_signed, names_ours
-from stream_peer.engine.sources import Seen, source_of
+from stream_peer.engine.signatures import Signatures, disbelieved, is_signed, names_ours
+from stream_peer.engine.sources import MARKERS, Seen, source_of
 from stream_peer.engine.stage import Effects, NeverRefolds, Record, Snapshot, Warned
 from stream_peer.errors import ForeignSecretError, RejectedEvent
+from stream_peer.events import topics
+from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
 from stream_peer.events.incoming import (
     Event,
@@ -46,6 +49,8 @@ from stream_peer.events.incoming import (
     Question,
     Resolution,
     SettingsControl,
+    SettingsStanding,
+    SignaturesFromHere,
     Tick,
     decode,
     moment,
@@ -76,6 +81,11 @@ class QuestionStage(NeverRefolds):
         Who may say what; everybody may say everything if left out.
     signatures : Signatures, optional
         Sign what is forwarded, and tell which records the service wrote itself.
+
+    Attributes
+    ----------
+    needs_marker : bool
+        The state is from before signatures: until a marker comes, no header of ours is believed.
     """
 
     def __init__(
@@ -123,6 +133,7 @@ class QuestionStage(NeverRefolds):
             FeedImport: self._controls.take_in,
             SettingsControl: self._controls.settle,
             Tick: self._tick,
+            SignaturesFromHere: self._trust,
         }
 
     @property
@@ -150,6 +161,16 @@ class QuestionStage(NeverRefolds):
     def settings_hash(self) -> str:
         """Names the feed settings in force."""
         return self._controls.book.hash
+
+    def is_marker(self, record: Record) -> bool:
+        """Whether a record says that signatures count from its place on."""
+        if not names_ours(record.headers) or self._signatures.believed(record, self._routes.partition) is not record:
+            return False
+        try:
+            event = decode(record.value)
+        except RejectedEvent:
+            return False
+        return isinstance(event, SignaturesFromHere) and event.marks is not None
 
     def plan_of(self, question_id: str) -> Plan | None:
         """The moments of a question, as its events so far give them; None if it is unknown, or a stub."""
@@ -197,6 +218,7 @@ class QuestionStage(NeverRefolds):
             forgotten=controls.forgotten.stored(),
             secret=fingerprint(self._secret) if self._digests else "",
             scrub=self._store.scrubs,
+            signed=not self.needs_marker,
         )
         return Snapshot(changes, encode_head(head))
 
@@ -231,7 +253,8 @@ class QuestionStage(NeverRefolds):
             self._controls.adopt(load_document(stored.document), stored.document)
         self._digests.update(stored.forgotten)
         self._clock.now = stored.clock
-        self._seen = Seen(stored.seen)
+        self.needs_marker = not stored.signed
+        self._seen = Seen(stored.seen) if stored.signed else Seen(stored.seen).of(MARKERS)
         self._routes.incarnation = stored.incarnation
         self._store.load(entries, self._controls.book.default, self._routes.is_foreign)
         self._controls.transfers.load(entries)
@@ -354,6 +377,35 @@ class QuestionStage(NeverRefolds):
         effects.counts["event", "tick"] += 1
         self._reconciler.attend_due(record, effects)
 
+    def _trust(self, event: SignaturesFromHere, record: Record, effects: Effects) -> None:
+        """What stands on ``control-events``; if it is all of that, signatures count from here on."""
+        source = source_of(record.headers)
+        if source is None or source.topic != MARKERS:
+            raise refuse_sender(effects, "only `stream-peer repair` writes this type")
+        erased = defaultdict[str, list[str]](list)
+        for one in event.erased:
+            erased[one.feed].append(one.expert_id)
+        self._controls.erase(erased, record, effects)
+        self._controls.drop({one.feed: one.at for one in event.deleted})
+        if event.marks is not None:
+            self._count_signatures(event.settings, event.marks, record, effects)
+        effects.counts["event", "signatures-from-here"] += 1
+
+    def _count_signatures(
+        self, settings: SettingsStanding | None, marks: Collection[Source], record: Record, effects: Effects
+    ) -> None:
+        """Signatures count from here on. What a state had seen without them counts no more."""
+        known = self._seen.of(MARKERS, topics.CONTROL_EVENTS)
+        newer = {mark.partition for mark in marks if known.is_ahead_of(mark)}
+        if settings is not None and settings.partition not in newer:
+            self._controls.put_in_force(settings.document, record, effects)
+        elif settings is None and self.needs_marker:
+            self._controls.put_in_force(None, record, effects)
+        for mark in marks:
+            known.add(mark)
+        self._seen = known
+        self.needs_marker = False
+
     # What handlers share.
 
     def _admitted(self, question: QuestionState, event: Forecast, at: Milliseconds) -> FeedSettings:
@@ -468,6 +520,8 @@ class QuestionStage(NeverRefolds):
         believed = self._signatures.believed(record, self._routes.partition)
         if believed is not record:
             self._note_unsigned(event, record, effects)
+        elif self.needs_marker and not isinstance(event, SignaturesFromHere):
+            believed = disbelieved(record)
         elif self._is_repeat(record, type(event), effects):
             return
         self._handlers[type(event)](event, believed, effects)

@@ -3,7 +3,7 @@
 The control agent writes them to every partition; from anybody else they are refused.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from stream_peer.engine.clock import Clock
@@ -21,7 +21,7 @@ from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import NEVER
+from stream_peer.events.times import NEVER, Milliseconds
 
 
 class QuestionControls:
@@ -56,7 +56,7 @@ class QuestionControls:
         book: FeedSettingsBook,
         secret: bytes,
     ) -> None:
-        self.book = book
+        self.book = self._first_book = book
         self.document: dict[str, Any] | None = None
         self.forgotten = Forgotten(secret)
         self.transfers = Transfers()
@@ -70,14 +70,24 @@ class QuestionControls:
     def settle(self, event: SettingsControl, record: Record, effects: Effects) -> None:
         """Settings from here on, for all questions."""
         _check_sender(record, effects, ": write them with `stream-peer settings apply`")
+        self.put_in_force(event.document, record, effects)
+        effects.counts["event", "settings"] += 1
+
+    def put_in_force(self, document: dict[str, Any] | None, record: Record, effects: Effects) -> None:
+        """A document, or those that hold before any is applied, for all questions.
+
+        Raises
+        ------
+        RejectedEvent
+            If it is none.
+        """
         try:
-            book = load_document(event.document)
+            book = self._first_book if document is None else load_document(document)
         except SettingsError as error:
             raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
         if _stays(book) != _stays(self.book):
             self._store.follow(book.of, self._clock.now)
-        self.adopt(book, event.document)
-        effects.counts["event", "settings"] += 1
+        self.adopt(book, document)
         for question_id in sorted(self._store.live):
             question = self._store.live[question_id]
             question.settings = book.of(question.feed)
@@ -87,11 +97,18 @@ class QuestionControls:
         """Forget an expert; all else of experts is the feed stage's."""
         _check_sender(record, effects, is_for_questions=event.forget)
         effects.counts["event", "expert"] += 1
-        self.forgotten.add(event.feed, event.expert_id)
+        self.erase({event.feed: (event.expert_id,)}, record, effects)
+
+    def erase(self, experts: Mapping[str, Collection[str]], record: Record, effects: Effects) -> None:
+        """Forget experts, feed by feed."""
+        for feed, gone in experts.items():
+            for expert_id in gone:
+                self.forgotten.add(feed, expert_id)
         for question_id in sorted(self._store.live):
             question = self._store.live[question_id]
-            if question.feed == event.feed and event.expert_id in question.history.experts:
-                self._let_go(question, (event.expert_id,))
+            found = [expert for expert in experts.get(question.feed, ()) if expert in question.history.experts]
+            if found:
+                self._let_go(question, found)
                 emitted_anew(question, question.plan())
                 self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
 
@@ -99,10 +116,16 @@ class QuestionControls:
         """Delete a feed; all else of feeds is the feed stage's."""
         _check_sender(record, effects, is_for_questions=event.delete)
         effects.counts["event", "feed"] += 1
-        for question in [question for question in self._store.live.values() if question.feed == event.feed]:
-            self._reconciler.let_go(question, wholly=True)
-        self._store.drop_stubs(self._store.stubs.of_feed(event.feed))
+        self.drop({event.feed: NEVER})
         self.transfers.drop(event.feed)
+
+    def drop(self, feeds: Mapping[str, Milliseconds]) -> None:
+        """Keep nothing of questions of some feeds that were last heard of by a moment, feed by feed."""
+        live = list(self._store.live.values())
+        for question in [one for one in live if one.touched <= feeds.get(one.feed, -1)]:
+            self._reconciler.let_go(question, wholly=True)
+        for feed, until in feeds.items():
+            self._store.drop_stubs(self._store.stubs.of_feed(feed, until))
 
     def take_in(self, event: FeedImport, record: Record, effects: Effects) -> None:
         """A part of the questions of an imported feed; they are taken up with the last."""
@@ -126,7 +149,7 @@ class QuestionControls:
 
     # What the rest of the stage asks for.
 
-    def adopt(self, book: FeedSettingsBook, document: dict[str, Any]) -> None:
+    def adopt(self, book: FeedSettingsBook, document: dict[str, Any] | None) -> None:
         """Settings from here on, for what comes; questions alive keep theirs."""
         self.book = book
         self.document = document
@@ -147,14 +170,19 @@ class QuestionControls:
         self._store.scrub(question)
 
 
+def refuse_sender(effects: Effects, message: str) -> RejectedEvent:
+    """Why a record is refused that only the service may write, which is counted."""
+    effects.counts["unsigned", "control"] += 1
+    return RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=message)
+
+
 def _check_sender(record: Record, effects: Effects, how: str = "", *, is_for_questions: bool = True) -> None:
     """Whether the control agent wrote a record, and means the question stage."""
-    is_ours = is_broadcast(record.headers)
-    if not is_ours:
-        effects.counts["unsigned", "control"] += 1
-    if not (is_for_questions and is_ours):
-        msg = f"this type belongs on control-events{how}"
-        raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
+    message = f"this type belongs on control-events{how}"
+    if not is_broadcast(record.headers):
+        raise refuse_sender(effects, message)
+    if not is_for_questions:
+        raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=message)
 
 
 def _stays(book: FeedSettingsBook) -> tuple[object, ...]:

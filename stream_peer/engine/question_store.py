@@ -31,7 +31,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     ``document``: the settings in force, if any were applied. ``stubs_since``: the clock when a release first met stubs
     that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
-    fingerprint ``secret``. ``scrub``: every question is to be written once more.
+    fingerprint ``secret``. ``scrub``: every question is to be written once more. ``signed``: no header without a valid
+    signature was believed on the way to this state; false of all that earlier releases wrote.
     """
 
     schema: int
@@ -43,6 +44,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     forgotten: list[bytes] = []
     secret: str = ""
     scrub: bool = False
+    signed: bool = False
 
 
 class _Schema(msgspec.Struct, frozen=True):

@@ -1,12 +1,12 @@
 """Where records of the question stage go, and which source they name."""
 
 from stream_peer.engine.signatures import Signatures
-from stream_peer.engine.sources import source_of
+from stream_peer.engine.sources import MARKERS, source_of
 from stream_peer.engine.stage import Headers, Output, Record, headers_size
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source
-from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl
+from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 
@@ -57,6 +57,8 @@ class Routes:
 
     def is_likely(self, source: Source, event_type: type) -> bool:
         """Whether an event of this type, read here, can have that source: controls are broadcast, others forwarded."""
+        if event_type is SignaturesFromHere:
+            return source.topic == MARKERS
         if event_type in _CONTROLS:
             return source.topic == topics.CONTROL_EVENTS and 0 <= source.partition < _MOST_CONTROL_PARTITIONS
         elsewhere = source.partition != self.partition and 0 <= source.partition < self.partitions

@@ -63,7 +63,7 @@ class Signatures:
             signed = (named[0] or b"" if named else b"", record.key, record.value)
             if any(hmac.compare_digest(self._mac(key, partition, signed), macs[0] or b"") for key in self._keys):
                 return record
-        return LogRecord(record.offset, record.timestamp, record.key, record.value, others(record.headers))
+        return disbelieved(record)
 
     def _mac(self, key: bytes, partition: int, signed: tuple[bytes, bytes | None, bytes | None]) -> bytes:
         message = self._place + _prefixed((b"%d" % partition, *signed))
@@ -81,6 +81,11 @@ def names_ours(headers: Headers) -> bool:
 def is_signed(headers: Headers) -> bool:
     """Whether a record that is believed bears a signature."""
     return any(name == MAC_HEADER for name, _ in headers)
+
+
+def disbelieved(record: Record) -> LogRecord:
+    """The record without headers of ours."""
+    return LogRecord(record.offset, record.timestamp, record.key, record.value, others(record.headers))
 
 
 def others(headers: Headers) -> tuple[tuple[str, bytes], ...]:

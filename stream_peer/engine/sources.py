@@ -9,6 +9,9 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
 
 SOURCE_HEADER = "stream-peer-src"
+MARKERS = "signatures-from-here"
+"""Stands for a topic in the sources of markers: their numbers are apart from all offsets."""
+_TOPICS = (*topics.INPUTS, MARKERS)
 
 _decode = msgspec.json.Decoder(Source).decode
 _encode = msgspec.json.Encoder().encode
@@ -27,7 +30,7 @@ def source_of(headers: Headers) -> Source | None:
                 source = _decode(value)
             except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
                 return None
-            return source if source.topic in topics.INPUTS else None
+            return source if source.topic in _TOPICS else None
     return None
 
 
@@ -73,6 +76,15 @@ class Seen:
             self._former[place] = (*former, highest.incarnation)
         self._highest[place] = source
         return True
+
+    def of(self, *names: str) -> "Seen":
+        """What was seen of some topics."""
+        return Seen(source for source in self if source.topic in names)
+
+    def is_ahead_of(self, source: Source) -> bool:
+        """Whether a later source of the same partition of the same topic was seen."""
+        highest = self._highest.get(source.place)
+        return highest is not None and highest.incarnation == source.incarnation and highest.position > source.position
 
     def incarnations(self, topic: str) -> dict[int, int]:
         """The present incarnation of each partition of a topic."""

@@ -139,6 +139,13 @@ class Stage(Protocol):
         If something does not agree, ``must_refold`` is true afterwards.
         """
 
+    @property
+    def needs_marker(self) -> bool:
+        """Whether, after ``load``, nothing may be stepped unless a marker lies ahead in the log."""
+
+    def is_marker(self, record: Record) -> bool:
+        """Whether a record is one from which on the state can be trusted."""
+
     def lost(self, records: int) -> None:
         """So many records of the log were gone before they were read: say so in what follows."""
 
@@ -181,7 +188,12 @@ class NeverRefolds:
     """What a stage has of ``Stage`` whose state is corrected in place, or that has none."""
 
     must_refold = False
+    needs_marker = False
     revision = -1
+
+    def is_marker(self, record: Record) -> bool:  # noqa: ARG002 - none is looked for
+        """Never asked for."""
+        return False
 
     def refolding(self, applied: int) -> Refolding:
         """Never asked for."""

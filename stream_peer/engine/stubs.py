@@ -110,11 +110,12 @@ class Stubs:
             self._note(question_id, decode_stub(question_id, stored))
         return gone
 
-    def of_feed(self, feed: str) -> list[str]:
-        """Questions of a feed."""
+    def of_feed(self, feed: str, until: Milliseconds) -> list[str]:
+        """Questions of a feed whose last news are not after ``until``."""
         name = feed.encode()
         likely = [question_id for question_id, stored in self._stored.items() if name in stored]
-        return [question_id for question_id in likely if (stub := self.get(question_id)) and stub.feed == feed]
+        stubs = ((question_id, self.get(question_id)) for question_id in likely)
+        return [question_id for question_id, stub in stubs if stub and stub.feed == feed and stub.news <= until]
 
     def _has_ended(self, question_id: str, now: Milliseconds) -> bool:
         stub = self.get(question_id)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_log import Place, Source
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_2000, Milliseconds, to_milliseconds
 
@@ -176,7 +177,57 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True, tag="tick"):
     schema: int = SCHEMA_VERSION
 
 
-Event = Question | Forecast | Forecasts | Resolution | ExpertControl | FeedControl | FeedImport | SettingsControl | Tick
+class SettingsStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """The feed settings in force, and the control event that applied them: when, in which partition."""
+
+    document: dict[str, Any]
+    hash: str
+    at: Milliseconds
+    partition: Place
+
+
+class Erased(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert that is forgotten in a feed."""
+
+    feed: FeedName
+    expert_id: ExpertId
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed that was deleted, and when."""
+
+    feed: FeedName
+    at: Milliseconds
+
+
+class SignaturesFromHere(msgspec.Struct, frozen=True, kw_only=True, tag="signatures-from-here"):
+    """What stands on ``control-events``, for a partition whose state cannot be trusted. Topic ``forecast-events``.
+
+    Written by ``stream-peer repair`` and for nobody else's use. Experts in ``erased`` are forgotten; of a feed in
+    ``deleted`` goes what was last heard of before. The last of several has ``marks``, the highest position read of each
+    partition of ``control-events``: what is not above them counts as seen, and signatures count from here on.
+    ``settings`` null: none were ever applied.
+    """
+
+    erased: list[Erased] = []
+    deleted: list[Deleted] = []
+    settings: SettingsStanding | None = None
+    marks: list[Source] | None = None
+    schema: int = SCHEMA_VERSION
+
+
+Event = (
+    Question
+    | Forecast
+    | Forecasts
+    | Resolution
+    | ExpertControl
+    | FeedControl
+    | FeedImport
+    | SettingsControl
+    | Tick
+    | SignaturesFromHere
+)
 
 _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     **dict.fromkeys(("0", "0.0", "false", "no"), 0),

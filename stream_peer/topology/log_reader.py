@@ -31,8 +31,10 @@ class LogReader:
         self._options = {**options, "check_crcs": check_crcs}
 
     @asynccontextmanager
-    async def reading(self, tp: Any, up_to: int) -> AsyncIterator["LogReading"]:
-        """Read a partition from its start up to ``up_to``, included; closed in every case.
+    async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["LogReading"]:
+        """Read a partition from ``first``, or from its start, up to ``up_to``, included; closed in every case.
+
+        Without ``up_to`` it is read to where it ends now.
 
         Raises
         ------
@@ -53,11 +55,14 @@ class LogReader:
             consumer.assign([place])
             begin = (await consumer.beginning_offsets([place]))[place]
             end = (await high_watermarks(consumer, [place]))[place]
+            if up_to is None:  # what an open transaction holds back is no part of the log yet
+                up_to = (await consumer.end_offsets([place]))[place] - 1
             if end <= up_to:
                 msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was made anew"
                 raise StateError(msg)
-            consumer.seek(place, begin)
-            yield LogReading(consumer, place, begin, up_to)
+            first = min(max(first, begin), end)
+            consumer.seek(place, first)
+            yield LogReading(consumer, place, begin, first, up_to)
         finally:
             await asyncio.shield(asyncio.ensure_future(consumer.stop()))
 
@@ -65,12 +70,12 @@ class LogReader:
 class LogReading:
     """One reading of a partition. ``begin``: the first offset that the broker still has."""
 
-    def __init__(self, consumer: Any, place: TopicPartition, begin: int, up_to: int) -> None:
+    def __init__(self, consumer: Any, place: TopicPartition, begin: int, first: int, up_to: int) -> None:
         self.begin = begin
         self._consumer = consumer
         self._place = place
         self._up_to = up_to
-        self._next = begin
+        self._next = first
 
     async def batch(self) -> Sequence[Record]:
         """The next records, in order; none: that was all. Waits as long as it takes."""

@@ -17,6 +17,7 @@ import structlog
 
 from stream_peer.engine.stage import Effects, Output, Record, Snapshot, Stage
 from stream_peer.engine.state_log import OUTLIVES
+from stream_peer.errors import UnsignedStateError
 from stream_peer.events.times import Milliseconds
 from stream_peer.topology import audits
 from stream_peer.topology.holes import Hole, Holes, report_lost
@@ -223,6 +224,7 @@ class OwnedPartition:
 
     async def _run(self) -> None:
         try:
+            await self._find_marker()
             await self._count()
             while not self._stopped:
                 await self._wait()
@@ -234,6 +236,19 @@ class OwnedPartition:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
             self._around.fail(error)
+
+    async def _find_marker(self) -> None:
+        """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
+        if not self.stage.needs_marker:
+            return
+        with self._inbox.taking_long():
+            async with self._around.logs.reading(self.tp, None, self.reached) as reading:
+                while records := await reading.batch():
+                    self._slices += 1
+                    if any(map(self.stage.is_marker, records)):
+                        log.info("marker_found", topic=self.tp.topic, partition=self.tp.partition)
+                        return
+        raise UnsignedStateError(self.tp.topic, self.tp.partition)
 
     async def _count(self) -> None:
         """Have the stage compute what its loading left, which takes long if there is much of it."""

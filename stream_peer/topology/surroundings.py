@@ -58,8 +58,8 @@ class Reading(Protocol):
 class Logs(Protocol):
     """Reads logs beside the consumers of the apps."""
 
-    def reading(self, tp: Any, up_to: int) -> AbstractAsyncContextManager[Reading]:
-        """Read a partition from its start up to ``up_to``, included; closed in every case."""
+    def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AbstractAsyncContextManager[Reading]:
+        """Read a partition from ``first`` or its start up to ``up_to`` or its end, included; closed in every case."""
 
 
 class Noticing(Protocol):

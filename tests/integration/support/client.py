@@ -136,6 +136,15 @@ class KafkaClient:
         finally:
             producer.close(timeout=10)
 
+    def produce_many(self, topic: str, messages: Iterable[Message]) -> None:
+        """Write a great many records, in order of each partition, and wait until all are acknowledged."""
+        producer = self._confluent_producer()
+        for m in messages:
+            partition = -1 if m.partition is None else m.partition
+            producer.produce(topic, m.value, m.key, partition, headers=list(m.headers))
+            producer.poll(0)
+        assert producer.flush(60) == 0, f"{topic}: records were never acknowledged"
+
     def read_all(self, topic: str, deadline: float = 30.0) -> list[Message]:
         """Everything that the topic holds now, partition by partition, each in order.
 

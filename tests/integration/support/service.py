@@ -18,6 +18,7 @@ import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
+from stream_peer.engine.dead_letters import REASON_HEADER
 from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Output
 from stream_peer.engine.state_log import Fold
@@ -432,7 +433,7 @@ class DeadLetter(NamedTuple):
     def of(cls, message: Message) -> "DeadLetter":
         """Read from its headers."""
         found = {
-            name: value.decode() for name, value in message.headers if name.startswith(("__streams", "stream-peer"))
+            name: value.decode() for name, value in message.headers if name.startswith(("__streams", REASON_HEADER))
         }
         prefix = "__streams.errors."
         return cls(

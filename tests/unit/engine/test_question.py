@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.engine.question_store import decode_head
+from stream_peer.engine.signatures import MAC_HEADER, Signatures
 from stream_peer.engine.sources import SOURCE_HEADER, source_header
 from stream_peer.engine.stage import Headers, LogRecord, Output
 from stream_peer.errors import StateError
@@ -887,6 +888,51 @@ def test_a_forwarded_event_is_never_forwarded_again() -> None:
     assert kept == []
     assert [output.topic for output in next_one] == [topics.FORECAST_EVENTS]
     assert wrong.count("event", "forecast") == 1
+
+
+def test_a_record_that_a_mirror_copied_with_its_headers_is_an_ordinary_one() -> None:
+    """Of a forwarded event at its home, and at the wrong partition, from where it is forwarded as any other."""
+    home = partition_of("q", 8)
+    away = (home + 1) % 8
+    there = Signatures((b"", b"of this topic"), "cluster", "former topic")
+    value, source = forecast("ann", 0.7, T0), Source(topics.FORECAST_EVENTS, away, 0, 10**12, 0)
+    copied = there.signed(Output(topics.FORECAST_EVENTS, b"key", value, 0, home, (("trace", b"1"),)), source).headers
+    at_home, astray = (Partition(stage(partition=number, partitions=8), number=number) for number in (home, away))
+
+    for probability in (0.7, 0.8):
+        at_home.send(forecast("ann", probability, T0), headers=copied)
+    (forwarded,) = astray.send(value, headers=copied)
+
+    assert at_home.count("event", "forecast") == at_home.count("unsigned", "event") == 2
+    assert at_home.count("duplicate") == 0
+    assert len(at_home.effects.warnings) == 1
+    assert [name for name, _ in forwarded.headers] == ["trace", SOURCE_HEADER, MAC_HEADER]
+    assert at_home.send(forwarded.value, headers=forwarded.headers) == []
+    assert at_home.count("event", "forecast") == 3
+
+
+def test_headers_of_ours_without_a_signature_are_one_warning_an_hour() -> None:
+    partition = Partition()
+    forged = [source_header(Source(topics.FORECAST_EVENTS, 3, 0, 17, 0))]
+
+    for minutes in (0, 1, 59, 60, 61):
+        partition.send(forecast("ann", 0.5, T0), headers=forged, now=T0 + minutes * 60 * SECOND)
+
+    assert [(warning.code, warning.feed) for warning in partition.effects.warnings] == [("unsigned-record", "")] * 2
+    assert "prod.forecast-events-0, offset 0" in partition.effects.warnings[0].message
+
+
+@pytest.mark.parametrize("headers", [(), (("trace", b"1"),), signed(b"another value")])
+def test_a_tick_of_anybody_else_is_refused_and_moves_no_clock(headers: Headers) -> None:
+    partition = opened()
+    before = partition.stage.clock
+
+    value = tick(CLOSE + GRACE)
+    partition.stage.step(LogRecord(9, CLOSE + DAY, b"key", value, headers), partition.effects)
+
+    assert reasons(partition.effects.outputs) == ["unexpected-type"]
+    assert partition.count("unsigned", "tick") == 1
+    assert partition.stage.clock == before
 
 
 def test_what_was_seen_is_remembered_over_a_restart() -> None:

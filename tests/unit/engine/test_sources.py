@@ -45,6 +45,20 @@ def test_what_is_not_above_the_highest_seen_is_a_repeat() -> None:
     assert list(seen) == [Source("forecast-events", 0, 1, 0, 0), Source("forecast-events", 1, 0, 2, 0)]
 
 
+def test_a_later_source_of_the_same_topic_is_ahead() -> None:
+    seen = Seen([Source("control-events", 0, 7, 5, 0), Source("forecast-events", 0, 7, 5, 0)]).of("control-events")
+
+    ahead = [
+        seen.is_ahead_of(Source("control-events", 0, 7, 4, 9)),
+        seen.is_ahead_of(Source("control-events", 0, 7, 5, 0)),
+        seen.is_ahead_of(Source("control-events", 0, 8, 1, 0)),
+        seen.is_ahead_of(Source("control-events", 1, 7, 4, 0)),
+        seen.is_ahead_of(Source("forecast-events", 0, 7, 4, 0)),
+    ]
+
+    assert ahead == [True, False, False, False, False]
+
+
 def told(seen: Seen, *sources: tuple[int, int]) -> list[bool]:
     """Whether each (incarnation, offset) is new."""
     return [seen.add(Source("forecast-events", 0, incarnation, offset, 0)) for incarnation, offset in sources]

@@ -82,7 +82,8 @@ def test_stubs_are_found_by_feed() -> None:
     stubs.put("b", Stub("economics", None, None, T0))
     stubs.put("c", Stub("sport", None, Told("econ", "open"), T0))
 
-    assert stubs.of_feed("econ") == ["a"]
+    assert stubs.of_feed("econ", NEVER) == ["a"]
+    assert stubs.of_feed("sport", T0 - 1) == []
 
 
 @pytest.mark.case("C34")

@@ -92,10 +92,11 @@ class FakeLogs:
         self._portion = portion
 
     @contextlib.asynccontextmanager
-    async def reading(self, tp: Any, up_to: int) -> AsyncIterator["FakeReading"]:
+    async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["FakeReading"]:
         self.opened += 1
         try:
-            yield FakeReading(self, [record for record in self.log if record.offset <= up_to], self._portion)
+            read = [r for r in self.log if first <= r.offset and (up_to is None or r.offset <= up_to)]
+            yield FakeReading(self, read, self._portion)
         finally:
             self.closed += 1
 
@@ -168,6 +169,20 @@ class SumStage(NeverRefolds):
 
     def deadline(self) -> int | None:
         return self.due
+
+
+MARKER = b"marker"
+
+
+class UnsignedStage(SumStage):
+    """Its state is from before signatures, until it meets a record with the key ``MARKER``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.needs_marker = True
+
+    def is_marker(self, record: Record) -> bool:
+        return record.key == MARKER
 
 
 MEANING = b"meaning"

@@ -50,6 +50,9 @@ class Consumer:
     async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         return {PLACE: 2}
 
+    async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {PLACE: 9}  # the last record is not committed yet
+
     def seek(self, place: TopicPartition, offset: int) -> None:
         self.at = offset
 
@@ -91,6 +94,12 @@ async def test_a_log_is_read_up_to_an_offset_whether_it_holds_a_record_or_not(up
     assert consumer.options["isolation_level"] == "read_committed"
     assert "group_id" not in consumer.options
     assert consumer.stopped
+
+
+@pytest.mark.parametrize(("first", "offsets"), [(0, [2, 3, 4, 5, 6, 8]), (5, [5, 6, 8]), (9, []), (30, [])])
+async def test_a_log_is_read_from_an_offset_to_where_it_ends_now(first: int, offsets: list[int]) -> None:
+    async with LogReader({}).reading(HERE, None, first) as reading:
+        assert await all_of(reading) == offsets
 
 
 async def test_a_log_that_ends_before_what_was_folded_is_not_read() -> None:

@@ -9,17 +9,20 @@ import pytest
 from stream_peer.engine.observer import NullObserver
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.state_log import Fold, Writer, claim_row
-from stream_peer.errors import ForeignWriterError
+from stream_peer.errors import ForeignWriterError, UnsignedStateError
 from stream_peer.settings import SnapshotEvery
 from stream_peer.topology.partition import Beginning, OwnedPartition
 from stream_peer.topology.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
 from tests.unit.topology.fakes import (
     LONG,
+    MARKER,
     FakeEvent,
+    FakeLogs,
     FakeProducer,
     FakeSource,
     Place,
     SumStage,
+    UnsignedStage,
     eventually,
     no_fault,
     records,
@@ -377,3 +380,34 @@ async def test_everything_else_gets_a_turn_between_two_busy_partitions() -> None
 
     between = "".join(note[0] for note in notes).strip("t").split("s")
     assert all(between[1:-1])
+
+
+async def owning_unsigned(log: list[Record], *, applied: int) -> tuple[OwnedPartition, list[BaseException]]:
+    """A partition whose state is from before signatures, once it has looked at its log."""
+    logs = FakeLogs(log)
+    around, errors = surroundings(FakeProducer(), logs=logs)
+    place = ("question", Place("forecast-events", 3))
+    begin = Beginning(applied, applied + 1)
+    partition = OwnedPartition(place, UnsignedStage(), begin, None, FakeSource(), around, lambda: False)
+    partition.start()
+    await eventually(lambda: errors or not partition.counting)
+    partition.stop()
+    assert logs.closed == 1
+    return partition, errors
+
+
+async def test_a_state_from_before_signatures_is_refused_and_the_way_back_is_named() -> None:
+    before = [*records(0, 4, key=MARKER), *records(5, 9)]
+
+    _, (error,) = await owning_unsigned([*before], applied=4)
+
+    assert isinstance(error, UnsignedStateError)
+    assert error.exit_code == 78
+    assert "stream-peer repair 3" in str(error)
+
+
+async def test_a_state_from_before_signatures_goes_on_if_a_marker_lies_ahead() -> None:
+    partition, errors = await owning_unsigned([*records(0, 8), *records(9, 9, key=MARKER)], applied=4)
+
+    assert errors == []
+    assert partition.want == 5

@@ -1,13 +1,17 @@
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.errors import MessageSizeTooLargeError
 
+from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Output
 from stream_peer.errors import RecordTooLargeError
 from stream_peer.events.partitioning import partition_of
+from stream_peer.topology import producer as producer_module
 from stream_peer.topology.producer import BatchProducer
+from stream_peer.topology.topic_ids import Ids
 from stream_peer.topology.watchdog import Limits, Vitals
 
 
@@ -44,6 +48,29 @@ class OneSlotClient:
         future: asyncio.Future[Metadata] = asyncio.get_running_loop().create_future()
         future.set_result(Metadata())
         return future
+
+
+async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Ids("cluster", {"acme-forecast-events": "id"})
+
+    async def answer(_client: object, names: set[str]) -> Ids:
+        assert names == {"acme-forecast-events", "acme-feed-log"}
+        return told
+
+    monkeypatch.setattr(producer_module, "cluster_ids", answer)
+    signatures, expected = Signatures((b"key",)), Signatures((b"key",), "cluster", "id")
+    producer = BatchProducer({}, "acme-{}".format, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)), signatures)
+    producer._client = SimpleNamespace(client=None)
+    tick = Output("forecast-events", b"tick", b"{}", 0, 0)
+
+    assert await producer.topic_ids(["acme-feed-log"]) == told.topics
+    bound = signatures.signed(tick)
+    told = Ids("cluster", {})
+    assert await producer.topic_ids(["acme-feed-log"]) == {}
+
+    assert bound == signatures.signed(tick) == expected.signed(tick)
 
 
 async def test_writers_to_one_partition_take_turns() -> None:
