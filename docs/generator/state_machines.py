@@ -18,6 +18,8 @@ _TITLE = 24
 _LINE = 18
 _LABEL, _ABOUT = 24, 27
 """Characters a line: of what stands at an arrow, of what a state means."""
+_LETTER = 7.4
+"""Width of a letter, about: what stands at an arrow lies on a patch that hides the arrow."""
 _HEAD = 11
 
 
@@ -76,14 +78,14 @@ QUESTION = Machine(
     },
     {"known": ("scheduled", "open", "closed")},
     (
-        Arrow("unknown", "known", "an event names it", bend=-56, at=0.3),
+        Arrow("unknown", "known", "an event names it", bend=-86, at=0.35),
         Arrow("known", "unknown", "its feed is deleted; or history_for after its close, if it never had a round", -50),
         Arrow("scheduled", "open", "the clock reaches its opening, or that is moved back", bend=-30),
         Arrow("open", "scheduled", "its opening is moved ahead", bend=-30),
-        Arrow("open", "closed", "the clock reaches its close; it is resolved, annulled, or cut", bend=-56, at=0.28),
-        Arrow("closed", "open", "its close is moved ahead, or what ended it is retracted", bend=-44, at=0.52),
+        Arrow("open", "closed", "the clock reaches its close; it is resolved, annulled, or cut", bend=-64, at=0.62),
+        Arrow("closed", "open", "its close is moved ahead, or what ended it is retracted", bend=-52, at=0.42),
         Arrow("scheduled", "closed", "its opening and its close are moved back", bend=48),
-        Arrow("closed", "scheduled", "they are moved ahead", bend=52, at=0.72),
+        Arrow("closed", "scheduled", "they are moved ahead", bend=36, at=0.62),
         Arrow("closed", "stub", "history_for after its close, if it had a round", bend=-30, at=0.62),
         Arrow("scheduled", "stub", "the same, where its opening was moved behind its close", hidden=True),
         Arrow("stub", "unknown", "ledger_for after its last news, with an outcome retract_for; its feed is deleted"),
@@ -298,6 +300,8 @@ def _label(
     t = arrow.at
     x, y = ((1 - t) ** 2 * a + 2 * t * (1 - t) * b + t * t * c for a, b, c in zip(start, control, end, strict=True))
     lines = textwrap.wrap(arrow.when, _LABEL)
+    width, height = _LETTER * max(map(len, lines)), _LINE * len(lines)
+    yield f'<rect class="card" x="{x - width / 2:.0f}" y="{y - height / 2:.0f}" width="{width:.0f}" height="{height}"/>'
     for row, line in enumerate(lines):
         below = y + _LINE * (row - (len(lines) - 1) / 2) + 4
         yield f'<text class="when" x="{x:.0f}" y="{below:.0f}" text-anchor="middle">{escape(line)}</text>'

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NEWS = "date; even steps of questions scored and outcomes revealed"
 _TICKS = 5
+_APART = 0.8
+"""Share of the usual distance of two dates below which the names of the two would touch on a phone."""
 _FEW = 12
 """So many experts beside the leaders are drawn one by one; of more, where most of them are."""
 _MOST = (0.05, 0.95)
@@ -111,9 +113,9 @@ def error_rate_plot(feed: FeedHistory) -> Plot:
 def certificate_plot(feed: FeedHistory) -> Plot:
     """The certified regret a question, against the regret that outcomes showed."""
     known = [
-        (x, m.certificate.regret_at_most / m.questions)
+        (x, share)
         for x, m in zip(feed.news, feed.moments, strict=True)
-        if m.certificate is not None and m.questions > 0
+        if m.certificate is not None and (share := m.certificate.a_question(m.questions)) is not None
     ]
     certified = Curve([x for x, _ in known], [share for _, share in known], SERIES_COLOURS[0], 2.4)
     measured = Curve(*_measured(feed), TRUTH, 1.6, "--")
@@ -156,7 +158,7 @@ def _over_news(feed: FeedHistory, plot: Plot) -> Plot:
 
 
 def _dates(feed: FeedHistory) -> list[tuple[float, str]]:
-    """A few moments, evenly spaced, and their dates; of equal dates the first."""
+    """A few moments, about evenly spaced, and their dates; of equal dates the first, and none beside another."""
     if not feed.moments:
         return []
     times = [datetime.fromisoformat(moment.at) for moment in feed.moments]
@@ -166,7 +168,8 @@ def _dates(feed: FeedHistory) -> list[tuple[float, str]]:
     places = np.minimum(np.searchsorted(feed.news, wanted), len(times) - 1).tolist()
     found: dict[str, float] = {}
     for place in places:
-        found.setdefault(times[place].strftime(form), feed.news[place])
+        if all(abs(feed.news[place] - x) >= _APART * (wanted[1] - wanted[0]) for x in found.values()):
+            found.setdefault(times[place].strftime(form), feed.news[place])
     return [(x, label) for label, x in found.items()]
 
 

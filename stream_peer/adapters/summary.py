@@ -7,7 +7,7 @@ from stream_peer.adapters.history import FeedHistory, Scores, rounded
 from stream_peer.adapters.replay import ReplayResult
 from stream_peer.adapters.shadow_table import shadow_lines
 from stream_peer.adapters.track_record import Score, TrackRecord, track_record
-from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.events.outputs import Certificate, WeightedExpert, Weights
 from stream_peer.events.times import to_iso
 
 SHOWN_EXPERTS = 10
@@ -98,7 +98,7 @@ def _feed(feed: FeedHistory, weights: Weights, experts: int, variant: str) -> It
     yield _row("experts", f"{len(weights.experts):,}")
     estimate = f"{(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] {rate.status}{measured}"
     yield _row("error rate", estimate)
-    yield _row("certificate", "none" if certificate is None else _regret(certificate.regret_at_most, weights.questions))
+    yield _row("certificate", "none" if certificate is None else _regret(certificate, weights.questions))
     record = track_record(feed)
     yield from _scores(feed.scores())
     if record is not None:
@@ -135,7 +135,10 @@ def _experts(weights: Weights, record: TrackRecord | None, experts: int) -> Iter
     if by_mix and experts:
         heads = f"{'questions':>9}  {'coverage':>8}  {'peer loss':>9}  {'loss':>5}  {'difficulty':>10}  {'skill':>5}"
         yield f"  {'expert':<{_ID_WIDTH + 2}}    mix  select  {heads}"
-    yield from (_expert(expert, record.expert_score(expert.id) if record else None) for expert in by_mix[:experts])
+    scores = [record.expert_score(expert.id) if record else None for expert in by_mix[:experts]]
+    yield from map(_expert, by_mix, scores)
+    if any(score and (score.told_skill or 0.0) < 0.0 for score in scores):
+        yield "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares experts"
     if len(by_mix) > experts:
         yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
 
@@ -150,8 +153,11 @@ def _expert(expert: WeightedExpert, score: Score | None) -> str:
     )
 
 
-def _regret(regret: float, questions: float) -> str:
-    return f"regret at most {regret:,.1f} in all, {regret / max(questions, 1.0):.3f} a question"
+def _regret(certificate: Certificate, questions: float) -> str:
+    share = certificate.a_question(questions)
+    if share is None:
+        return "none yet: the bound is above 1 a question, the largest loss"
+    return f"regret at most {certificate.regret_at_most:,.1f} in all, {share:.3f} a question"
 
 
 def _many(number: int, thing: str) -> str:

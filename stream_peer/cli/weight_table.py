@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_peer.adapters.weight_story.records import QuestionOfMove, WeightStory
-from stream_peer.adapters.weight_story.sentences import KINDS, said_of, story_decimals
+from stream_peer.adapters.weight_story.sentences import BEYOND, KINDS, goes_beyond, said_of, story_decimals
 from stream_peer.adapters.weight_story.words import OWN, points
 from stream_peer.cli.story import WIDTH, wrapped
 
@@ -33,8 +33,10 @@ def _lines(story: WeightStory, width: int) -> Iterator[tuple[str, str]]:
         yield from (("dim", line) for line in wrapped(one.meaning, width, _INDENT, _INDENT))
     since, until = (f"{100 * stand.weight:.{decimals}f}%" for stand in (story.since, story.until))
     yield "bold", f"  {points(story.difference, decimals):>{_NUMBER}}  in all: from {since} to {until}"
+    if goes_beyond(story):
+        yield from (("dim", line) for line in wrapped(BEYOND, width))
     yield from _questions(story, width, decimals)
-    yield from _ending(story, width)
+    yield from _ending(story, width, decimals)
 
 
 def _on(questions: int, raised: int, cause: str) -> str:
@@ -66,11 +68,10 @@ def _question(one: QuestionOfMove, width: int, decimals: int) -> Iterator[str]:
     yield from wrapped(text, width, f"  {points(one.own, decimals):>{_NUMBER}}  ", _INDENT)
 
 
-def _ending(story: WeightStory, width: int) -> Iterator[tuple[str, str]]:
-    total = sum(one.change for one in story.causes)
+def _ending(story: WeightStory, width: int, decimals: int) -> Iterator[tuple[str, str]]:
     yield "", ""
     text = (
-        f"All of it adds up to {100 * total:+.10f} points; the weight moved by {100 * story.difference:+.10f}, between "
+        f"The causes add up to the {points(story.difference, decimals)} points by which the weight moved between "
         f"revisions {story.since.revision} and {story.until.revision} of feed {story.feed}."
     )
     yield from (("dim", line) for line in wrapped(text, width))

@@ -127,9 +127,10 @@ def _standing(glance: Glance) -> Text:
     rate = weights.error_rate
     measured = "" if rate.measured is None else f", outcomes showed {rate.measured:.1%}"
     certificate = "none yet"
-    if weights.certificate is not None:
-        regret = weights.certificate.regret_at_most
-        certificate = f"≤ {regret:,.1f} in all, {regret / max(weights.questions, 1.0):.3f} a question"
+    bound = weights.certificate
+    share = bound.a_question(weights.questions) if bound else None
+    if bound is not None and share is not None:
+        certificate = f"≤ {bound.regret_at_most:,.1f} in all, {share:.3f} a question"
     return Text.assemble(
         "trust ",
         (weights.status, _STATE_STYLES.get(weights.status, "bold red")),

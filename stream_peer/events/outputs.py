@@ -75,6 +75,18 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Share
     conditional_on: str = "independent errors"
 
+    def a_question(self, questions: float) -> float | None:
+        """The bound a question; None while it is above 1, the largest squared loss: then it says nothing yet.
+
+        Examples
+        --------
+        >>> bound = Certificate(regret_at_most=152.0, confidence=0.95)
+        >>> bound.a_question(100.0), bound.a_question(200.0)
+        (None, 0.76)
+        """
+        share = self.regret_at_most / max(questions, 1.0)
+        return None if share > 1.0 else share
+
 
 class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert."""

@@ -202,7 +202,9 @@ def _certified(feed: FeedStatus) -> str:
     bound = feed.certificate
     if bound is None:
         return "none: too little evidence or trust for a bound, or the feed has a memory"
-    share = bound.regret_at_most / max(feed.questions, 1.0)
+    share = bound.a_question(feed.questions)
+    if share is None:
+        return "none yet: the bound is above 1 a question, the largest loss"
     return (
         f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, for who follows select; "
         f"{bound.confidence:.0%} confidence, if errors are independent"

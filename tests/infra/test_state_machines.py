@@ -10,7 +10,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from docs.generator.state_machines import MACHINES
+from docs.generator.state_machines import MACHINES, picture
 from stream_peer.adapters.question_life.events import state_of
 from stream_peer.adapters.question_life.explainer import Look
 from stream_peer.engine.feed import FeedStage
@@ -249,3 +249,26 @@ def test_pictures_are_svg_and_name_every_state_and_every_arrow(repository: Path)
         assert set(machine.states) <= set(words.split())
         assert all(" ".join(label.split()[:2]) in words for label in labels)
         assert "prefers-color-scheme:dark" in text
+
+
+@pytest.mark.parametrize("name", sorted(MACHINES))
+def test_no_label_of_a_picture_lies_on_another_or_on_a_state(name: str) -> None:
+    drawn = ET.fromstring(picture(MACHINES[name]))  # noqa: S314 - our own picture
+    rects = list(drawn.iter("{http://www.w3.org/2000/svg}rect"))
+    labels = [rect for rect in rects if rect.get("class") == "card"][1:]
+    states = [rect for rect in rects if str(rect.get("class")).startswith("box")]
+
+    for place, label in enumerate(labels):
+        for other in (*labels[place + 1 :], *states):
+            assert not _overlap(label, other)
+
+
+def _overlap(one: ET.Element, other: ET.Element) -> bool:
+    """Whether two boxes lie on each other, by more than the pixels by which letters are narrower than their place."""
+    ends = (
+        (float(box.get(at, 0)), float(box.get(at, 0)) + float(box.get(size, 0)))
+        for at, size in (("x", "width"), ("y", "height"))
+        for box in (one, other)
+    )
+    left, right, top, bottom = ends
+    return all(min(a[1], b[1]) - max(a[0], b[0]) > 4.0 for a, b in ((left, right), (top, bottom)))

@@ -63,7 +63,8 @@ def certificate_card(page: FeedPage) -> str:
     condition = certificate.conditional_on if certificate else "independent errors"
     text = (
         f"How much more than the best single expert select can have lost a question, at most, given {condition}. "
-        "Above 1 it says nothing yet. Measured: by how much the experts drawn by those weights, one a question, lost "
+        "While it is above 1, the largest loss, it says nothing and is not drawn. "
+        "Measured: by how much the experts drawn by those weights, one a question, lost "
         "more than the best expert, on the resolved questions that this one answered."
     )
     if certificate is None:

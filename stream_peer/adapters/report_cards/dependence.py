@@ -1,8 +1,10 @@
 """A map of all pairs of experts: who agrees with whom beyond what their skills explain."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
+
+import msgspec
 
 from stream_peer.adapters.pair_map import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
@@ -41,8 +43,13 @@ def dependence_card(page: FeedPage) -> str:
             "questions in common with another; they are ordered so that groups stand together."
         )
     text += f" {many}; of independent experts next to none would. Questions of unlike difficulty have the same effect."
-    rows = [_row(pair) for pair in found.pairs[:SHOWN_PAIRS]]
-    heads = ("expert", "and", "common questions", "agreed", "by skill", "z")
+    text += (
+        " Only pairs that are next to the same are named under Groups: they disagree on less than half of the questions"
+        " on which they would if they had nothing but the outcome in common. Others may share what they know."
+    )
+    groups = _groups(page)
+    rows = [_row(pair, groups) for pair in found.pairs[:SHOWN_PAIRS]]
+    heads = ("pair", "common questions", "agreed", "by skill", "z", "group")
     pairs = table("Pairs that agree most beyond their skills", heads, rows)
     body = f'<ul class="legend">{_legend()}</ul><div class="map">{_drawn(found, many)}{pairs}</div>'
     return card("Who agrees with whom", text, body, wide=True)
@@ -60,9 +67,15 @@ def _legend() -> str:
     return "".join(f"<li>{swatch.format(kind)}{escape(name)}</li>" for name, kind in _LEGEND)
 
 
-def _row(pair: Pair) -> tuple[str, ...]:
-    names = escape(short(pair.one, 24)), escape(short(pair.other, 24))
-    return *names, f"{pair.common:,}", f"{pair.agreed:.0%}", f"{pair.expected:.0%}", f"{pair.z:+.1f}"
+def _groups(page: FeedPage) -> list[set[str]]:
+    groups = page.weights.groups
+    return [] if groups is msgspec.UNSET else [set(group.experts) for group in groups]
+
+
+def _row(pair: Pair, groups: Sequence[set[str]]) -> tuple[str, ...]:
+    names = escape(f"{short(pair.one, 24)}, {short(pair.other, 24)}")
+    named = "yes" if any({pair.one, pair.other} <= group for group in groups) else "no"
+    return names, f"{pair.common:,}", f"{pair.agreed:.0%}", f"{pair.expected:.0%}", f"{pair.z:+.1f}", named
 
 
 def _drawn(found: PairMap, label: str) -> str:

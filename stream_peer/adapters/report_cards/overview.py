@@ -78,7 +78,9 @@ def _certified(weights: Weights) -> tuple[str, str]:
     certificate = weights.certificate
     if certificate is None:
         return "none", "too little evidence or trust for a bound, or a memory"
-    share = certificate.regret_at_most / max(weights.questions, 1.0)
+    share = certificate.a_question(weights.questions)
+    if share is None:
+        return "none yet", "the bound is above 1 a question, the largest loss"
     note = f"at most, in summed loss; {share:.3f} a question, {certificate.confidence:.0%} confidence"
     return f"{certificate.regret_at_most:,.1f}", note
 

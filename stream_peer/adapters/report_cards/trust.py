@@ -28,7 +28,7 @@ def trust_card(page: FeedPage) -> str:
 def _item(change: TrustChange) -> str:
     reasons = escape("; ".join(change.reasons)) or "nothing speaks against them"
     when = datetime.fromisoformat(change.at).strftime("%Y-%m-%d %H:%M")
-    after = f"after {count(change.news)} questions and outcomes"
+    after = f"after {count(change.news)} question{'' if round(change.news) == 1 else 's'} and outcomes"
     return (
         f'<li><time datetime="{escape(change.at)}">{when}</time>{pill(change.status)}<span>{reasons}</span>'
         f'<span class="note">{after}</span></li>'

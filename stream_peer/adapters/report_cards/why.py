@@ -4,7 +4,7 @@ from html import escape
 
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
 from stream_peer.adapters.weight_story.records import CauseOfMove, WeightStory
-from stream_peer.adapters.weight_story.sentences import KINDS, story_decimals
+from stream_peer.adapters.weight_story.sentences import BEYOND, KINDS, goes_beyond, story_decimals
 from stream_peer.adapters.weight_story.words import percent, points
 
 
@@ -28,10 +28,11 @@ def _told(story: WeightStory) -> str:
     rows = [_row(cause, decimals) for cause in story.causes]
     ends = " to ".join(percent(stand.weight, decimals) for stand in (story.since, story.until))
     rows.append(("in all", points(story.difference, decimals), f"from {ends}"))
+    note = f'<p class="note">{BEYOND}</p>' if goes_beyond(story) else ""
     return (
         f"<section><h4>{escape(short(story.expert))}</h4><p>{escape(first)}</p>{said}"
         f"<details><summary>By cause</summary>{table(caption, ('cause', 'points', 'what it is'), rows, kind='words')}"
-        "</details></section>"
+        f"{note}</details></section>"
     )
 
 

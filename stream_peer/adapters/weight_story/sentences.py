@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from stream_peer.adapters.phrases import many
@@ -15,6 +16,7 @@ KINDS: dict[WeightKind, str] = {
 }
 _WORTH_SAYING = 0.25
 """A reason is told beside the first one from this share of it on."""
+BEYOND = "Points are counted move by move: what raised it again and again while others lowered it may be beyond 100."
 _VERDICTS: dict[Verdict, str] = {
     0: "the answer was no",
     1: "the answer was yes",
@@ -71,10 +73,24 @@ def _because(story: WeightStory, decimals: int) -> str:
     if not towards:
         return ""
     least = _WORTH_SAYING * abs(towards[0].change)
-    said = [f"because {one.words} ({points(one.change, decimals)})" for one in towards[:2] if abs(one.change) >= least]
+    told = partial(_amount, story, decimals)
+    said = [f"because {one.words} ({told(one.change)})" for one in towards[:2] if abs(one.change) >= least]
     against = reasons[-1] if reasons[-1].change * sign < 0 and abs(reasons[-1].change) >= least else None
-    contrary = "" if against is None else f"; against that, {against.words} ({points(against.change, decimals)})"
+    contrary = "" if against is None else f"; against that, {against.words} ({told(against.change)})"
     return f", mostly {' and '.join(said)}{contrary}"
+
+
+def goes_beyond(story: WeightStory) -> bool:
+    """Whether a cause did more than all of a weight: it raised the weight again and again while others lowered it."""
+    return any(abs(change) > 1.0 for change in (story.own.change, *(one.change for one in story.causes)))
+
+
+def _amount(story: WeightStory, decimals: int, change: float) -> str:
+    """What a reason did: points, or its part of all that went the same way if points would go beyond 100."""
+    if not goes_beyond(story):
+        return points(change, decimals)
+    alike = sum(one.change for one in _reasons(story) if (one.change > 0) == (change > 0))
+    return f"{change / alike:.0%} of what {'raised' if change > 0 else 'lowered'} it"
 
 
 def _reasons(story: WeightStory) -> Iterator[_Reason]:
@@ -116,12 +132,12 @@ def _own(story: WeightStory, decimals: int) -> str:
         if one.cause == cause
     ]
     lowered = own.questions - own.raised
+    by = "" if goes_beyond(story) else f" by {points(own.change, decimals)} points"
     text = (
-        f"Its own forecasts of {many(own.questions, 'question')} moved it by {points(own.change, decimals)} points, "
-        f"{own.raised:,} up and {lowered:,} down"
+        f"Its own forecasts of {many(own.questions, 'question')} moved it{by}, {own.raised:,} up and {lowered:,} down"
     )
-    text += f" ({', '.join(parts)})." if len(parts) > 1 else "."
-    most = next((one for one in story.questions if one.own), None)
+    text += f" ({', '.join(parts)})." if by and len(parts) > 1 else "."
+    most = next((one for one in story.questions if one.own * own.change > 0), None)
     return text if most is None else f"{text} Most of all {_told(most, decimals)}."
 
 

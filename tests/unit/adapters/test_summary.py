@@ -1,6 +1,7 @@
 import re
 from collections import Counter
 
+import msgspec
 import pytest
 
 from stream_peer.adapters.file_events import FileOrder, Revealed
@@ -8,6 +9,7 @@ from stream_peer.adapters.jsonl import Line
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.summary import summary
 from stream_peer.engine.stage import Warned
+from stream_peer.events.outputs import Certificate
 from tests.unit.adapters.file_lines import lines, season
 from tests.unit.engine.question_log import T0, resolution
 
@@ -44,6 +46,22 @@ def test_numbers_read_as_a_person_would_write_them() -> None:
 
     assert "on 40 questions; smaller is better" in text
     assert re.search(r"certificate  (none|regret at most [0-9,.]+ in all, [0-9.]+ a question)\n", text)
+
+
+def test_a_bound_above_what_a_loss_can_be_is_told_as_none_yet() -> None:
+    few = replay([lines(season(questions=1))])
+    weights = few.history.feeds["econ"].weights
+    assert weights is not None
+    bound = Certificate(regret_at_most=1.52, confidence=0.95)
+    few.history.feeds["econ"].moments[-1] = msgspec.structs.replace(weights, certificate=bound)
+
+    assert "certificate  none yet: the bound is above 1 a question, the largest loss\n" in summary(few)
+
+
+def test_experts_with_weight_and_a_skill_below_zero_have_it_explained() -> None:
+    text = summary(replay([lines(season())]), experts=5)
+
+    assert "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares" in text
 
 
 def test_what_is_not_as_built_in_stands_below_its_feed() -> None:

@@ -11,7 +11,9 @@ from stream_peer.adapters.history import History
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.report_cards.alarms import SHOWN_MEMBERS, drift_card, groups_card
 from stream_peer.adapters.report_cards.calibration import calibration_card
+from stream_peer.adapters.report_cards.dependence import dependence_card
 from stream_peer.adapters.report_cards.experts import PRINTED, SHOWN, experts_card
+from stream_peer.adapters.report_cards.overview import figures
 from stream_peer.adapters.report_cards.parts import FeedExtras, FeedPage, figure
 from stream_peer.adapters.report_cards.settings import changed, settings_card
 from stream_peer.adapters.report_cards.shadows import shadows_card
@@ -290,3 +292,81 @@ def test_shadows_of_a_replay_stand_beside_the_live_ones() -> None:
     card = shadows_card(FeedPage(page.feed, page.weights, 0, extras=FeedExtras(shadows=[other])))
 
     assert re.findall(r'<th scope="row">(\w+)<', card) == ["live", "replayed"]
+
+
+def test_an_expert_with_much_of_the_mix_and_a_skill_below_zero_has_its_explanation_on_the_spot() -> None:
+    def card(said: float) -> str:
+        history = History()
+        for number in range(1, 11):
+            add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number, 0.9, 0.9, 1))
+            add(history, topics.PEER_LOSSES, losses(f"q{number}", number, {"a": said, "b": 0.9}, 1))
+        add(history, topics.WEIGHTS, weights(11, {"a": 0.7, "b": 0.3}))
+        return experts_card(page_of(history))
+
+    assert "skill may be below 0 where mix is large" in card(0.6)
+    assert "where mix is large" not in card(0.95)
+
+
+def test_outcome_losses_stand_beside_brier_scores_only_where_they_are_others() -> None:
+    def headings(loss: float) -> list[str]:
+        history = History()
+        add(history, topics.MIXED_FORECASTS, mixed("q", 1, 0.9, 0.9, 1))
+        add(history, topics.PEER_LOSSES, losses("q", 1, {"a": 0.5}, 1))
+        record = weights(2, {"a": 1.0})
+        expert = msgspec.structs.replace(record.experts[0], outcome_loss=loss)
+        add(history, topics.WEIGHTS, msgspec.structs.replace(record, experts=[expert]))
+        return re.findall(r"<button[^>]*>([^<]*)</button>", experts_card(page_of(history)))
+
+    assert "outcome loss" not in headings(0.2501)
+    assert headings(0.693).index("outcome loss") == headings(0.2501).index("peer loss") + 1
+
+
+def test_a_pair_that_agrees_most_says_whether_it_is_in_a_group_and_why_not() -> None:
+    history = sample_history(questions=60, n_experts=4)
+    feed = history.feeds[FEED]
+    for record in feed.losses.values():
+        one, other = record.experts[:2]
+        record.experts[1] = msgspec.structs.replace(one, id=other.id)
+    assert feed.weights is not None
+    names = [expert.id for expert in feed.weights.experts][:2]
+    group = ExpertGroup(experts=names, kind="copies", agreement=1.0, expected=0.2, questions=30)
+
+    alone = dependence_card(page_of(history))
+    feed.moments[-1] = msgspec.structs.replace(feed.weights, groups=[group])
+    together = dependence_card(page_of(history))
+
+    assert alone.count("<td>no</td>") - together.count("<td>no</td>") == together.count("<td>yes</td>") == 1
+    assert "Only pairs that are next to the same are named under Groups" in alone
+
+
+def test_one_question_is_one() -> None:
+    assert re.findall(r"after [^<]+", trust_card(states(("ok", ())))) == ["after 15 questions and outcomes"]
+    history = History()
+    add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}, questions=1.0), resolved=0.0))
+    assert "after 1 question and outcomes" in trust_card(page_of(history))
+
+
+def test_no_date_stands_so_near_to_another_that_they_touch() -> None:
+    history = History()
+    for revision, (questions, day) in enumerate([(1, 1), (2, 2), (60, 3), (61, 4), (100, 5)], start=1):
+        record = weights(revision, {"a": 1.0}, questions=float(questions))
+        moment = msgspec.structs.replace(record, resolved=0.0, at=f"2026-03-{day:02}T00:00:00Z")
+        add(history, topics.WEIGHTS, moment)
+
+    places = [x for x, _ in weights_plot(history.feeds[FEED]).ticks]
+
+    assert places == [1.0, 60.0, 100.0]
+
+
+def test_a_bound_above_what_a_loss_can_be_is_told_as_none_yet_and_not_drawn() -> None:
+    history = History()
+    for number, regret in enumerate([152.0, 50.0], start=1):
+        bound = Certificate(regret_at_most=regret, confidence=0.95)
+        add(history, topics.WEIGHTS, weights(number, {"a": 1.0}, questions=100.0, certificate=bound))
+
+    certified, _ = certificate_plot(history.feeds[FEED]).curves
+    vacuous = msgspec.structs.replace(history.feeds[FEED].moments[0])
+
+    assert certified.y == [0.5]
+    assert "none yet" in figures(FeedPage(history.feeds[FEED], vacuous, 0))
+    assert "none yet" not in figures(page_of(history))

@@ -11,6 +11,7 @@ from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.adapters.weight_story.fold import StoryLog
 from stream_peer.adapters.weight_story.records import WeightKind, WeightStory, encode_story
 from stream_peer.adapters.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
+from stream_peer.adapters.weight_story.sentences import goes_beyond, sentences
 from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.adapters.weight_story.witness import WeightWitness
 from stream_peer.engine.weight_account import Account, Bound
@@ -80,6 +81,27 @@ def test_the_questions_told_are_those_that_moved_it_most() -> None:
     assert own == sorted(own, reverse=True)
     assert few.questions == all_of_them.questions[:3]
     assert few.rest.questions == 37
+
+
+def test_causes_that_went_beyond_all_of_a_weight_are_told_as_parts_and_the_example_went_the_same_way() -> None:
+    plain = told("e1", questions=100)
+    causes = [msgspec.structs.replace(one, change=one.change * 50) for one in plain.causes]
+    wild = msgspec.structs.replace(
+        plain, causes=causes, own=msgspec.structs.replace(plain.own, change=50 * plain.own.change)
+    )
+
+    first, own, _ = sentences(wild)
+
+    assert goes_beyond(wild)
+    assert not goes_beyond(plain)
+    assert re.search(
+        r"mostly because [^(]*\(\d+% of what lowered it\); against that, [^(]*\(\d+% of what raised it\)", first
+    )
+    assert re.match(r"Its own forecasts of 40 questions moved it, \d+ up and \d+ down\.", own)
+    for name in EXPERTS:
+        story = told(name, questions=100)
+        example = re.search(r"Most of all \S+ \(([+-])", story.sentences[1])
+        assert example is None or example.group(1) == ("+" if story.own.change > 0 else "-")
 
 
 def test_where_nothing_moved_the_sentence_says_so() -> None:
