@@ -53,9 +53,9 @@ def ratio(path: Path, memory: int | None, share: float) -> float:
     forecasts = replay([read_lines(path)], options).history.feeds[FEED].forecasts
     losses = np.array(
         [
-            [(made.mix - truth[question]) ** 2, (made.mean - truth[question]) ** 2]
+            [(made.scored.mix - truth[question]) ** 2, (made.scored.mean - truth[question]) ** 2]
             for question, made in sorted(forecasts.items())
-            if question in truth and made.mix is not None and made.mean is not None
+            if question in truth and made.scored is not None
         ]
     )
     mix, mean = losses.mean(axis=0)

@@ -132,7 +132,7 @@ class Beside:
         """Seconds for a round: what it is scored under, its facts, its contribution."""
         start = time.perf_counter()
         facts = scored(self.feed, 0, self.experts, self.forecasts)
-        part = contribution_of(facts.alone(), "open", 1.0, self.feed.method)
+        part = contribution_of(facts.alone(), Entry(), self.feed.method)
         taken = time.perf_counter() - start
         self.feed.put_in(part, Entry())
         return taken
@@ -143,8 +143,8 @@ class Beside:
         self.feed.sums.feed[MIXERS] += 1
         columns = self.feed.learnt(self.experts)
         start = time.perf_counter()
-        contribution_of(facts, "open", 1.0, self.feed.method)
-        contribution_of(facts, 1, 1.0, self.feed.method)
+        contribution_of(facts, Entry(), self.feed.method)
+        contribution_of(facts, Entry(evidence=1), self.feed.method)
         live = self.feed.mixing
         of_shares = time.perf_counter()
         self.feed.shadows.read(self.feed.sums.feed, columns, live)

@@ -19,7 +19,7 @@ from stream_peer.adapters.history import FeedHistory
 from stream_peer.adapters.jsonl import Line, read_lines
 from stream_peer.adapters.replay import ReplayOptions, replay
 from stream_peer.engine.draws import draw
-from stream_peer.events.outputs import MixedForecast, PeerLosses
+from stream_peer.events.outputs import ScoredForecast
 
 Floats = npt.NDArray[np.float64]
 ONE = "one"
@@ -95,18 +95,15 @@ def _run(path: Path, options: ReplayOptions) -> Run:
     losses = dict.fromkeys(OF_THE_PRODUCT, 0.0)
     questions = []
     for feed in feeds:
-        for question, record in sorted(feed.forecasts.items(), key=lambda one: (str(one[1].boundary), one[0])):
-            if outcomes.get(question) in (0, 1) and record.mean is not None:
-                _add_losses(losses, record, outcomes[question])
-                questions.append(_question(question, feed.losses[question], outcomes[question]))
+        scored = {name: record.scored for name, record in feed.forecasts.items() if record.scored is not None}
+        for question, forecast in sorted(scored.items(), key=lambda one: (one[1].boundary, one[0])):
+            if outcomes.get(question) in (0, 1):
+                _add_losses(losses, forecast, outcomes[question])
+                said = feed.scored_rounds.of(question)
+                questions.append(Question(question, list(said), np.array(list(said.values())), outcomes[question]))
     return Run(losses, questions, feeds)
 
 
-def _add_losses(losses: dict[str, float], record: MixedForecast, outcome: int) -> None:
+def _add_losses(losses: dict[str, float], forecast: ScoredForecast, outcome: int) -> None:
     for method in OF_THE_PRODUCT:
-        losses[method] += (getattr(record, method) - outcome) ** 2
-
-
-def _question(question: str, losses: PeerLosses, outcome: int) -> Question:
-    experts = [expert.id for expert in losses.experts]
-    return Question(question, experts, np.array([expert.probability for expert in losses.experts]), outcome)
+        losses[method] += (getattr(forecast, method) - outcome) ** 2

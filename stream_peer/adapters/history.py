@@ -4,12 +4,14 @@ A reader like any other: it sees output records only, keeps the highest revision
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from stream_peer.adapters.scored_rounds import ScoredRounds
 from stream_peer.engine.dead_letters import refusal_of
+from stream_peer.engine.scored import scored_of
 from stream_peer.engine.stage import Headers
 from stream_peer.events import topics
 from stream_peer.events.output_parts import joined_groups
@@ -19,11 +21,13 @@ from stream_peer.events.outputs import (
     PeerLosses,
     ReferenceAnswer,
     ScoredExpert,
+    ScoredForecast,
     TrustState,
     WeightedExpert,
     Weights,
 )
 
+_ALIKE = 1e-9
 MOMENTS = 240
 """How many records of ``weights`` a feed keeps to draw from; of more, every second one goes."""
 
@@ -43,8 +47,30 @@ class DeadLetter(NamedTuple):
     payload: bytes
 
 
+class ScoredQuestion(NamedTuple):
+    """A question with an outcome and a scored forecast: what an evaluation looks at.
+
+    ``said`` is what each expert said in the same round; empty if it cannot be read any more. ``revision`` is that of
+    the newest record.
+    """
+
+    question: str
+    revision: int
+    outcome: int
+    forecast: ScoredForecast
+    said: Mapping[str, float]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it compares anybody: the mean of a single expert is what this one said.
+
+        One that stands alone because others were erased is still compared with them, by the mean.
+        """
+        return len(self.said) != 1 or any(abs(self.forecast.mean - one) > _ALIKE for one in self.said.values())
+
+
 class BestExpert(NamedTuple):
-    """The expert with the smallest loss in hindsight, and the mix on the same questions."""
+    """The expert with the smallest loss in hindsight, and the mix on the same questions: those of several experts."""
 
     expert_id: str
     loss: float
@@ -53,7 +79,7 @@ class BestExpert(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Mean squared losses (Brier scores; smaller is better) on the questions whose outcome was revealed."""
+    """Mean squared losses (Brier scores; smaller is better) of scored forecasts whose outcome was revealed."""
 
     questions: int
     mix: float
@@ -94,6 +120,7 @@ class FeedHistory:
         self.error_rates: ErrorRates | None = None
         self.forecasts: dict[str, MixedForecast] = {}
         self.losses: dict[str, PeerLosses] = {}
+        self.scored_rounds = ScoredRounds()
         self.reference_answers: dict[str, ReferenceAnswer] = {}
         self.moments: list[Weights] = []
         self.news: list[float] = []
@@ -128,39 +155,57 @@ class FeedHistory:
             del self.moments[1:-1:2], self.news[1:-1:2]
             self._stride *= 2
 
-    def resolved(self) -> list[MixedForecast]:
-        """Mixed forecasts of questions whose outcome was revealed, in the order in which the questions closed."""
-        known = [f for f in self.forecasts.values() if f.outcome in {0, 1} and f.mix is not None]
-        return sorted(known, key=lambda forecast: (forecast.boundary or "", forecast.question))
+    def add_losses(self, record: PeerLosses) -> None:
+        """Keep the newest record of a question, put together from its parts, and that of its scored round."""
+        known = self.losses.get(record.question)
+        if known is not None and known.revision == record.revision:
+            record = _joined(known, record)
+        if known is None or known.revision <= record.revision:
+            self.losses[record.question] = record
+        self.scored_rounds.add(record)
+
+    def resolved(self) -> list[ScoredQuestion]:
+        """The questions that count as things stand, in the order in which they closed.
+
+        Experts of whom no newest record speaks any more were erased, and are left out.
+        """
+        known = {expert.id for record in self.losses.values() for expert in record.experts}
+        found = []
+        for record in self.forecasts.values():
+            scored = scored_of(record)
+            if scored is not None:
+                said = self.scored_rounds.of(record.question)
+                said = {name: forecast for name, forecast in said.items() if name in known}
+                found.append(ScoredQuestion(record.question, record.revision, scored[1], scored[0], said))
+        return sorted(found, key=lambda one: (one.forecast.boundary, one.question))
 
     def scores(self) -> Scores | None:
-        """How the published forecasts did; None before the first outcome."""
+        """How the scored forecasts did; None before the first outcome."""
         resolved = self.resolved()
         if not resolved:
             return None
         losses = {
-            name: [brier(getattr(f, name), f.outcome) for f in resolved]
+            name: [brier(getattr(one.forecast, name), one.outcome) for one in resolved]
             for name in ("mix", "stretched", "mean", "median")
         }
         means = {name: sum(values) / len(values) for name, values in losses.items()}
-        return Scores(len(resolved), **means, best=self._best(resolved))
+        return Scores(len(resolved), **means, best=_best([one for one in resolved if one.is_shared]))
 
-    def _best(self, resolved: list[MixedForecast]) -> BestExpert | None:
-        """The best of the experts that answered at least half of the questions."""
-        total: dict[str, list[float]] = {}
-        mix: dict[str, list[float]] = {}
-        for forecast in resolved:
-            record = self.losses.get(forecast.question)
-            for expert in record.experts if record else ():
-                if expert.outcome_loss is not None:
-                    total.setdefault(expert.id, []).append(brier(expert.probability, forecast.outcome))
-                    mix.setdefault(expert.id, []).append(brier(forecast.mix, forecast.outcome))
-        steady = {name: values for name, values in total.items() if 2 * len(values) >= len(resolved)}
-        if not steady:
-            return None
-        best = min(steady, key=lambda name: (sum(steady[name]) / len(steady[name]), name))
-        count = len(steady[best])
-        return BestExpert(best, sum(steady[best]) / count, count, sum(mix[best]) / count)
+
+def _best(questions: Sequence[ScoredQuestion]) -> BestExpert | None:
+    """The best of the experts that answered at least half of the questions."""
+    total: dict[str, list[float]] = {}
+    mix: dict[str, list[float]] = {}
+    for one in questions:
+        for expert, forecast in one.said.items():
+            total.setdefault(expert, []).append(brier(forecast, one.outcome))
+            mix.setdefault(expert, []).append(brier(one.forecast.mix, one.outcome))
+    steady = {name: values for name, values in total.items() if 2 * len(values) >= len(questions)}
+    if not steady:
+        return None
+    best = min(steady, key=lambda name: (sum(steady[name]) / len(steady[name]), name))
+    count = len(steady[best])
+    return BestExpert(best, sum(steady[best]) / count, count, sum(mix[best]) / count)
 
 
 class History:
@@ -195,18 +240,16 @@ class History:
                 feed.error_rates = rates
         elif topic == topics.MIXED_FORECASTS:
             mixed = _decode_mixed(value)
-            _keep(self._feed(mixed.feed).forecasts, mixed)
+            feed = self._feed(mixed.feed)
+            _keep(feed.forecasts, mixed)
+            if mixed.scored is not None:
+                feed.scored_rounds.name(mixed.question, mixed.scored)
         elif topic == topics.REFERENCE_ANSWERS:
             reference = _decode_reference(value)
             _keep(self._feed(reference.feed).reference_answers, reference)
         elif topic == topics.PEER_LOSSES:
             losses = _decode_losses(value)
-            kept = self._feed(losses.feed).losses
-            known = kept.get(losses.question)
-            same = known is not None and known.revision == losses.revision
-            kept[losses.question] = _joined(known, losses) if known is not None and same else losses
-            if known is not None and known.revision > losses.revision:
-                kept[losses.question] = known
+            self._feed(losses.feed).add_losses(losses)
 
     def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
         refusal = refusal_of(headers)

@@ -11,6 +11,7 @@ import numpy as np
 from stream_peer.adapters.history import FeedHistory
 from stream_peer.adapters.track_record import TrackRecord, measured_regret
 from stream_peer.events.outputs import Weights
+from stream_peer.numerics.losses import SQUARED, ProperLoss
 from stream_peer.pages.svg import BAND, INK, MUTED, SERIES, SERIES_COLOURS, TRUTH, quiet
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def error_rate_plot(feed: FeedHistory) -> Plot:
     return _over_news(feed, plot)._replace(top=None)
 
 
-def certificate_plot(feed: FeedHistory) -> Plot:
+def certificate_plot(feed: FeedHistory, loss: ProperLoss = SQUARED) -> Plot:
     """The certified regret a question, against the regret that outcomes showed."""
     known = [
         (x, share)
@@ -118,16 +119,16 @@ def certificate_plot(feed: FeedHistory) -> Plot:
         if m.certificate is not None and (share := m.certificate.a_question(m.questions)) is not None
     ]
     certified = Curve([x for x, _ in known], [share for _, share in known], SERIES_COLOURS[0], 2.4)
-    measured = Curve(*_measured(feed), TRUTH, 1.6, "--")
+    measured = Curve(*_measured(feed, loss), TRUTH, 1.6, "--")
     alt = f"Regret a question. Certified at the end: {certified.y[-1]:.3f}" if known else "Regret a question"
     alt += f"; measured on outcomes: {measured.y[-1]:.3f}." if measured.y else "."
     plot = Plot([certified, measured], NEWS, "regret, loss a question", alt=alt)
     return _over_news(feed, plot)
 
 
-def _measured(feed: FeedHistory) -> tuple[list[float], list[float]]:
+def _measured(feed: FeedHistory, loss: ProperLoss) -> tuple[list[float], list[float]]:
     """Measured regret a resolved question, at each moment, once a few outcomes are known."""
-    found = measured_regret(feed)
+    found = measured_regret(feed, loss)
     places = np.searchsorted(found.revisions, [moment.revision for moment in feed.moments], side="right")
     fewest = min(10, len(found.questions))
     known = [(x, place - 1) for x, place in zip(feed.news, places.tolist(), strict=True) if place >= max(1, fewest)]

@@ -1,15 +1,16 @@
 """How well forecasters did on the questions whose outcome was revealed, and how hard these were.
 
-Everything here is of the squared loss, whatever loss the feed is scored by, and of a question's latest round.
+Everything here is of the squared loss, whatever loss the feed is scored by, and of the scored forecast of a question.
+Whoever is compared with others is so on the questions that several experts answered.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stream_peer.adapters.history import FeedHistory
-from stream_peer.numerics.losses import LOG, FloatArray, IntArray, squared_loss
+from stream_peer.numerics.losses import LOG, SQUARED, BoolArray, FloatArray, IntArray, ProperLoss, squared_loss
 from stream_peer.numerics.skill import MurphyTerms, Skill, murphy_decomposition, skill_score
 
 FEWEST_SKILLED = 5
@@ -18,18 +19,21 @@ FEWEST_SKILLED = 5
 FEWEST_CALIBRATED = 20
 """Resolved questions below which an expert's calibration is not told: the fit would follow chance."""
 
+_FEWEST_COMPARED = 2
 PUBLISHED = ("mix", "stretched", "mean", "median", "logit_mean")
 REFERENCE = "mean"
 """Difficulty is the loss of this published forecast: the plain mean of all experts."""
 
-_MISSING = 0.5
+_NO_SKILL: Mapping[str, Any] = {"questions": 0, "skill": None, "deviation": None}
+"""Of one that answered nothing that anybody else answered."""
 
 
 class Score(NamedTuple):
     """One forecaster's record.
 
-    ``skill`` holds its mean loss and that of the plain mean on the same questions, ``coverage`` is the share of the
-    resolved questions that it answered, ``log_score`` in nats, smaller is better; ``murphy`` is None of too few.
+    ``skill`` holds its mean loss and that of the plain mean on the same questions, as far as several experts answered
+    them; ``coverage`` is the share of the resolved questions that it answered, ``log_score`` in nats, smaller is
+    better; ``murphy`` is None of too few.
     """
 
     name: str
@@ -53,11 +57,12 @@ class TrackRecord(NamedTuple):
     """All forecasters of a feed on its resolved questions, in the order in which these closed.
 
     ``published`` are the forecasts that the service made, ``said`` what each expert said, with the places of its
-    questions among all.
+    questions among all; ``shared`` are the questions that several experts answered.
     """
 
     questions: tuple[str, ...]
     outcomes: IntArray
+    shared: BoolArray
     published: Mapping[str, FloatArray]
     said: Mapping[str, tuple[IntArray, FloatArray]]
 
@@ -81,9 +86,12 @@ class TrackRecord(NamedTuple):
         return places, squared_loss(forecasts, self.outcomes[places])
 
     def _score(self, name: str, places: IntArray, forecasts: FloatArray, *, fewest: int) -> Score:
-        outcomes = self.outcomes[places]
-        skill = skill_score(
-            squared_loss(forecasts, outcomes), squared_loss(self.published[REFERENCE][places], outcomes)
+        outcomes, shared = self.outcomes[places], self.shared[places]
+        losses = squared_loss(forecasts, outcomes), squared_loss(self.published[REFERENCE][places], outcomes)
+        skill = (
+            skill_score(losses[0][shared], losses[1][shared])
+            if shared.any()
+            else skill_score(*losses)._replace(**_NO_SKILL)
         )
         murphy = murphy_decomposition(forecasts, outcomes) if len(places) >= fewest else None
         log_score = float(np.mean(LOG(forecasts, outcomes)))
@@ -96,23 +104,23 @@ def track_record(feed: FeedHistory) -> TrackRecord | None:
     if not resolved:
         return None
     said: dict[str, tuple[list[int], list[float]]] = {}
-    for place, forecast in enumerate(resolved):
-        record = feed.losses.get(forecast.question)
-        for expert in record.experts if record else ():
-            places, forecasts = said.setdefault(expert.id, ([], []))
+    for place, one in enumerate(resolved):
+        for expert, forecast in one.said.items():
+            places, forecasts = said.setdefault(expert, ([], []))
             places.append(place)
-            forecasts.append(expert.probability)
+            forecasts.append(forecast)
     return TrackRecord(
-        tuple(forecast.question for forecast in resolved),
-        np.array([forecast.outcome for forecast in resolved], dtype=np.int64),
-        {name: _published([getattr(forecast, name) for forecast in resolved]) for name in PUBLISHED},
+        tuple(one.question for one in resolved),
+        np.array([one.outcome for one in resolved], dtype=np.int64),
+        np.array([one.is_shared for one in resolved]),
+        {name: _published([getattr(one.forecast, name) for one in resolved]) for name in PUBLISHED},
         {name: (np.array(places, dtype=np.int64), np.array(values)) for name, (places, values) in said.items()},
     )
 
 
-def _published(values: Sequence[float | None]) -> FloatArray:
+def _published(values: Sequence[float]) -> FloatArray:
     """Forecasts as numbers. Weights are rounded to 12 decimals: they, and so a mix of ones, may sum to a bit over 1."""
-    return np.array([_MISSING if value is None else min(1.0, max(0.0, value)) for value in values], dtype=np.float64)
+    return np.clip(np.array(values, dtype=np.float64), 0.0, 1.0)
 
 
 class MeasuredRegret(NamedTuple):
@@ -127,28 +135,23 @@ class MeasuredRegret(NamedTuple):
     regret: list[float]
 
 
-def measured_regret(feed: FeedHistory) -> MeasuredRegret:
-    """The regret of the experts that were drawn from ``select``, outcome by outcome, in the unit of the feed's loss.
+def measured_regret(feed: FeedHistory, loss: ProperLoss = SQUARED) -> MeasuredRegret:
+    """The regret of the experts that were drawn from ``select``, outcome by outcome, in the unit of the ``loss``.
 
-    ``max_i Σ_t (ℓ(drawn, t) - ℓ(i, t))`` over the resolved questions that expert i answered: as the certificate bounds
-    it, but for one draw a question instead of the mean over ``select``, and for latest rounds only. Questions come in
-    the order of the revision that last changed them.
+    ``max_i Σ_t (ℓ(drawn, t) - ℓ(i, t))`` over the resolved questions that expert i answered, with others: as the
+    certificate bounds it, but for one draw a question instead of the mean over ``select``, and for scored rounds only.
+    Questions come in the order of the revision that last changed them.
     """
-    known = [
-        (forecast.revision, forecast.selected.expert, {e.id: e.outcome_loss for e in record.experts})
-        for forecast in feed.resolved()
-        if forecast.selected is not None and (record := feed.losses.get(forecast.question)) is not None
-    ]
     behind: dict[str, float] = {}
     found = MeasuredRegret([], [], [])
-    for revision, drawn, losses in sorted(known, key=lambda each: each[0]):
-        lost = losses.get(drawn)
-        if lost is None:
+    for one in sorted(feed.resolved(), key=lambda each: each.revision):
+        drawn = one.forecast.selected
+        if drawn is None or drawn.expert not in one.said or len(one.said) < _FEWEST_COMPARED:
             continue
-        for expert, loss in losses.items():
-            if loss is not None:
-                behind[expert] = behind.get(expert, 0.0) + lost - loss
-        found.revisions.append(revision)
+        losses = dict(zip(one.said, loss(np.array(list(one.said.values())), one.outcome).tolist(), strict=True))
+        for expert, lost in losses.items():
+            behind[expert] = behind.get(expert, 0.0) + losses[drawn.expert] - lost
+        found.revisions.append(one.revision)
         found.questions.append(len(found.questions) + 1)
         found.regret.append(max(behind.values()))
     return found

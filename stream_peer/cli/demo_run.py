@@ -132,8 +132,8 @@ class Demonstration:
     def _show(self, kafka: DemoKafka) -> None:
         feed = kafka.history.feeds.get(FEED) or FeedHistory(FEED)
         resolved = feed.resolved()
-        mix = [brier(forecast.mix, forecast.outcome) for forecast in resolved]
-        mean = [brier(forecast.mean, forecast.outcome) for forecast in resolved]
+        mix = [brier(one.forecast.mix, one.outcome) for one in resolved]
+        mean = [brier(one.forecast.mean, one.outcome) for one in resolved]
         self._table.show(
             Glance(
                 phase=self._phase,

@@ -48,9 +48,7 @@ def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -
 def summary(weights: Weights) -> str:
     """One line about the weights of a feed."""
     rate = weights.error_rate
-    bound = weights.certificate
-    told = bound is not None and bound.a_question(weights.questions) is not None
-    certificate = f"{bound.regret_at_most:.1f}" if bound is not None and told else "-"
+    certificate = "-" if weights.certificate is None else f"{weights.certificate.regret_at_most:.1f}"
     leaders = ", ".join(f"{expert.id} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
     reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
     return (

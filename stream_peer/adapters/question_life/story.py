@@ -126,6 +126,11 @@ def _ending(chapters: Sequence[Chapter], teller: Teller) -> Iterator[str]:
     else:
         state = f"{answer.state} {OUTCOMES[answer.outcome]}" if answer.outcome in OUTCOMES else answer.state
         yield f"Published last: revision {answer.revision}, {state}, mixed forecast {chance(mixed.mix)}."
+        if mixed.scored is not None:
+            yield (
+                f"Its scored forecast is {chance(mixed.scored.mix)}, as published first under revision"
+                f" {mixed.scored.revision}; what came later corrects it and is never scored."
+            )
     late = [one for one in chapters if one.forecasts and stated_moment(one) < one.time and not one.refused]
     if late:
         yield f"Late, dated earlier than they came: forecasts of {shortened(map(_of_line, late), _QUIET_SHOWN)}."

@@ -9,6 +9,7 @@ from stream_peer.adapters.report_plots import (
     loss_plot,
     weights_plot,
 )
+from stream_peer.numerics.losses import LOSSES, SQUARED
 from stream_peer.pages.svg import FULL, HALF, SERIES, Size
 
 _Keys = list[tuple[str, str, str]]
@@ -70,7 +71,7 @@ def certificate_card(page: FeedPage) -> str:
     if certificate is None:
         text += " At the moment nothing is certified."
     keys = [("certified", "--series-1", ""), ("measured on outcomes", "--truth", "dashed")]
-    plot = certificate_plot(page.feed)
+    plot = certificate_plot(page.feed, LOSSES[page.settings.loss] if page.settings else SQUARED)
     return _plot_card("Certificate", text, keys, plot, (HALF, f"{page.number}-certificate"))
 
 

@@ -1,5 +1,7 @@
 """A feed as the output topics would tell it: experts of known skill, weights that find them, a hostile name."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from stream_peer.events.outputs import (
     MixerShares,
     PeerLosses,
     ScoredExpert,
+    ScoredForecast,
     SelectedExpert,
     TrustState,
     TruthRates,
@@ -73,8 +76,19 @@ def weights(
 
 
 def mixed(
-    question: str, revision: int, mix: float, mean: float, outcome: int | None, drawn: str | None = None
+    question: str,
+    revision: int,
+    mix: float,
+    mean: float,
+    outcome: int | None,
+    drawn: str | None = None,
+    scored: ScoredForecast | None = None,
 ) -> MixedForecast:
+    """A record of a final round; its own forecast is the scored one unless another is."""
+    stretched = min(1.0, max(0.0, 0.5 + 1.2 * (mix - 0.5)))
+    said: dict[str, Any] = {"mix": mix, "stretched": stretched, "mean": mean, "median": mean, "logit_mean": mean}
+    selected = None if drawn is None else SelectedExpert(expert=drawn, probability=mix)
+    boundary = "2026-03-01T12:00:00Z"
     return MixedForecast(
         feed=FEED,
         settings="9f3c2a11",
@@ -83,17 +97,13 @@ def mixed(
         at="2026-03-01T12:00:00Z",
         trust="ok",
         state="scored" if outcome is None else "resolved",
-        boundary="2026-03-01T12:00:00Z",
+        boundary=boundary,
         final=True,
         rounds=1,
-        mix=mix,
-        stretched=min(1.0, max(0.0, 0.5 + 1.2 * (mix - 0.5))),
-        mean=mean,
-        median=mean,
-        logit_mean=mean,
-        selected=None if drawn is None else SelectedExpert(expert=drawn, probability=mix),
+        **said,
+        selected=selected,
         outcome=1 if outcome == 1 else 0 if outcome == 0 else None,
-        scored=None,
+        scored=scored or ScoredForecast(revision=revision, boundary=boundary, **said, selected=selected),
     )
 
 

@@ -1,4 +1,4 @@
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import msgspec
 import pytest
@@ -74,6 +74,96 @@ def test_the_best_expert_answered_at_least_half_of_the_questions() -> None:
     assert scores.best.expert_id == "steady"
     assert scores.best.loss == pytest.approx(0.09)
     assert scores.best.mix_there == pytest.approx(0.16)
+
+
+def test_the_best_expert_is_best_on_questions_that_others_answered_too() -> None:
+    history = History()
+    for number in range(9):
+        told = {"steady": 0.7, "other": 0.2} if number < 3 else {"other": 1.0}
+        mean = sum(told.values()) / len(told)
+        add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number + 1, 0.6, mean, 1))
+        add(history, topics.PEER_LOSSES, losses(f"q{number}", number + 1, told, 1))
+
+    scores = history.feeds[FEED].scores()
+
+    assert scores is not None
+    assert scores.questions == 9
+    assert scores.best is not None
+    assert (scores.best.expert_id, scores.best.questions) == ("steady", 3)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(6), 6))[::37])
+def test_whatever_order_topics_are_read_in_the_scored_round_has_its_experts(order: tuple[int, ...]) -> None:
+    """Published first under revision 4; 7 is a correction, 2 a round before the close."""
+    first = mixed("q", 4, 0.6, 0.5, None)
+    early = msgspec.structs.replace(losses("q", 2, {"a": 0.1}, 1), final=False, boundary="2026-02-28T12:00:00Z")
+    records = [
+        (topics.PEER_LOSSES, early),
+        (topics.PEER_LOSSES, losses("q", 4, {"a": 0.6, "b": 0.5}, 1)),
+        (topics.PEER_LOSSES, losses("q", 7, {"a": 0.9, "b": 0.5}, 1)),
+        (topics.MIXED_FORECASTS, msgspec.structs.replace(first, revision=2, scored=None)),
+        (topics.MIXED_FORECASTS, first),
+        (topics.MIXED_FORECASTS, mixed("q", 7, 0.9, 0.5, 1, None, first.scored)),
+    ]
+    history = History()
+    for place in order:
+        add(history, *records[place])
+
+    (one,) = history.feeds[FEED].resolved()
+
+    assert (one.forecast.mix, one.said) == (0.6, {"a": 0.6, "b": 0.5})
+
+
+def test_an_outcome_before_the_close_scores_the_last_round_until_then() -> None:
+    history = History()
+    for revision, day in enumerate((26, 27), start=1):
+        boundary = f"2026-02-{day}T12:00:00Z"
+        for changes in ({}, {"state": "annulled"}):
+            record = losses("q", revision, {"a": day / 100, "b": 0.5}, 1)
+            more = msgspec.structs.replace(record, final=False, boundary=boundary, **changes)
+            add(history, topics.PEER_LOSSES, more)
+    scored = mixed("q", 2, 0.4, 0.5, None).scored
+    assert scored is not None
+    scored = msgspec.structs.replace(scored, boundary="2026-02-27T12:00:00Z")
+    add(history, topics.PEER_LOSSES, losses("q", 3, {"a": 0.9, "b": 0.5}, 1))
+    add(history, topics.MIXED_FORECASTS, mixed("q", 3, 0.9, 0.5, 1, None, scored))
+
+    (one,) = history.feeds[FEED].resolved()
+
+    assert one.said == {"a": 0.27, "b": 0.5}
+
+
+def test_a_scored_round_whose_record_is_gone_says_nothing_of_experts() -> None:
+    history = History()
+    add(history, topics.MIXED_FORECASTS, mixed("q", 7, 0.9, 0.5, 1, None, mixed("q", 4, 0.6, 0.5, None).scored))
+    add(history, topics.PEER_LOSSES, losses("q", 7, {"a": 0.9}, 1))
+
+    (one,) = history.feeds[FEED].resolved()
+
+    assert (one.said, one.is_shared) == ({}, True)
+
+
+def test_an_erased_expert_is_in_no_score() -> None:
+    history = History()
+    first = mixed("q", 4, 0.6, 0.5, 1)
+    add(history, topics.MIXED_FORECASTS, first)
+    add(history, topics.PEER_LOSSES, losses("q", 4, {"a": 0.6, "b": 0.5, "erased": 1.0}, 1))
+    add(history, topics.PEER_LOSSES, losses("q", 7, {"a": 0.6, "b": 0.5}, 1))
+
+    (one,) = history.feeds[FEED].resolved()
+
+    assert set(one.said) == {"a", "b"}
+
+
+def test_an_expert_left_alone_by_erasures_is_still_compared_with_the_mean_of_all() -> None:
+    history = History()
+    add(history, topics.MIXED_FORECASTS, mixed("q", 4, 0.6, 0.5, 1))
+    add(history, topics.PEER_LOSSES, losses("q", 4, {"a": 0.6, "erased": 0.4}, 1))
+    add(history, topics.PEER_LOSSES, losses("q", 7, {"a": 0.6}, 1))
+
+    (one,) = history.feeds[FEED].resolved()
+
+    assert (one.said, one.is_shared) == ({"a": 0.6}, True)
 
 
 def test_before_the_first_outcome_there_are_no_scores() -> None:

@@ -4,6 +4,7 @@ import pytest
 from stream_peer.adapters.history import FeedHistory, History
 from stream_peer.adapters.track_record import FEWEST_CALIBRATED, measured_regret, track_record
 from stream_peer.events import topics
+from stream_peer.numerics.losses import LOG
 from tests.unit.adapters.sample_history import FEED, add, losses, mixed, sample_history
 
 
@@ -39,6 +40,54 @@ def test_an_expert_is_held_against_the_mean_on_the_questions_that_it_answered() 
     assert easy.skill.skill == pytest.approx(0.0)
     assert all_of_them.skill.skill == pytest.approx(1 - (0.04 + 0.25) / (0.01 + 0.36))
     assert record.expert_score("nobody") is None
+
+
+def test_a_question_that_one_expert_answered_alone_compares_it_with_nobody() -> None:
+    shared = [(1, 0.5, {"good": 0.9, "poor": 0.1})] * 6
+    alone = [(1, 0.1, {"poor": 0.1})] * 20
+
+    few, many = track_record(told(shared)), track_record(told([*shared, *alone]))
+
+    assert few is not None
+    assert many is not None
+    before, after = few.expert_score("poor"), many.expert_score("poor")
+    assert before is not None
+    assert after is not None
+    assert after.skill == before.skill
+    assert (after.coverage, after.skill.questions) == (1.0, 6)
+    assert many.score("mix").skill == few.score("mix").skill
+    lonely = track_record(told(alone))
+    assert lonely is not None
+    score = lonely.expert_score("poor")
+    assert score is not None
+    assert (score.skill.questions, score.skill.skill, score.skill.deviation) == (0, None, None)
+    assert score.skill.loss == pytest.approx(0.81)
+
+
+def test_a_correction_changes_no_score() -> None:
+    history = History()
+    first = mixed("q", 1, 0.6, 0.5, None, "a")
+    add(history, topics.PEER_LOSSES, losses("q", 1, {"a": 0.6, "b": 0.5}, 1))
+    add(history, topics.MIXED_FORECASTS, first)
+    add(history, topics.PEER_LOSSES, losses("q", 2, {"a": 0.6, "b": 0.5}, 1))
+    add(history, topics.MIXED_FORECASTS, mixed("q", 2, 0.6, 0.5, 1, "a", first.scored))
+    before = track_record(history.feeds[FEED])
+    add(history, topics.PEER_LOSSES, losses("q", 3, {"a": 0.99, "b": 0.5, "late": 1.0}, 1))
+    add(history, topics.MIXED_FORECASTS, mixed("q", 3, 0.99, 0.9, 1, "late", first.scored))
+
+    record = track_record(history.feeds[FEED])
+
+    assert before is not None
+    assert record is not None
+    assert record.published["mix"].tolist() == before.published["mix"].tolist() == [0.6]
+    assert {name: said.tolist() for name, (_, said) in record.said.items()} == {"a": [0.6], "b": [0.5]}
+    assert measured_regret(history.feeds[FEED]).regret == [0.0]
+
+
+def test_the_regret_is_in_the_unit_of_the_loss() -> None:
+    feed = told([(1, 0.5, {"a": 0.5, "b": 1.0})], drawn="a")
+
+    assert measured_regret(feed, LOG).regret == pytest.approx([np.log(2.0)], abs=2e-3)
 
 
 def test_calibration_is_told_only_of_those_with_enough_questions() -> None:

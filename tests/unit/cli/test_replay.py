@@ -151,6 +151,40 @@ def test_what_cannot_be_computed_ends_a_replay_with_its_reason(
     assert said in ended.err
 
 
+def test_a_line_that_comes_after_outcomes_is_in_no_score_and_named(capsys: Capture, repository: Path) -> None:
+    said = run(capsys, "replay", str(repository / "tests" / "cases2" / "late-line-after-outcomes.jsonl")).out
+
+    assert "  Brier score  mix 0.1495, " in said
+    assert "(late-line-after-outcomes.jsonl:16)" in said
+
+
+def test_questions_that_one_expert_answers_alone_mend_no_skill(
+    capsys: Capture, repository: Path, tmp_path: Path
+) -> None:
+    whole = repository / "tests" / "cases2" / "solo-questions-mend-skill.jsonl"
+    few = tmp_path / "few.jsonl"
+    few.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:25]))
+
+    before, after = (
+        next(line for line in run(capsys, "replay", str(path)).out.splitlines() if line.startswith("    cy")).split()
+        for path in (few, whole)
+    )
+
+    assert before[-1] == after[-1] == "-2.41"
+    assert float(after[1]) <= float(before[1])
+
+
+def test_a_file_sorted_by_expert_is_scored_like_one_sorted_by_time(capsys: Capture, tmp_path: Path, file: Path) -> None:
+    other = tmp_path / "by-expert.jsonl"
+    lines = sorted(season(), key=lambda line: str(json.loads(line).get("expert_id")))
+    other.write_bytes(b"\n".join(lines))
+
+    said, by_expert = (run(capsys, "replay", str(path)).out for path in (file, other))
+
+    assert "all were put in order of time" in by_expert
+    assert by_expert.partition("feed econ")[2] == said.partition("feed econ")[2]
+
+
 SHOWN = re.compile(r"```bash\nstream-peer (replay [^\n]+)\n```\n\n```text\n(.*?)```", re.DOTALL)
 
 
