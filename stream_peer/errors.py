@@ -13,12 +13,12 @@ class StreamPeerError(Exception):
     exit_code: ClassVar[int] = 70
 
 
-class ForecastRangeError(StreamPeerError, ValueError):
-    """A forecast is NaN or outside [0, 1]. Check what the caller passes: events are checked at the door."""
-
-
 class FormulaInputError(StreamPeerError, ValueError):
-    """An argument of a formula is outside its documented range. The message holds the value."""
+    """An argument of a formula is outside its documented range. The message holds its name and the value."""
+
+
+class ForecastRangeError(FormulaInputError):
+    """A forecast is NaN or outside [0, 1]. Check what the caller passes: events are checked at the door."""
 
 
 class RejectedEvent(StreamPeerError):  # noqa: N818 - the field's word; it is routed to dead letters

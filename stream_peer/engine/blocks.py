@@ -12,6 +12,7 @@ import numpy as np
 from stream_peer.engine.sums import FEED_DEPENDENCE, NOTHING, VOTE_RULES, Contribution, IndexArray, Sums, feed_column
 from stream_peer.numerics.error_rates.drift import MEMORIES_READ, block_factors, block_size
 from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 _SQUARED_WEIGHTS = [
     *(feed_column("moment_weight2", rule) for rule in VOTE_RULES),
@@ -42,7 +43,7 @@ class Blocks:
 
     def __init__(self, memory: int | None) -> None:
         self.memory = memory
-        self._size = block_size(memory) if memory else 0
+        self._size = unchecked(block_size)(memory) if memory else 0
         self._newest = 0
         self.by_number: dict[int, Sums] = {0: Sums()}
         self._reading: Sums | None = None if memory else self.by_number[0]
@@ -112,7 +113,7 @@ class Blocks:
 
     def _read(self) -> Sums:
         numbers = np.array(sorted(self.by_number), dtype=np.int64)
-        factors = block_factors(numbers, self._newest, self.memory or 1)
+        factors = unchecked(block_factors)(numbers, self._newest, self.memory or 1)
         blocks = [self.by_number[number] for number in numbers.tolist()]
         sums, n_experts = Sums(self.n_experts), self.n_experts
         sums.feed = _weighted([block.feed for block in blocks], factors.tolist())

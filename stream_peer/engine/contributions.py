@@ -40,6 +40,7 @@ from stream_peer.engine.sums import (
 )
 from stream_peer.engine.variants import group_moments, n_groups
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 _N_RULE = len(EXPERT_RULE)
@@ -197,7 +198,7 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     losses, (regret, if_one, if_zero) = rows[_LOSSES], rows[_REGRETS]
     losses[:] = losses_of(stack, method)
     np.subtract(terms.regretted, losses, out=rows[_BOTH_REGRETS].reshape(2, 3, -1))
-    rows[_PRICED] = unit_peer_loss(regret, if_one, if_zero, terms.rate_zero, terms.rate_one)
+    rows[_PRICED] = unchecked(unit_peer_loss)(regret, if_one, if_zero, terms.rate_zero, terms.rate_one)
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(losses[1] - losses[2])
     _fill_mix(stack, terms.mean, rows[_N_RULE : _N_RULE + len(_MIX)])
     rows[-1] = 1.0
@@ -261,7 +262,7 @@ def _fill_judged(stack: Stack, terms: _Terms, true_loss: FloatArray, rows: Float
     """Whether the round counts; peer loss on the scale of outcomes and loss, each less its mean over those present."""
     counts, peer, true = rows
     against, if_one, if_zero = losses_of(stack, method)
-    peer[:] = unbiased_peer_loss(against, if_one, if_zero, terms.rate_zero, terms.rate_one)
+    peer[:] = unchecked(unbiased_peer_loss)(against, if_one, if_zero, terms.rate_zero, terms.rate_one)
     true[:] = true_loss
     sizes = [head.n_experts for head in stack.heads]
     starts = np.cumsum([0, *sizes[:-1]])
@@ -273,7 +274,7 @@ def _fill_judged(stack: Stack, terms: _Terms, true_loss: FloatArray, rows: Float
 def _frozen_regret(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
     """Regret against the reference answers, at the price of the time."""
     against, one, zero = terms.regretted[1] - losses_of(stack, method)
-    return np.asarray(unit_peer_loss(against, one, zero, terms.rate_zero, terms.rate_one), dtype=np.float64)
+    return np.asarray(unchecked(unit_peer_loss)(against, one, zero, terms.rate_zero, terms.rate_one), dtype=np.float64)
 
 
 def _binned(stack: Stack, weight: float) -> Binned:

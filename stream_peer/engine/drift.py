@@ -21,6 +21,7 @@ from stream_peer.numerics.changes import (
 )
 from stream_peer.numerics.error_rates import MomentSums
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 MOST_EXPERTS = 20
 """So many are named, those that changed most."""
@@ -142,7 +143,7 @@ def _earlier(past: IntArray, parts: IntArray) -> FloatArray:
 def _by_agreement(known: FloatArray, earlier: FloatArray | None) -> RateChange | None:
     weights = known[:, _WEIGHT]
     past = MomentSums(*map(float, earlier[:_N_MOMENTS])) if earlier is not None and earlier[_WEIGHT] > 0.0 else None
-    return agreement_change(known[:, _PAIR] / weights, known[:, _REST] / weights, weights, past)
+    return unchecked(agreement_change)(known[:, _PAIR] / weights, known[:, _REST] / weights, weights, past)
 
 
 def _by_outcomes(known: FloatArray, earlier: FloatArray | None) -> RateChange | None:
@@ -151,7 +152,7 @@ def _by_outcomes(known: FloatArray, earlier: FloatArray | None) -> RateChange | 
     past = np.zeros(len(FEED_RULE)) if earlier is None else earlier
     past_wrong, past_right = (float(np.add.reduce(past[cells])) for cells in (_WRONG, _RIGHT))
     shares = np.divide(wrong, weights, out=np.zeros(len(weights)), where=weights > 0.0)
-    return measured_change(shares, weights, past_wrong, past_wrong + past_right)
+    return unchecked(measured_change)(shares, weights, past_wrong, past_wrong + past_right)
 
 
 def _experts(look: Look, chosen: BoolArray, before: Drift) -> tuple[int, list[ExpertDrift]]:
@@ -160,8 +161,8 @@ def _experts(look: Look, chosen: BoolArray, before: Drift) -> tuple[int, list[Ex
     n_experts = votes.shape[1]
     n_parts = -(-n_experts // AT_A_LOOK)
     part = look.number % n_parts
-    found = expert_changes(votes, answers, np.arange(part, n_experts, n_parts))
-    limits = np.full(n_experts, expert_limit(n_experts))
+    found = unchecked(expert_changes)(votes, answers, np.arange(part, n_experts, n_parts))
+    limits = np.full(n_experts, unchecked(expert_limit)(n_experts))
     limits[[one.place for one in before.experts]] *= STAYS
     now = [
         ExpertDrift(

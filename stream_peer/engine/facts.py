@@ -12,6 +12,7 @@ from stream_peer.engine.shadow_mixers import ShadowForecast, unpack_shadows
 from stream_peer.engine.sums import IndexArray
 from stream_peer.events.times import Milliseconds
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.references import votes
 
 _HEADER = struct.Struct("<qBBBBBBiiiii32d")
@@ -185,7 +186,7 @@ def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
 
 def cast_of(facts: Facts) -> SmallIntArray:
     """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
-    return votes(facts.forecasts) if facts.cast is None else facts.cast
+    return unchecked(votes)(facts.forecasts) if facts.cast is None else facts.cast
 
 
 def stacked(rounds: Sequence[bytes]) -> Stack:

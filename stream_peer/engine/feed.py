@@ -57,6 +57,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import safety_net_step
 
 
@@ -242,7 +243,7 @@ class FeedStage:
         standing = feed.standing
         standing.outcomes += 1
         if feed.method.mixes:
-            standing.net_share = safety_net_step(standing.net_share, *feed.net_sums())
+            standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.net_sums())
         self.feeds.finish(feed, event.question_id, entry, record)
         if entry.rounds:
             self._say(feed, event.question_id, entry, effects)

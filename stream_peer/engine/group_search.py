@@ -12,11 +12,12 @@ from stream_peer.numerics.dependence.copies import find_copies
 from stream_peer.numerics.dependence.followers import find_followers
 from stream_peer.numerics.dependence.tallies import FEWEST_COMMON
 from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 
 def look_for_copies(window: Window, known: Sequence[Group], teams: IntArray | None, turn: int) -> list[Group]:
     """Groups of experts who agree far more than their error rates allow, see `find_copies`."""
-    found = find_copies(window.votes, [group.experts for group in known], teams, turn)
+    found = unchecked(find_copies)(window.votes, [group.experts for group in known], teams, turn)
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
 
 
@@ -27,7 +28,7 @@ def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[
     """
     present = window.answers != 0
     before = [expert for group in known for expert in group.experts]
-    found = find_followers(window.near, window.apart, window.scatter, present, before)
+    found = unchecked(find_followers)(window.near, window.apart, window.scatter, present, before)
     elsewhere = {expert for group in copies for expert in group.experts}
     followers = [expert for expert in found.tolist() if expert not in elsewhere]
     if not followers:

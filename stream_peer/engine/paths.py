@@ -13,6 +13,7 @@ from stream_peer.engine.scoring import priced_regrets
 from stream_peer.engine.sums import IndexArray
 from stream_peer.numerics.learners import fixed_share, hedge_rate
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 _TOO_SMALL = 1e-290
 
@@ -42,7 +43,7 @@ class SharedWeights:
         awake[experts] = True
         all_regrets = np.zeros(len(self._weights))
         all_regrets[experts] = regrets
-        self._weights = fixed_share(self._weights, all_regrets, learning_rate, share, awake)
+        self._weights = unchecked(fixed_share)(self._weights, all_regrets, learning_rate, share, awake)
 
     def _take_in(self, n_experts: int) -> None:
         """Newcomers start at the mean weight of all."""
@@ -80,7 +81,7 @@ class Paths(NamedTuple):
         rates = head.rate_zero, head.rate_one
         regrets = entry.weight * priced_regrets(losses_of(facts, method), means, rates)
         loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
-        rate = variant.learning_rate or float(hedge_rate(seen.experts, seen.questions, loss_range))
+        rate = variant.learning_rate or float(unchecked(hedge_rate)(seen.experts, seen.questions, loss_range))
         self.shared.learn(facts.experts, regrets, rate, variant.share)
 
     def put_in(self, entry: Entry, n_experts: int, method: Method) -> None:

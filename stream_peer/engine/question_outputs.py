@@ -28,6 +28,7 @@ from stream_peer.events.outputs import (
 )
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
 _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
@@ -153,7 +154,7 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
 def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
     against, if_one, if_zero = losses_of(facts, method) * method.loss_unit
-    losses: FloatArray = unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
+    losses: FloatArray = unchecked(unbiased_peer_loss)(against, if_one, if_zero, rates.zero, rates.one)
     return losses
 
 

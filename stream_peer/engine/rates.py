@@ -29,6 +29,7 @@ from stream_peer.numerics.error_rates import (
 )
 from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
 from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 """Numbers of the vote rules."""
@@ -103,11 +104,13 @@ def free_rate(
     symmetric ones of the same votes, with the status that says why.
     """
     if rule == OWN_MEDIAN or method.reads_classes:
-        by_class = ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()).estimate(confidence)
+        by_class = unchecked(ClassMomentSums.estimate)(
+            ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()), confidence
+        )
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
-        return MomentSums(*moments).estimate(confidence), by_class.status
-    symmetric = MomentSums(*moments).estimate(confidence)
+        return unchecked(MomentSums.estimate)(MomentSums(*moments), confidence), by_class.status
+    symmetric = unchecked(MomentSums.estimate)(MomentSums(*moments), confidence)
     return symmetric, symmetric.status
 
 
@@ -121,12 +124,12 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
     if chosen is None:
         right_zero, wrong_zero, right_one, wrong_one = cells
         zeros, ones = right_zero + wrong_zero, right_one + wrong_one
-        estimate = combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
-    zero, one, capped = priced(estimate.zero, estimate.one)
+        estimate = unchecked(combine_with_truth)(free, wrong_zero, zeros, wrong_one, ones, confidence)
+    zero, one, capped = unchecked(priced)(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    compared = contradiction(TruthSums(*cells), free) if method.estimates else None
+    compared = unchecked(contradiction)(TruthSums(*cells), free) if method.estimates else None
     if compared is None:
         return Rates(rule, estimate, zero, one, status, *cells)
     shifts = _reveal_shifts(known)
@@ -159,8 +162,8 @@ def _reveal_shifts(known: Sequence[float]) -> Shifts:
     _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known[_N_MOMENTS:]
     revealed = min(sum(known[_N_MOMENTS:_N_COUNTED]), weight)  # each of them is rounded
     return (
-        reveal_shift(weight, pair, pair2, revealed, revealed_pair),
-        reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
+        unchecked(reveal_shift)(weight, pair, pair2, revealed, revealed_pair),
+        unchecked(reveal_shift)(weight, answer, answer2, revealed, wrong_zero + right_one),
     )
 
 

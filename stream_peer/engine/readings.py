@@ -27,6 +27,7 @@ from stream_peer.numerics.bounds import certificate_terms, live_bounds
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import outer_weights, stretch_factor
 from stream_peer.numerics.mixers.shadows import peer_mixer_logs, truth_slow_logs, with_uniform_share
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
@@ -80,12 +81,12 @@ def mixing_key(feed: IntArray) -> bytes:
 def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
     """Outer layer and stretch, from resolved questions only."""
     pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (feed[_MIXERS] * UNIT).tolist()
-    stretch = 0.0 if method.is_paper else stretch_factor(product, square)
+    stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
     second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
     prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
-    mean, peer, slow, fast = outer_weights(second, (pe, se, fe), prior).round(DECIMALS).tolist()
+    mean, peer, slow, fast = unchecked(outer_weights)(second, (pe, se, fe), prior).round(DECIMALS).tolist()
     return Mixing((mean, peer, slow, fast), stretch)
 
 
@@ -124,7 +125,7 @@ def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: floa
         own = columns[RULE_ROWS[of_rule.rule]]
         scale = distance / of_rule.distance
         against, if_one, if_zero = own[_REGRETS]
-        regrets += scale * unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        regrets += scale * unchecked(unit_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
         absolute += scale * own[_ABSOLUTE]
     return regrets, absolute
 
@@ -140,7 +141,7 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent,
     if method.variant is not None:
         regrets, absolute = selection_sums(columns, rates, 1.0)
         return variant_selection(Situation(regrets, absolute, loss_range, *seen), method.variant)
-    return ada_normal_hedge(*selection_sums(columns, rates, loss_range))
+    return unchecked(ada_normal_hedge)(*selection_sums(columns, rates, loss_range))
 
 
 def read_weights(
@@ -153,7 +154,7 @@ def read_weights(
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = softmax(_log_weights(columns, rates, mixer))
+    weights = unchecked(softmax)(_log_weights(columns, rates, mixer))
     if method.variant is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
@@ -181,10 +182,10 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     )
     compared = columns[_COMPARED]
     if not np.count_nonzero(compared):
-        return np.array((ada_normal_hedge_logs(regrets, absolute), peer))
+        return np.array((unchecked(ada_normal_hedge_logs)(regrets, absolute), peer))
     slow = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
     hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
-    select, fast = ada_normal_hedge_logs(*hedged)
+    select, fast = unchecked(ada_normal_hedge_logs)(*hedged)
     return np.array((select, peer, slow, fast))
 
 
@@ -259,7 +260,7 @@ def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) ->
     for of_rule in rates:
         own = columns[RULE_ROWS[of_rule.rule]]
         against, if_one, if_zero = own[_LOSSES]
-        losses = losses + unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        losses = losses + unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return Records(
         counted_questions(columns).round(DECIMALS),
         _means(losses * method.loss_unit, scored),
@@ -307,10 +308,10 @@ def read_certificate(
     for rule in rules:
         rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
         own = columns[RULE_ROWS[rule]]
-        ends = interval_ends(rates.estimate)
+        ends = unchecked(interval_ends)(rates.estimate)
         sums.append((own, ends))
         against, if_one, if_zero = own[_PUBLISHED_REGRETS]
-        bounds += live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
+        bounds += unchecked(live_bounds)(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
     if not len(bounds) or not np.isfinite(bounds).all():
         return None
     decides = int(bounds.argmax())
@@ -323,7 +324,7 @@ def read_certificate(
 def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
     """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
     against, if_one, if_zero = own[_PUBLISHED_REGRETS]
-    terms = certificate_terms(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
+    terms = unchecked(certificate_terms)(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
     return float(terms.priced[0]) / terms.informative, float(terms.boundary[0]) / terms.informative
 
 
@@ -335,7 +336,7 @@ def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> 
     regrets = columns[_TRUE_REGRET].copy()
     for of_rule in rates:
         against, if_one, if_zero = columns[RULE_ROWS[of_rule.rule]][_PUBLISHED_REGRETS]
-        regrets += unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        regrets += unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return round(float(regrets.max()) * method.loss_unit, DECIMALS) if len(regrets) else None
 
 

@@ -16,6 +16,7 @@ from stream_peer.engine.sums import FEED_RULE
 from stream_peer.numerics.dependence.followers import crowd_distances
 from stream_peer.numerics.dependence.tallies import Float32Array
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 WINDOW = 512
 """Questions, by their ordinals."""
@@ -122,7 +123,8 @@ class Recent:
         self._reserve(int(np.maximum.reduce(experts)) + 1)
         self._ordinals[slot] = entry.ordinal
         before = [head_of(packed) for packed in entry.rounds[-2:-1]]
-        crowd = crowd_distances(facts.forecasts, [said for former in before for said in (former.mix, former.stretched)])
+        said_before = [said for former in before for said in (former.mix, former.stretched)]
+        crowd = unchecked(crowd_distances)(facts.forecasts, said_before)
         self._heads[:, slot] = head.counts, head.pair, head.rest, crowd.scatter
         self._rules[slot], self._parts[slot] = head.rule, rule_part(entry)
         votes, answers = self._marks[:, slot]

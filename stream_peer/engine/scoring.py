@@ -32,6 +32,7 @@ from stream_peer.numerics.error_rates.team_votes import (
 )
 from stream_peer.numerics.error_rates.vote_counts import vote_counts
 from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import logit_mean, median, stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
@@ -112,8 +113,8 @@ def score(
     final: bool = False,
 ) -> Facts:
     """Facts of a round whose experts are sorted by id; ``final``: the boundary is the question's close."""
-    at_half = votes(forecasts)
-    cast = at_half if under.thresholds is None else votes(forecasts, under.thresholds)
+    at_half = unchecked(votes)(forecasts)
+    cast = at_half if under.thresholds is None else unchecked(votes)(forecasts, under.thresholds)
     everybody = _everybody(at_half, forecasts, under)
     others = own_answers(cast, forecasts, under, method)
     answers = others.answers.view(np.uint8)
@@ -133,11 +134,11 @@ def score(
         *weighted,
         spread,
         *moments[:2],
-        share_of_ones(others.answers, under.teams),
+        unchecked(share_of_ones)(others.answers, under.teams),
         *moments[2:],
         *mixers,
-        *(unguarded, mix, stretched(mix, under.mixing.stretch if under.stretch else 0.0)),
-        *(median(forecasts), logit_mean(forecasts), _gap(losses, learnt, under, method)),
+        *(unguarded, mix, unchecked(stretched)(mix, under.mixing.stretch if under.stretch else 0.0)),
+        *(unchecked(median)(forecasts), unchecked(logit_mean)(forecasts), _gap(losses, learnt, under, method)),
         *(*fourth, float(under.block)),
     )
     head, ties = Head._make(numbers), others.ties.view(np.uint8)
@@ -191,7 +192,7 @@ def _gap(losses: FloatArray, means: Sequence[float], under: Circumstances, metho
 def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[float, float]) -> FloatArray:
     """Regrets of a round against each expert, priced: means of the losses against answers, 1 and 0, less its own."""
     against, one, zero = (mean - loss for mean, loss in zip(means, losses, strict=True))
-    regrets: FloatArray = unit_peer_loss(against, one, zero, *rates)
+    regrets: FloatArray = unchecked(unit_peer_loss)(against, one, zero, *rates)
     return regrets
 
 
@@ -205,9 +206,9 @@ def _votes(
         of_classes = class_terms_of(counts) if by_class else None
         rates_of = (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
         return counts.voters, rates_of, moments_of_counts(counts.yes, counts.voters) or _NO_FOURTH
-    found = team_votes(cast, others.answers, under.teams)
-    of_classes = class_terms_of_teams(found) if by_class else None
-    rates_of = (*(agreement_of_teams(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
+    found = unchecked(team_votes)(cast, others.answers, under.teams)
+    of_classes = unchecked(class_terms_of_teams)(found) if by_class else None
+    rates_of = (*(unchecked(agreement_of_teams)(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
     return found.voters, rates_of, vote_moments_of_teams(found) or _NO_FOURTH
 
 

@@ -31,6 +31,7 @@ from stream_peer.engine.sums import SCALE, UNIT, Sums, expert_column, expert_col
 from stream_peer.events.feed_settings import FeedSettings, MixerSettings, ShadowSettings
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.numerics.losses import LOG, FloatArray, IntArray, portable_log_of
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
 from stream_peer.numerics.mixers.shadows import with_uniform_share
 
@@ -112,7 +113,7 @@ class ShadowReading(NamedTuple):
 
 
 def _told(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:
-    return ShadowForecast(plan.shadow, mix, stretched(mix, mixing.stretch if plan.stretch else 0.0))
+    return ShadowForecast(plan.shadow, mix, unchecked(stretched)(mix, mixing.stretch if plan.stretch else 0.0))
 
 
 class Shadows:
@@ -168,7 +169,7 @@ class Shadows:
             totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
             compared, scored = totals[_COMPARED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
             answered, known = (compared + scored) / present, compared / present
-            weights = mixers_side_by_side(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
+            weights = unchecked(mixers_side_by_side)(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
@@ -235,7 +236,7 @@ def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, 
     [0.01, 0.1054, 0.25]
     """
     chance = min(max(told if outcome else 1.0 - told, LOG.clip), 1.0 - LOG.clip)
-    return (told - outcome) * (told - outcome), -portable_log_of(chance), (mix - outcome) * (mix - outcome)
+    return (told - outcome) * (told - outcome), -unchecked(portable_log_of)(chance), (mix - outcome) * (mix - outcome)
 
 
 class ShadowRecord(NamedTuple):

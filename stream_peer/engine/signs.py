@@ -19,6 +19,7 @@ from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
 
 FEWEST_RANKED = 8
 """So many experts are needed for a rank correlation that says something."""
@@ -67,7 +68,7 @@ def dependence_key(feed: IntArray, rule: int) -> bytes:
 def read_dependence(feed: IntArray, rule: int) -> Dependence:
     """The fourth-moment gap of the votes by a rule."""
     blocks: FloatArray = np.multiply(feed[_BLOCKS[rule]], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
-    return DependenceSums(blocks).reading(FEWEST_EFFECTIVE_QUESTIONS)
+    return unchecked(DependenceSums.reading)(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
 
 
 def read_ranks(sums: Sums) -> RankAgreement | None:
@@ -80,4 +81,4 @@ def read_ranks(sums: Sums) -> RankAgreement | None:
     if len(enough) < FEWEST_RANKED:
         return None
     peer, true = sums.matrix[_LOSSES, enough] / counts[enough]
-    return rank_agreement(peer, true)
+    return unchecked(rank_agreement)(peer, true)

@@ -17,6 +17,7 @@ from stream_peer.events.method_settings import asks_groups
 from stream_peer.events.outputs import TrustState
 from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, RankAgreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LEAST_Z
+from stream_peer.numerics.losses.arguments import unchecked
 
 _VOTERS_MARGIN = 0.25
 _RATES_LEAVE = 0.75
@@ -166,7 +167,7 @@ def _by_measured(rates: Rates, limit: float, *, is_so: bool, fewest: float = FEW
 
 def _by_ranks(ranks: RankAgreement, limit: float, *, is_so: bool) -> list[str]:
     """Whether peer losses rank experts otherwise than outcomes do."""
-    if not ranks.below(limit) > (_RANKS_LEAVE if is_so else _RANKS_Z):
+    if not unchecked(RankAgreement.below)(ranks, limit) > (_RANKS_LEAVE if is_so else _RANKS_Z):
         return []
     return [
         f"peer losses and outcomes rank {ranks.experts} experts with a correlation of {ranks.correlation:.2f}, and"

@@ -25,6 +25,7 @@ from stream_peer.numerics.learners import (
     top_committee,
 )
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.peer_losses import flipped_error_rate
 from stream_peer.numerics.references import (
     Ballots,
@@ -102,11 +103,11 @@ def variant_answers(
     has a share in the answer anyway.
     """
     weights = select if method.reference == "weighted" else None
-    cast = ballots(forecasts, method.reference, thresholds=thresholds, weights=weights)
+    cast = unchecked(ballots)(forecasts, method.reference, thresholds=thresholds, weights=weights)
     if method.against == "others":
-        own, coded = answers_of_others(cast, coin, teams), NO_ANSWERS
+        own, coded = unchecked(answers_of_others)(cast, coin, teams), NO_ANSWERS
     elif method.against == "everybody":
-        own, coded = _alike(answers_of_all(cast, coin), len(forecasts)), NO_ANSWERS
+        own, coded = _alike(unchecked(answers_of_all)(cast, coin), len(forecasts)), NO_ANSWERS
     else:
         own, coded = _of_groups(cast, chance, method)
     answers = (1 - own.answers if chance.flip else own.answers).astype(np.int8)
@@ -121,14 +122,14 @@ def _alike(answer: ReferenceAnswers, n_experts: int) -> ReferenceAnswers:
 def _of_groups(cast: Ballots, chance: Chance, method: MethodSettings) -> tuple[ReferenceAnswers, int]:
     groups = chance.groups
     asked = [
-        answers_of_groups(cast, groups == number, (coin, coin)).a
+        unchecked(answers_of_groups)(cast, groups == number, (coin, coin)).a
         for number, coin in enumerate(chance.coins[: n_groups(method)])
     ]
     coded = sum(3**number * (int(a.answers) if a.given else _NONE) for number, a in enumerate(asked))
     coded += sum(_NONE * 3**number for number in range(len(asked), N_GROUPS))
     if method.against == "group-a":
         return _alike(asked[0], len(groups)), coded
-    return answers_of_other_group(GroupAnswers(asked[0], asked[1]), groups == 0), coded
+    return unchecked(answers_of_other_group)(GroupAnswers(asked[0], asked[1]), groups == 0), coded
 
 
 def group_moments(coded: int, asked: int) -> tuple[float, ...] | None:
@@ -163,12 +164,13 @@ def variant_rate(
     if method.error_rate in ("moments", "class-moments"):
         return None
     if method.error_rate == "outcomes":
-        return TruthSums(*truth).estimate(confidence)
-    rate = (
-        known_error_rate(method.known_zero or 0.0, method.known_one or 0.0)._replace(effective_questions=questions)
-        if method.error_rate == "known"
-        else _group_sums(method, groups).estimate(confidence)
-    )
+        return unchecked(TruthSums.estimate)(TruthSums(*truth), confidence)
+    if method.error_rate == "known":
+        known = unchecked(known_error_rate)(method.known_zero or 0.0, method.known_one or 0.0)
+        rate = known._replace(effective_questions=questions)
+    else:
+        sums = _group_sums(method, groups)
+        rate = unchecked(type(sums).estimate)(sums, confidence)
     return _flipped(rate, method.flip_probability)
 
 
@@ -187,7 +189,7 @@ def _flipped(rate: ErrorRate, flip_probability: float) -> ErrorRate:
     if not flip_probability:
         return rate
     rates = (rate.zero, rate.one, rate.low, rate.high)
-    zero, one, low, high = (float(flipped_error_rate(r, flip_probability)) for r in rates)
+    zero, one, low, high = (float(unchecked(flipped_error_rate)(r, flip_probability)) for r in rates)
     return rate._replace(zero=zero, one=one, low=low, high=high)
 
 
@@ -215,15 +217,17 @@ class Situation(NamedTuple):
 
 
 _LEARNERS: Mapping[str, Callable[[Situation, MethodSettings], FloatArray]] = {
-    "ada-normal-hedge": lambda seen, _: ada_normal_hedge(
+    "ada-normal-hedge": lambda seen, _: unchecked(ada_normal_hedge)(
         seen.regrets / seen.loss_range, seen.absolute / seen.loss_range
     ),
-    "hedge": lambda seen, method: hedge(seen.regrets, method.learning_rate or 0.0),
-    "any-time-hedge": lambda seen, _: hedge(seen.regrets, hedge_rate(seen.n_experts, seen.questions, seen.loss_range)),
-    "ada-hedge": lambda seen, _: ada_hedge(seen.regrets, seen.gaps, seen.n_experts),
+    "hedge": lambda seen, method: unchecked(hedge)(seen.regrets, method.learning_rate or 0.0),
+    "any-time-hedge": lambda seen, _: unchecked(hedge)(
+        seen.regrets, unchecked(hedge_rate)(seen.n_experts, seen.questions, seen.loss_range)
+    ),
+    "ada-hedge": lambda seen, _: unchecked(ada_hedge)(seen.regrets, seen.gaps, seen.n_experts),
     "fixed-share": lambda seen, _: np.full(len(seen.regrets), 1.0 / len(seen.regrets)),
-    "follow-the-leader": lambda seen, _: follow_the_leader(seen.regrets),
-    "top-committee": lambda seen, method: top_committee(seen.regrets, method.committee),
+    "follow-the-leader": lambda seen, _: unchecked(follow_the_leader)(seen.regrets),
+    "top-committee": lambda seen, method: unchecked(top_committee)(seen.regrets, method.committee),
 }
 """Fixed share goes by what it said before (see ``paths``); here, the weights of its beginning."""
 
@@ -235,4 +239,4 @@ def variant_selection(situation: Situation, method: MethodSettings) -> FloatArra
 
 def round_gap(regrets: FloatArray, weights: FloatArray, n_experts: int, gaps: float) -> float:
     """Mixability gap of a round of AdaHedge, after those that sum to ``gaps``."""
-    return float(mixability_gap(regrets, weights, ada_hedge_rate(n_experts, gaps)))
+    return float(unchecked(mixability_gap)(regrets, weights, unchecked(ada_hedge_rate)(n_experts, gaps)))

@@ -6,8 +6,17 @@ All three take the same arguments, so that they can be set side by side. δ is t
 import math
 from typing import NamedTuple
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds.online import check_counts, check_delta
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    BOUND,
+    COUNT,
+    HALF,
+    INSIDE,
+    SHARE,
+    Each,
+    checked,
+    unchecked,
+)
 
 
 class RegretBound(NamedTuple):
@@ -36,6 +45,7 @@ def regret_bound(formula: float, questions: float) -> RegretBound:
     return RegretBound(formula if formula <= questions else math.inf, formula)
 
 
+@checked(delta=INSIDE, sigma=AT_LEAST_0, questions=AT_LEAST_0)
 def martingale_gap(delta: float, sigma: float, questions: float) -> float:
     """How far a sum with bounded increments can be from its mean, at one time: ``E_mart = σ·√(2T ln(2/δ))``.
 
@@ -64,13 +74,10 @@ def martingale_gap(delta: float, sigma: float, questions: float) -> float:
     >>> round(martingale_gap(0.05, 1.0, 500), 3)
     60.736
     """
-    check_delta(delta)
-    if not sigma >= 0.0 or not questions >= 0.0:
-        msg = f"sigma {sigma!r}, questions {questions!r}: must be >= 0"
-        raise FormulaInputError(msg)
     return sigma * math.sqrt(2.0 * questions * math.log(2.0 / delta))
 
 
+@checked(error_rate=HALF)
 def printed_sigma(error_rate: float) -> float:
     """The σ_g printed below Theorem 4 of Liu & Helmbold: ``max{4 + max F, 2 - min F}``, which is ``4 + η/2``.
 
@@ -96,16 +103,14 @@ def printed_sigma(error_rate: float) -> float:
     >>> printed_sigma(0.1)
     4.05
     """
-    if not 0.0 <= error_rate <= 0.5:
-        msg = f"error_rate is {error_rate!r}, not within 0..0.5"
-        raise FormulaInputError(msg)
     largest, smallest = error_rate / 2.0, error_rate * error_rate
     return max(4.0 + largest, 2.0 - smallest)
 
 
+@checked(online=BOUND, n_experts=COUNT, questions=AT_LEAST_0, rates=Each(HALF, 2), delta=INSIDE, estimation=BOUND)
 def printed_bound(
     online: float,
-    n_experts: int,
+    n_experts: int,  # noqa: ARG001 - so that the three bounds take the same arguments
     questions: float,
     rates: tuple[float, float],
     delta: float,
@@ -153,13 +158,12 @@ def printed_bound(
     >>> bound.value, round(bound.formula)
     (inf, 1030)
     """
-    check_counts(n_experts, questions)
-    check_delta(delta)
-    shared = martingale_gap(delta / 4.0, printed_sigma(max(rates)), questions)
-    tail = martingale_gap(delta / 4.0, 2.0, questions)
+    shared = unchecked(martingale_gap)(delta / 4.0, unchecked(printed_sigma)(max(rates)), questions)
+    tail = unchecked(martingale_gap)(delta / 4.0, 2.0, questions)
     return regret_bound(_over(rates, 2.0 * shared + online + estimation) + 2.0 * tail, questions)
 
 
+@checked(online=BOUND, n_experts=COUNT, questions=AT_LEAST_0, rates=Each(SHARE, 2), delta=INSIDE, estimation=BOUND)
 def repaired_bound(
     online: float,
     n_experts: int,
@@ -195,12 +199,11 @@ def repaired_bound(
     >>> round(repaired_bound(hedge_regret(4, 500), 4, 500, rates=(0.1, 0.1), delta=0.05).value)
     385
     """
-    check_counts(n_experts, questions)
-    check_delta(delta)
-    gap = 2.0 * martingale_gap(delta / (4.0 * n_experts), 1.0, questions)
+    gap = 2.0 * unchecked(martingale_gap)(delta / (4.0 * n_experts), 1.0, questions)
     return regret_bound(_over(rates, gap + online + estimation) + gap, questions)
 
 
+@checked(online=BOUND, n_experts=COUNT, questions=AT_LEAST_0, rates=Each(SHARE, 2), delta=INSIDE, estimation=BOUND)
 def direct_bound(
     online: float,
     n_experts: int,
@@ -235,20 +238,15 @@ def direct_bound(
     >>> round(direct_bound(hedge_regret(4, 500), 4, 500, rates=(0.1, 0.1), delta=0.05).value)
     106
     """
-    check_counts(n_experts, questions)
     return regret_bound(_over(rates, online + one_sided_gap(n_experts, questions, delta) + estimation), questions)
 
 
 def one_sided_gap(n_experts: int, questions: float, delta: float) -> float:
     """How far any of N sums can fall below its mean, at one time, increments at most 2 apart: ``√(2T ln(N/δ))``."""
-    check_delta(delta)
     return math.sqrt(2.0 * questions * math.log(n_experts / delta))
 
 
 def _over(rates: tuple[float, float], total: float) -> float:
     """On the scale of the outcome."""
-    if not (total >= 0.0 and all(0.0 <= rate <= 1.0 for rate in rates)):
-        msg = f"rates are {rates!r}, regret and errors sum to {total!r}: must be within 0..1, >= 0"
-        raise FormulaInputError(msg)
     informative = 1.0 - rates[0] - rates[1]
     return total / informative if informative > 0.0 else math.inf

@@ -5,14 +5,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import (
+    COUNT,
+    INSIDE,
+    POSITIVE,
+    SHARE,
+    SIDES,
+    WEIGHTS,
+    Each,
+    Numbers,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.peer_losses import unit_peer_loss
 
 LEAST_INFORMATION = 0.2
 """Below this d = 1 - η0 - η1 nothing is certified: the noise is blown up by 1/d."""
 
 
+_RATES = Each(Each(SHARE, 2), fewest=1)
+
+
+@checked(variance=Numbers("... n", low=0.0), n_experts=COUNT, delta=INSIDE, rho=POSITIVE)
 def noise_boundary(variance: FloatArray, n_experts: int, delta: float, rho: float = 25.0) -> FloatArray:
     """How far summed label noise can have carried peer regrets from their means, at any time, for any expert.
 
@@ -49,16 +64,20 @@ def noise_boundary(variance: FloatArray, n_experts: int, delta: float, rho: floa
     >>> noise_boundary(np.array([0.0, 100.0]), n_experts=10, delta=0.04).round(3)
     array([16.615, 39.769])
     """
-    if n_experts < 1 or not 0.0 < delta < 1.0 or not rho > 0.0:
-        msg = f"n_experts {n_experts!r}, delta {delta!r}, rho {rho!r}: must be >= 1, within (0, 1), > 0"
-        raise FormulaInputError(msg)
-    if not np.minimum.reduce(variance, axis=None, initial=math.inf) >= 0.0:
-        msg = f"a variance is {float(np.minimum.reduce(variance, axis=None))!r}, must be >= 0"
-        raise FormulaInputError(msg)
     widened = variance + rho
     return np.sqrt(widened * (2.0 * math.log(n_experts / delta) + np.log(widened / rho)))
 
 
+@checked(
+    regret_l=Numbers("n"),
+    regret_1=Numbers("n"),
+    regret_0=Numbers("n"),
+    variance=Numbers("n", low=0.0),
+    true_regret=Numbers("n"),
+    rates=_RATES,
+    n_experts=COUNT,
+    delta=INSIDE,
+)
 def live_certificate(
     regret_l: FloatArray,
     regret_1: FloatArray,
@@ -118,10 +137,19 @@ def live_certificate(
     """
     if not regret_l.size:
         return 0.0
-    bounds = live_bounds(regret_l, regret_1, regret_0, variance, rates, n_experts, delta) + true_regret
+    bounds = unchecked(live_bounds)(regret_l, regret_1, regret_0, variance, rates, n_experts, delta) + true_regret
     return float(np.maximum.reduce(bounds))
 
 
+@checked(
+    regret_l=Numbers("... n"),
+    regret_1=Numbers("... n"),
+    regret_0=Numbers("... n"),
+    variance=Numbers("... n", low=0.0),
+    rates=_RATES,
+    n_experts=COUNT,
+    delta=INSIDE,
+)
 def live_bounds(
     regret_l: FloatArray,
     regret_1: FloatArray,
@@ -161,14 +189,13 @@ def live_bounds(
     >>> live_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
     array([59.433])
     """
-    _check_rates(rates)
-    noise = noise_boundary(variance, n_experts, delta)
-    bounds = np.full(variance.shape, -math.inf)
+    noise = unchecked(noise_boundary)(variance, n_experts, delta)
+    bounds = np.full(regret_l.shape, -math.inf)
     for rate0, rate1 in rates:
         informative = 1.0 - rate0 - rate1
         if not informative >= LEAST_INFORMATION:
-            return np.full(variance.shape, math.inf)
-        priced = unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1)
+            return np.full(regret_l.shape, math.inf)
+        priced = unchecked(unit_peer_loss)(regret_l, regret_1, regret_0, rate0, rate1)
         np.maximum(bounds, (priced + noise) / informative, out=bounds)
     return bounds
 
@@ -204,6 +231,16 @@ class CertificateTerms(NamedTuple):
         return np.asarray((self.priced + self.boundary) / self.informative + self.true_regret, dtype=np.float64)
 
 
+@checked(
+    regret_l=Numbers("... n"),
+    regret_1=Numbers("... n"),
+    regret_0=Numbers("... n"),
+    variance=Numbers("... n", low=0.0),
+    true_regret=Numbers("... n"),
+    rates=_RATES,
+    n_experts=COUNT,
+    delta=INSIDE,
+)
 def certificate_terms(
     regret_l: FloatArray,
     regret_1: FloatArray,
@@ -241,12 +278,11 @@ def certificate_terms(
     >>> terms.bounds.round(3)
     array([60.433])
     """
-    _check_rates(rates)
-    noise = noise_boundary(variance, n_experts, delta)
+    noise = unchecked(noise_boundary)(variance, n_experts, delta)
     ends = [
         CertificateTerms(
             (rate0, rate1),
-            unit_peer_loss(regret_l, regret_1, regret_0, rate0, rate1),
+            unchecked(unit_peer_loss)(regret_l, regret_1, regret_0, rate0, rate1),
             noise,
             1.0 - rate0 - rate1,
             true_regret,
@@ -256,6 +292,7 @@ def certificate_terms(
     return max(ends, key=lambda terms: float(np.maximum.reduce(terms.bounds, axis=None, initial=-math.inf)))
 
 
+@checked(weights=WEIGHTS, if_one=SIDES, if_zero=SIDES)
 def shared_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
     """How far apart a question's peer regret is between ŷ = 0 and ŷ = 1, if all experts have the same reference answer.
 
@@ -285,6 +322,7 @@ def shared_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: Float
     return np.abs(np.add.reduce(weights * slope, axis=-1, keepdims=True) - slope)
 
 
+@checked(weights=WEIGHTS, if_one=SIDES, if_zero=SIDES)
 def own_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
     """How far apart a question's peer regret can be, if every expert has a reference answer of its own.
 
@@ -310,9 +348,3 @@ def own_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArr
     """
     slope = np.abs(if_one - if_zero)
     return np.add.reduce(weights * slope, axis=-1, keepdims=True) + (1.0 - 2.0 * weights) * slope
-
-
-def _check_rates(rates: tuple[tuple[float, float], ...]) -> None:
-    if not rates or not all(0.0 <= rate <= 1.0 for pair in rates for rate in pair):
-        msg = f"rates are {rates!r}: must be at least one pair within 0..1"
-        raise FormulaInputError(msg)

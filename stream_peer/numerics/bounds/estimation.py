@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds.online import check_counts, check_delta
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, BOUND, CHANCE, INSIDE, Numbers, checked, unchecked
 
 
+@checked(errors=Numbers("t", low=0.0))
 def estimation_printed(errors: FloatArray) -> float:
     """What Theorem 6 of Liu & Helmbold adds: ``Σε_t``. Correct, and twice what is needed (Erratum E9).
 
@@ -35,12 +35,10 @@ def estimation_printed(errors: FloatArray) -> float:
     >>> estimation_printed(np.array([0.5, 0.25]))
     0.75
     """
-    if not np.all(errors >= 0.0):
-        msg = f"errors {errors!r}: must be >= 0"
-        raise FormulaInputError(msg)
     return float(np.add.reduce(errors))
 
 
+@checked(errors=Numbers("t", low=0.0))
 def estimation_frozen(errors: FloatArray) -> float:
     """What estimates add whose losses stay priced at the rates of their time: ``Σε_t/2``, for any sequence of them.
 
@@ -64,9 +62,10 @@ def estimation_frozen(errors: FloatArray) -> float:
     >>> estimation_frozen(np.array([0.5, 0.25]))
     0.375
     """
-    return 0.5 * estimation_printed(errors)
+    return 0.5 * unchecked(estimation_printed)(errors)
 
 
+@checked(last_error=AT_LEAST_0, questions=AT_LEAST_0)
 def estimation_repriced(last_error: float, questions: float) -> float:
     """What estimates add where all losses are priced at the newest one: ``T·ε_T/2``.
 
@@ -95,12 +94,10 @@ def estimation_repriced(last_error: float, questions: float) -> float:
     >>> estimation_repriced(0.25, 8)
     1.0
     """
-    if not last_error >= 0.0 or not questions >= 0.0:
-        msg = f"last_error {last_error!r}, questions {questions!r}: must be >= 0"
-        raise FormulaInputError(msg)
     return 0.5 * questions * last_error
 
 
+@checked(questions=AT_LEAST_0, reveal_probability=CHANCE, delta=INSIDE)
 def limited_truth_regret_printed(questions: float, reveal_probability: float, delta: float) -> float:
     """What limited ground truth costs as printed: ``Σε_t ≤ √(2T ln(2/δ))/p*`` with ``ε_t = √(ln(2/δ)/(2t))/p*``.
 
@@ -132,13 +129,10 @@ def limited_truth_regret_printed(questions: float, reveal_probability: float, de
     >>> round(limited_truth_regret_printed(1000, 0.25, 0.05), 2)
     343.58
     """
-    _check(questions, delta)
-    if not 0.0 < reveal_probability <= 1.0:
-        msg = f"reveal_probability is {reveal_probability!r}, not within (0, 1]"
-        raise FormulaInputError(msg)
     return math.sqrt(2.0 * questions * math.log(2.0 / delta)) / reveal_probability
 
 
+@checked(questions=AT_LEAST_0, reveal_probability=CHANCE, delta=INSIDE)
 def limited_truth_regret(questions: float, reveal_probability: float, delta: float) -> float:
     """What limited ground truth costs: ``Σε_t/2`` with ``ε_t = √(ln(2/δ)/(2K_t))``, about ``√(T ln(2/δ)/(2p*))``.
 
@@ -169,9 +163,11 @@ def limited_truth_regret(questions: float, reveal_probability: float, delta: flo
     >>> round(limited_truth_regret(1000, 0.25, 0.05), 2)
     85.89
     """
-    return limited_truth_regret_printed(questions, reveal_probability, delta) * math.sqrt(reveal_probability) / 2.0
+    printed = unchecked(limited_truth_regret_printed)(questions, reveal_probability, delta)
+    return printed * math.sqrt(reveal_probability) / 2.0
 
 
+@checked(questions=AT_LEAST_0, delta=INSIDE)
 def no_truth_regret_printed(questions: float, delta: float) -> float:
     """What estimating without any truth costs as printed: ``Σ√(ln(6/δ)/(2t))``, at most ``√(2T ln(6/δ))``.
 
@@ -201,10 +197,10 @@ def no_truth_regret_printed(questions: float, delta: float) -> float:
     >>> round(no_truth_regret_printed(1000, 0.05), 2)
     97.85
     """
-    _check(questions, delta)
     return math.sqrt(2.0 * questions * math.log(6.0 / delta))
 
 
+@checked(questions=AT_LEAST_0, deviation=BOUND, delta=INSIDE)
 def no_truth_regret(questions: float, deviation: float, delta: float) -> float:
     """What estimating without any truth costs: ``Σε_t/2`` with ``ε_t = c·√(2 ln(2/δ)/t)``, at most ``c·√(2T ln(2/δ))``.
 
@@ -235,13 +231,4 @@ def no_truth_regret(questions: float, deviation: float, delta: float) -> float:
     >>> round(no_truth_regret(1000, 0.58, 0.05), 2)
     49.82
     """
-    _check(questions, delta)
-    if not deviation >= 0.0:
-        msg = f"deviation is {deviation!r}, must be >= 0"
-        raise FormulaInputError(msg)
     return deviation * math.sqrt(2.0 * questions * math.log(2.0 / delta)) if questions > 0.0 else 0.0
-
-
-def _check(questions: float, delta: float) -> None:
-    check_counts(1, questions)
-    check_delta(delta)

@@ -6,10 +6,13 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.bounds.apriori import RegretBound, martingale_gap, one_sided_gap, regret_bound
-from stream_peer.numerics.bounds.online import check_counts, check_delta
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, BOUND, COUNT, INSIDE, Numbers, checked, unchecked
+
+_RATES = Numbers("t", 0.0, 0.5, below=True)
 
 
+@checked(rates=_RATES, best_loss=AT_LEAST_0)
 def order_kept_beyond(rates: FloatArray, best_loss: float) -> float:
     """By how much an expert must lose more than the best, to do so in weighted losses too: ``(w_max/w_min - 1)·L*``.
 
@@ -48,6 +51,7 @@ def order_kept_beyond(rates: FloatArray, best_loss: float) -> float:
     return (most / least - 1.0) * best_loss
 
 
+@checked(online=BOUND, n_experts=COUNT, questions=AT_LEAST_0, rates=_RATES, best_loss=AT_LEAST_0, delta=INSIDE)
 def heterogeneous_bound(
     online: float, n_experts: int, questions: float, rates: FloatArray, best_loss: float, delta: float
 ) -> RegretBound:
@@ -93,12 +97,21 @@ def heterogeneous_bound(
     >>> bound.value, round(bound.formula)
     (inf, 5606)
     """
-    check_counts(n_experts, questions)
     least, most = _weights(rates, best_loss)
     noise = one_sided_gap(n_experts, questions, delta)
     return regret_bound((most / least - 1.0) * best_loss + (online + noise) / least, questions)
 
 
+@checked(
+    online=BOUND,
+    n_experts=COUNT,
+    questions=AT_LEAST_0,
+    rates=_RATES,
+    best_loss=AT_LEAST_0,
+    delta=INSIDE,
+    alpha=Numbers(low=2.0),
+    sigma=AT_LEAST_0,
+)
 def heterogeneous_bound_printed(
     online: float,
     n_experts: int,
@@ -150,14 +163,9 @@ def heterogeneous_bound_printed(
     >>> bound.value, round(bound.formula)
     (inf, 17939)
     """
-    check_counts(n_experts, questions)
-    check_delta(delta)
-    if not alpha >= 2.0:
-        msg = f"alpha is {alpha!r}, must be >= 2"
-        raise FormulaInputError(msg)
     least, _ = _weights(rates, best_loss)
     part = delta / (2.0 * n_experts)
-    noise = martingale_gap(part, 2.0, questions) + martingale_gap(part, sigma, questions)
+    noise = unchecked(martingale_gap)(part, 2.0, questions) + unchecked(martingale_gap)(part, sigma, questions)
     return regret_bound((noise + online) / least + alpha * (1.0 / least + 1.0) * best_loss, questions)
 
 

@@ -9,24 +9,11 @@ import math
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, COUNT, Numbers, checked, unchecked
 
 
-def check_counts(n_experts: int, questions: float) -> None:
-    """Refuse a pool without experts and a negative number of questions."""
-    if n_experts < 1 or not questions >= 0.0:
-        msg = f"n_experts {n_experts!r}, questions {questions!r}: must be >= 1, >= 0"
-        raise FormulaInputError(msg)
-
-
-def check_delta(delta: float) -> None:
-    """Refuse a probability of failing that is none, or certain."""
-    if not 0.0 < delta < 1.0:
-        msg = f"delta is {delta!r}, not within (0, 1)"
-        raise FormulaInputError(msg)
-
-
+@checked(n_experts=COUNT, questions=AT_LEAST_0)
 def hedge_regret(n_experts: int, questions: float) -> float:
     """Largest regret of exponential weights whose fixed rate was chosen for the horizon: ``√(T ln N/2)``.
 
@@ -53,10 +40,10 @@ def hedge_regret(n_experts: int, questions: float) -> float:
     >>> round(hedge_regret(4, 500), 3)
     18.616
     """
-    check_counts(n_experts, questions)
     return math.sqrt(0.5 * questions * math.log(n_experts))
 
 
+@checked(n_experts=COUNT, questions=AT_LEAST_0)
 def anytime_hedge_regret(n_experts: int, questions: float) -> float:
     """Largest regret of exponential weights at the any-time rate, at every T: ``2√(T ln N/2) + √(ln N/8)``.
 
@@ -81,9 +68,10 @@ def anytime_hedge_regret(n_experts: int, questions: float) -> float:
     >>> round(anytime_hedge_regret(4, 500), 3)
     37.649
     """
-    return 2.0 * hedge_regret(n_experts, questions) + math.sqrt(math.log(n_experts) / 8.0)
+    return 2.0 * unchecked(hedge_regret)(n_experts, questions) + math.sqrt(math.log(n_experts) / 8.0)
 
 
+@checked(n_experts=COUNT, questions=AT_LEAST_0)
 def ada_hedge_regret(n_experts: int, questions: float) -> float:
     """Largest regret of AdaHedge, at every T: ``√(T ln N) + 4/3·ln N + 2`` (de Rooij et al. 2014).
 
@@ -108,11 +96,11 @@ def ada_hedge_regret(n_experts: int, questions: float) -> float:
     >>> round(ada_hedge_regret(4, 500), 3)
     30.176
     """
-    check_counts(n_experts, questions)
     log_n = math.log(n_experts)
     return math.sqrt(questions * log_n) + 4.0 / 3.0 * log_n + 2.0
 
 
+@checked(absolute=Numbers("... n", low=0.0))
 def normal_hedge_regret(absolute: FloatArray) -> FloatArray:
     """Largest regret of AdaNormalHedge to each expert, at every time.
 
@@ -139,9 +127,6 @@ def normal_hedge_regret(absolute: FloatArray) -> FloatArray:
     >>> normal_hedge_regret(np.array([0.0, 100.0])).round(3)
     array([ 0.   , 30.025])
     """
-    if not np.all(absolute >= 0.0):
-        msg = f"absolute regrets {absolute!r}: must be >= 0"
-        raise FormulaInputError(msg)
     n_experts = absolute.shape[-1]
     if n_experts == 0:
         return np.zeros(absolute.shape)

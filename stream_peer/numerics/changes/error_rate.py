@@ -6,11 +6,16 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.changes.scan import Earlier, scan_for_changes
-from stream_peer.numerics.error_rates.moments import MomentSums
+from stream_peer.numerics.error_rates.moments import MOMENT_SUMS, MomentSums
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, Numbers, Optional, checked, unchecked
 
 RATE_LIMIT = 4.5
 """A change of more standard deviations is no chance, however often one looks: see `agreement_change`."""
+
+
+_ALIGNED = Numbers("n", -1.0, 1.0)
+_WEIGHTS = Numbers("n", 0.0, 1.0)
 
 
 class RateChange(NamedTuple):
@@ -32,6 +37,7 @@ class RateChange(NamedTuple):
     cut: int
 
 
+@checked(pair=_ALIGNED, rest=_ALIGNED, weights=_WEIGHTS, earlier=Optional(MOMENT_SUMS))
 def agreement_change(
     pair: FloatArray, rest: FloatArray, weights: FloatArray, earlier: MomentSums | None = None
 ) -> RateChange | None:
@@ -77,13 +83,10 @@ def agreement_change(
     >>> round(found.z, 2), round(found.before, 3), round(found.now, 3), found.cut
     (10.0, 0.071, 0.195, 100)
     """
-    if not pair.shape == rest.shape == weights.shape:
-        msg = f"pair {pair.shape}, rest {rest.shape} and weights {weights.shape} do not fit"
-        raise FormulaInputError(msg)
     if not weights.any():
         return None
     moments = np.stack((pair, rest), axis=1)
-    found = scan_for_changes(
+    found = unchecked(scan_for_changes)(
         moments, np.stack((weights, weights), axis=1), _spans(moments, weights), _of_moments(earlier)
     )
     larger = int(np.abs(found.z).argmax())
@@ -91,9 +94,18 @@ def agreement_change(
     before = _sums_of(pair[:cut], rest[:cut], weights[:cut])
     now = _sums_of(pair[cut:], rest[cut:], weights[cut:])
     before = before if earlier is None else earlier.merge(before)
-    return _signed(abs(float(found.z[larger])), before.estimate().zero, now.estimate().zero, cut)
+    rate_before, rate_now = (unchecked(MomentSums.estimate)(sums).zero for sums in (before, now))
+    return _signed(abs(float(found.z[larger])), rate_before, rate_now, cut)
 
 
+def _check_earlier(earlier_wrong: float, earlier: float, **_: object) -> None:
+    """Refuse more wrong answers than there were."""
+    if earlier_wrong > earlier:
+        msg = f"earlier_wrong is {earlier_wrong!r}, more than earlier, {earlier!r}"
+        raise FormulaInputError(msg)
+
+
+@checked(_check_earlier, wrong=_WEIGHTS, weights=_WEIGHTS, earlier_wrong=AT_LEAST_0, earlier=AT_LEAST_0)
 def measured_change(wrong: FloatArray, weights: FloatArray, earlier_wrong: float, earlier: float) -> RateChange | None:
     """Scan the shares of wrong reference answers of resolved questions for a change.
 
@@ -127,13 +139,10 @@ def measured_change(wrong: FloatArray, weights: FloatArray, earlier_wrong: float
     >>> round(found.z, 2), round(found.before, 2), found.now, found.cut
     (6.24, 0.2, 0.5, 200)
     """
-    if wrong.shape != weights.shape:
-        msg = f"wrong {wrong.shape} and weights {weights.shape} do not fit"
-        raise FormulaInputError(msg)
     if not weights.any():
         return None
     past = np.array([earlier]), np.array([earlier]), np.array([earlier_wrong]), np.array([earlier_wrong])
-    found = scan_for_changes(wrong[:, None], weights[:, None], np.ones(1), Earlier(*past))
+    found = unchecked(scan_for_changes)(wrong[:, None], weights[:, None], np.ones(1), Earlier(*past))
     cut = int(found.cuts[0])
     weighted = weights * wrong
     first = earlier + float(np.add.reduce(weights[:cut]))

@@ -8,6 +8,7 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.changes.scan import FEWEST_IN_PART, scan_of_sums
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import SIZE, VOTE_ROWS, Numbers, Optional, checked, unchecked
 
 AT_ONCE = 128
 """Experts that are looked at together: what is needed in between is bounded."""
@@ -45,6 +46,7 @@ class ExpertChanges(NamedTuple):
     since: IntArray
 
 
+@checked(n_experts=SIZE)
 def expert_limit(n_experts: int) -> float:
     """How many standard deviations are no chance if so many experts are looked at, however often.
 
@@ -71,12 +73,19 @@ def expert_limit(n_experts: int) -> float:
     >>> [round(expert_limit(n), 2) for n in (6, 12, 60, 10_000)]
     [4.45, 4.6, 4.89, 5.92]
     """
-    if n_experts < 0:
-        msg = f"{n_experts!r} experts: must be >= 0"
-        raise FormulaInputError(msg)
     return math.sqrt(_LIMIT_OF_NONE + _A_DOUBLING * n_experts.bit_length())
 
 
+def _check_places(votes: SmallIntArray, places: IntArray | None = None, **_: object) -> None:
+    """Refuse places of nobody."""
+    if places is not None and np.maximum.reduce(places, initial=-1) >= votes.shape[1]:
+        msg = f"places has {int(places.max())}, there are {votes.shape[1]} experts"
+        raise FormulaInputError(msg)
+
+
+@checked(
+    _check_places, votes=VOTE_ROWS, answers=VOTE_ROWS, places=Optional(Numbers("k", low=0, high=2**53, kind=np.int64))
+)
 def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArray | None = None) -> ExpertChanges:
     """Scan each expert's agreement for a change, over the questions of a window that it answered.
 
@@ -125,9 +134,6 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArra
     >>> float(found.before[0].round(2)), float(found.now[0].round(2)), int(found.since[0])
     (0.67, 0.34, 80)
     """
-    if votes.shape != answers.shape or votes.ndim != 2:
-        msg = f"votes {votes.shape} and answers {answers.shape} do not fit"
-        raise FormulaInputError(msg)
     agreement = votes * answers
     voters = np.count_nonzero(agreement, axis=1)
     total = np.add.reduce(agreement, axis=1, dtype=np.int64)
@@ -161,7 +167,7 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> Exp
     ratios = np.minimum(np.maximum(ratios, 0.0), _LARGEST_RATIO)
     squares = counts - 2.0 * ratios * both + ratios * ratios * square
     sums = np.stack((counts, counts, agreed - ratios * around, squares))
-    z, cuts = scan_of_sums(sums, np.full(len(ratios), _SPAN))
+    z, cuts = unchecked(scan_of_sums)(sums, np.full(len(ratios), _SPAN))
     later = np.arange(len(counts))[:, None] >= cuts
     since = np.add.reduce(np.where(later, counts, 0.0), axis=0)
     return ExpertChanges(z, _share(agreed, counts, ~later), _share(agreed, counts, later), since.astype(np.int64))

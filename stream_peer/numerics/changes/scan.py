@@ -6,6 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import Numbers, Optional, Record, checked, unchecked
 
 FEWEST_IN_PART = 25.0
 """Effective observations that either side of a cut must have: fewer are no new state of things."""
@@ -46,6 +47,20 @@ class Changes(NamedTuple):
     cuts: IntArray
 
 
+_EARLIER = Record(
+    Earlier,
+    {
+        "weight": Numbers("n", low=0.0),
+        "weight2": Numbers("n", low=0.0),
+        "total": Numbers("n"),
+        "square": Numbers("n", low=0.0),
+    },
+)
+
+
+@checked(
+    values=Numbers("t n"), weights=Numbers("t n", 0.0, 1.0), spans=Numbers("n", low=0.0), earlier=Optional(_EARLIER)
+)
 def scan_for_changes(
     values: FloatArray, weights: FloatArray, spans: FloatArray, earlier: Earlier | None = None
 ) -> Changes:
@@ -90,13 +105,18 @@ def scan_for_changes(
     >>> found.z.round(2).tolist(), found.cuts.tolist()
     ([-6.88, 0.23], [50, 25])
     """
-    if values.shape != weights.shape or values.shape[1:] != spans.shape:
-        msg = f"values {values.shape}, weights {weights.shape} and spans {spans.shape} do not fit"
-        raise FormulaInputError(msg)
     weighted = weights * values
-    return scan_of_sums(np.stack((weights, weights * weights, weighted, weighted * values)), spans, earlier)
+    return unchecked(scan_of_sums)(np.stack((weights, weights * weights, weighted, weighted * values)), spans, earlier)
 
 
+def _check_rows(sums: FloatArray, **_: object) -> None:
+    """Refuse negative sums of weights and of squares."""
+    if not np.minimum.reduce(sums[[0, 1, 3]], axis=None, initial=0.0) >= 0.0:
+        msg = f"sums has {float(sums[[0, 1, 3]].min())!r} among those of weights and squares, must be >= 0"
+        raise FormulaInputError(msg)
+
+
+@checked(_check_rows, sums=Numbers("4 t n"), spans=Numbers("n", low=0.0), earlier=Optional(_EARLIER))
 def scan_of_sums(sums: FloatArray, spans: FloatArray, earlier: Earlier | None = None) -> Changes:
     """`scan_for_changes` of rows that stand for several observations each, and are not cut.
 

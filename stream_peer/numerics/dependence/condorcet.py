@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, ErrorRate
-from stream_peer.numerics.error_rates.truth import TruthSums
+from stream_peer.numerics.error_rates.rate import ERROR_RATE, UNKNOWN_VARIANCE, ErrorRate
+from stream_peer.numerics.error_rates.truth import TRUTH_SUMS, TruthSums
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import SHARE, Numbers, checked, unchecked
 
 
+@checked(error_rates=Numbers("n", 0.0, 1.0))
 def majority_error_rate(error_rates: FloatArray) -> float:
     """How often the majority of independent voters is wrong, a tie counting one half.
 
@@ -36,9 +37,6 @@ def majority_error_rate(error_rates: FloatArray) -> float:
     >>> round(majority_error_rate(np.array([0.2, 0.2, 0.2])), 6)
     0.104
     """
-    if not bool(np.all((error_rates >= 0.0) & (error_rates <= 1.0))):
-        msg = f"error rates are {error_rates!r}: must be within 0..1"
-        raise FormulaInputError(msg)
     n = error_rates.size
     wrong = np.zeros(n + 1)
     wrong[0] = 1.0
@@ -49,6 +47,7 @@ def majority_error_rate(error_rates: FloatArray) -> float:
     return more if n % 2 else more + 0.5 * float(wrong[n // 2])
 
 
+@checked(error_rate=SHARE, individual_error_rates=Numbers("n", 0.0, 1.0))
 def condorcet_gap(error_rate: float, individual_error_rates: FloatArray) -> float:
     """By how much the majority errs more often than independent voters of these error rates would.
 
@@ -76,12 +75,10 @@ def condorcet_gap(error_rate: float, individual_error_rates: FloatArray) -> floa
     >>> round(condorcet_gap(0.154, np.array([0.2, 0.2, 0.2])), 6)
     0.05
     """
-    if not 0.0 <= error_rate <= 1.0:
-        msg = f"error rate is {error_rate!r}, not within 0..1"
-        raise FormulaInputError(msg)
-    return error_rate - majority_error_rate(individual_error_rates)
+    return error_rate - unchecked(majority_error_rate)(individual_error_rates)
 
 
+@checked(measured=TRUTH_SUMS, free=ERROR_RATE)
 def truth_z(measured: TruthSums, free: ErrorRate) -> float | None:
     """By how many standard deviations the error rate measured on outcomes exceeds the one estimated without them.
 
@@ -107,9 +104,9 @@ def truth_z(measured: TruthSums, free: ErrorRate) -> float | None:
     >>> round(truth_z(measured, free) or 0.0, 2)
     4.77
     """
-    mean = measured.mean_rate()
+    mean = unchecked(TruthSums.mean_rate)(measured)
     unknown = free.status == "insufficient" or free.variance >= UNKNOWN_VARIANCE
-    if mean is None or unknown or measured.estimate().status == "insufficient":
+    if mean is None or unknown or unchecked(TruthSums.estimate)(measured).status == "insufficient":
         return None
     rate, variance = mean
     return (rate - 0.5 * (free.zero + free.one)) / math.sqrt(variance + free.variance)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.dependence.suspicion import LEAST_EFFECT, TIMES_LESS, Suspicion, suspicion
 from stream_peer.numerics.dependence.tallies import (
     FEWEST_COMMON,
@@ -26,6 +25,7 @@ from stream_peer.numerics.dependence.tallies import (
 )
 from stream_peer.numerics.dependence.witnesses import witnesses
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import SIZE, TEAMS, VOTE_ROWS, Each, Numbers, checked
 
 JOINS = 5.0
 """Standard deviations by which two experts must be suspect to be called copies."""
@@ -65,6 +65,7 @@ class Copies(NamedTuple):
     questions: int
 
 
+@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
 def find_copies(
     votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
 ) -> list[Copies]:
@@ -113,9 +114,6 @@ def find_copies(
     >>> [(group.experts, group.agreement) for group in find_copies(votes)]
     [((5, 7), 1.0)]
     """
-    if votes.ndim != 2:
-        msg = f"votes have shape {votes.shape!r}, not (n_questions, n_experts)"
-        raise FormulaInputError(msg)
     eligible = np.flatnonzero(np.count_nonzero(votes, axis=0) >= FEWEST_COMMON)
     place = {expert: column for column, expert in enumerate(eligible.tolist())}
     cast = votes[:, eligible].astype(np.float32)

@@ -13,6 +13,7 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.dependence.tallies import FEWEST_COMMON, Float32Array
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import FORECAST_ROW, Numbers, checked
 
 FOLLOWS = 0.25
 """A follower's mean square distance is at most this share of the scatter: half the distance."""
@@ -44,6 +45,7 @@ class CrowdDistances(NamedTuple):
     scatter: float
 
 
+@checked(forecasts=FORECAST_ROW, said_before=Numbers("k", 0.0, 1.0))
 def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) -> CrowdDistances:
     """Distances of a round's experts from the crowd.
 
@@ -79,6 +81,21 @@ def crowd_distances(forecasts: FloatArray, said_before: Sequence[float] = ()) ->
     return CrowdDistances(apart, near, float(np.add.reduce(from_mean * from_mean)) / (n - 1) ** 2)
 
 
+def _check_known(present: BoolArray, known: IntArray | Sequence[int] = (), **_: object) -> None:
+    """Refuse columns of nobody."""
+    if len(known) and max(known) >= present.shape[1]:
+        msg = f"known has {int(max(known))}, there are {present.shape[1]} experts"
+        raise FormulaInputError(msg)
+
+
+@checked(
+    _check_known,
+    near=Numbers("t n", 0.0, 1.0),
+    apart=Numbers("t n", -1.0, 1.0),
+    scatter=Numbers("t", 0.0, 1.0),
+    present=Numbers("t n", kind=np.bool_),
+    known=Numbers("k", low=0, high=2**53, kind=np.int64),
+)
 def find_followers(
     near: FloatArray | Float32Array,
     apart: FloatArray | Float32Array,
@@ -128,9 +145,6 @@ def find_followers(
     >>> find_followers(near, apart, np.array([found.scatter for found in rounds]), np.ones((50, 7), bool)).tolist()
     [6]
     """
-    if near.shape != present.shape or apart.shape != present.shape or scatter.shape != present.shape[:1]:
-        msg = f"distances have shapes {near.shape}, {apart.shape} and {scatter.shape}, presence {present.shape}"
-        raise FormulaInputError(msg)
     questions = np.einsum("t,te->e", (scatter > 0.0).astype(np.float64), present)
     usual = questions >= FEWEST_COMMON
     if not usual.any():

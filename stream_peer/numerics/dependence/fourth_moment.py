@@ -6,10 +6,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.rate import EstimateStatus, check_weight, effective_size
+from stream_peer.numerics.error_rates.rate import EstimateStatus, effective_size
 from stream_peer.numerics.error_rates.team_votes import TeamVotes
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, SHARE, VOTES, Numbers, Record, check_same, checked
 
 N_BLOCKS = 25
 """Sums are kept in so many parts, each left out once to learn how uncertain the gap is."""
@@ -22,6 +22,7 @@ ALARMING_Z = 3.0
 
 _FEWEST_BLOCKS = 10
 _SMALLEST_DEVIATION = 1e-9
+_MOST_QUESTIONS = 1e12
 
 
 class VoteMoments(NamedTuple):
@@ -68,6 +69,7 @@ class Dependence(NamedTuple):
     status: EstimateStatus
 
 
+@checked(votes=VOTES)
 def vote_moments(votes: SmallIntArray) -> VoteMoments | None:
     """Factorial moments of a round's yes votes, up to the fourth.
 
@@ -185,6 +187,11 @@ class DependenceSums:
     blocks: FloatArray = field(default_factory=_no_blocks)
 
     @classmethod
+    @checked(
+        moments=Record(VoteMoments, dict.fromkeys(VoteMoments._fields, SHARE)),
+        block=Numbers(low=0, high=N_BLOCKS - 1, kind=np.int64),
+        weight=AT_LEAST_0,
+    )
     def contribution(cls, moments: VoteMoments, block: int, weight: float = 1.0) -> Self:
         """The sums of a single question, whose moments are the means over its rounds.
 
@@ -201,18 +208,16 @@ class DependenceSums:
         FormulaInputError
             If there is no such block, or the weight negative, infinite or NaN.
         """
-        check_weight(weight)
-        if not 0 <= block < N_BLOCKS:
-            msg = f"block is {block!r}, not within 0..{N_BLOCKS - 1}"
-            raise FormulaInputError(msg)
         sums = _no_blocks()
         sums[block] = weight, weight * weight, *[weight * moment for moment in moments]
         return cls(sums)
 
     def merge(self, other: Self) -> Self:
         """Sums of both, block by block."""
+        check_same(self, other)
         return type(self)(self.blocks + other.blocks)
 
+    @checked(self=Record(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)}), fewest=AT_LEAST_0)
     def reading(self, fewest: float = FEWEST_QUESTIONS) -> Dependence:
         """The fourth-moment gap of the votes, and whether it is too large for independent errors.
 

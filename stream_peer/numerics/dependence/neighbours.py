@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import Numbers, checked
 
 
+@checked(similarity=Numbers("n n"))
 def neighbourly_order(similarity: FloatArray) -> IntArray:
     """Places of things in an order in which similar ones are neighbours. O(n³): for a picture, not for thousands.
 
@@ -39,9 +40,6 @@ def neighbourly_order(similarity: FloatArray) -> IntArray:
     >>> neighbourly_order(alike)
     array([0, 3, 1, 2])
     """
-    if similarity.ndim != 2 or similarity.shape[0] != similarity.shape[1] or np.isnan(similarity).any():
-        msg = f"similarity has shape {similarity.shape!r}, or holds a NaN: must be (n, n) numbers"
-        raise FormulaInputError(msg)
     clusters = [[place] for place in range(len(similarity))]
     between = similarity.astype(np.float64)
     np.fill_diagonal(between, -np.inf)

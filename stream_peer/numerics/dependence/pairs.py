@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import VOTE_ROWS, checked
 
 _FEWEST_COMMON = 20
 _STEPS = 60
@@ -32,6 +32,7 @@ class PairResiduals(NamedTuple):
     mean_square: float | None
 
 
+@checked(votes=VOTE_ROWS)
 def pair_residuals(votes: SmallIntArray) -> PairResiduals:
     """Agreement of each two experts beyond what their skills explain. O(n²) memory and O(questions·n²) time.
 
@@ -65,9 +66,6 @@ def pair_residuals(votes: SmallIntArray) -> PairResiduals:
     >>> bool(found.z[6, 7] > 10.0), (found.mean_square or 0.0) > 1.3
     (True, True)
     """
-    if votes.ndim != 2:
-        msg = f"votes have shape {votes.shape!r}, not (n_questions, n_experts)"
-        raise FormulaInputError(msg)
     numbers, present = votes.astype(np.float64), (votes != 0).astype(np.float64)
     common = np.einsum("ti,tj->ij", present, present, optimize=True)
     np.fill_diagonal(common, 0.0)

@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import ALIGNED, Numbers, Record, checked
 
 _FEWEST_EXPERTS = 4
+
+
+_FOUND = Record(None, {"correlation": ALIGNED, "experts": Numbers(low=_FEWEST_EXPERTS, high=2**53, kind=np.int64)})
 
 
 class RankAgreement(NamedTuple):
@@ -25,6 +28,7 @@ class RankAgreement(NamedTuple):
     correlation: float
     experts: int
 
+    @checked(self=_FOUND, limit=Numbers(low=-1.0, high=1.0, above=True, below=True))
     def below(self, limit: float) -> float:
         """By how many standard deviations the correlation is below a limit; negative if it is above.
 
@@ -46,14 +50,12 @@ class RankAgreement(NamedTuple):
         >>> round(RankAgreement(correlation=-0.2, experts=28).below(0.2), 2)
         2.06
         """
-        if not -1.0 < limit < 1.0:
-            msg = f"limit is {limit!r}, not within (-1, 1)"
-            raise FormulaInputError(msg)
         square = limit * limit
         deviation = (1.0 - square) * math.sqrt((1.0 + 0.5 * square) / (self.experts - 3))
         return (limit - self.correlation) / deviation
 
 
+@checked(one=Numbers("n"), other=Numbers("n"))
 def rank_agreement(one: FloatArray, other: FloatArray) -> RankAgreement | None:
     """Spearman's rank correlation of two scores of the same experts.
 
@@ -83,9 +85,6 @@ def rank_agreement(one: FloatArray, other: FloatArray) -> RankAgreement | None:
     >>> rank_agreement(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.1, 0.3, 0.4]))
     RankAgreement(correlation=0.8, experts=4)
     """
-    if one.shape != other.shape or one.ndim != 1:
-        msg = f"scores have shapes {one.shape!r} and {other.shape!r}: must be one of each expert"
-        raise FormulaInputError(msg)
     n = len(one)
     if n < _FEWEST_EXPERTS:
         return None

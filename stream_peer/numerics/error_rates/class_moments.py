@@ -12,13 +12,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
     EstimateStatus,
     check_sums,
-    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -27,6 +27,17 @@ from stream_peer.numerics.error_rates.rate import (
 from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
 from stream_peer.numerics.error_rates.vote_mixture import ClassReading, VoteMixture, class_reading, vote_mixture
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    BITS,
+    CONFIDENCE,
+    SHARE,
+    VOTES,
+    Record,
+    check_same,
+    checked,
+    unchecked,
+)
 
 _N_TERMS = 5
 _PRODUCT_OF = np.empty((_N_TERMS, _N_TERMS), np.intp)
@@ -55,6 +66,7 @@ class ClassMomentTerms(NamedTuple):
     both: float
 
 
+@checked(votes=VOTES, reference_answers=BITS)
 def class_moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> ClassMomentTerms | None:
     """Factorial moments of a round's yes votes, and their agreement with the leave-one-out references.
 
@@ -89,6 +101,21 @@ def class_terms_of(counts: VoteCounts) -> ClassMomentTerms | None:
     return ClassMomentTerms(
         yes / n, yes * (yes - 1) / pairs, yes * (yes - 1) * (yes - 2) / triples, answers / n, both / n
     )
+
+
+def _check(sums: "ClassMomentSums") -> None:
+    """Refuse sums that no questions have."""
+    means = (sums.first, sums.second, sums.third, sums.answer, sums.both)
+    check_sums(_COLUMNS(sums), [(one, one) for one in (*means, *_PRODUCTS(sums))])
+    room = 1e-6 * (1.0 + sums.weight)
+    falls = sums.third <= sums.second + room <= sums.first + 2.0 * room
+    fits = falls and sums.both <= min(sums.first, sums.answer) + room
+    if not (fits and np.linalg.eigvalsh(_covariance(sums, sums.weight)).min() >= -1e-6):
+        msg = f"sums of first, second, third, answer and both are {means}, products do not fit: no questions have these"
+        raise FormulaInputError(msg)
+
+
+_SOUND = Record(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +165,7 @@ class ClassMomentSums:
     both_both: float = 0.0
 
     @classmethod
+    @checked(terms=Record(ClassMomentTerms, dict.fromkeys(ClassMomentTerms._fields, SHARE)), weight=AT_LEAST_0)
     def contribution(cls, terms: ClassMomentTerms, weight: float = 1.0) -> Self:
         """The sums of a single question, whose terms are the means over its rounds.
 
@@ -146,18 +174,20 @@ class ClassMomentSums:
         FormulaInputError
             If the weight is negative, infinite or NaN.
         """
-        check_weight(weight)
         products = [weight * one * two for one, two in combinations_with_replacement(terms, 2)]
         return cls(weight, weight * weight, *[weight * term for term in terms], *products)
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
+    @checked(self=_SOUND)
     def mixture(self) -> VoteMixture | None:
         """The two kinds of questions behind the votes seen, see `vote_mixture`; None if they do not tell."""
-        return vote_mixture(*_means(self)[:3]) if self.weight > 0.0 else None
+        return unchecked(vote_mixture)(*_means(self)[:3]) if self.weight > 0.0 else None
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rates of leave-one-out reference answers for either class, with no outcome known.
 
@@ -214,7 +244,6 @@ class ClassMomentSums:
         >>> ClassMomentSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
-        check_sums(_COLUMNS(self))
         effective = effective_size(self.weight, self.weight2)
         reading = class_reading(_means(self), _covariance(self, effective), self.weight)
         if reading is None:
@@ -226,7 +255,7 @@ class ClassMomentSums:
         distance = 1.0 - reading.rates[0] - reading.rates[1]
         relative = 2.0 * math.sqrt(reading.mean_variance) / distance
         low, high = interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
-        variance = min(max(reading.variances), UNKNOWN_VARIANCE)
+        variance = min(max(*reading.variances, 0.0), UNKNOWN_VARIANCE)
         return ErrorRate(zero, one, low, high, effective, status, variance)
 
 

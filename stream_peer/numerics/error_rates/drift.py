@@ -4,13 +4,15 @@ Two ways that agree: sums multiplied by 1 - 1/M at every question (`discounted`)
 questions, multiplied only when they are read (`block_factors`), so that corrections stay exact.
 """
 
-from dataclasses import Field, fields, replace
+import math
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import NUMBER, SHARE, Numbers, Record, checked, unchecked
 
 BLOCKS_IN_MEMORY = 8
 """Into how many blocks the questions of one memory are divided."""
@@ -18,6 +20,8 @@ BLOCKS_IN_MEMORY = 8
 MEMORIES_READ = 5
 """Blocks older than so many memories are left out: e^-5 of their weight would be left."""
 
+_LATEST = 2**31
+_MEMORY = Numbers(low=1, high=_LATEST, kind=np.int64)
 _SQUARED_WEIGHTS = "weight2"
 
 
@@ -30,6 +34,7 @@ class _Sums(Protocol):
 SomeSums = TypeVar("SomeSums", bound=_Sums)
 
 
+@checked(memory=Numbers(low=1.0, high=math.inf))
 def forgetting_factor(memory: float) -> float:
     """What a question's weight is multiplied by at each later question: ``1 - 1/M``.
 
@@ -53,12 +58,20 @@ def forgetting_factor(memory: float) -> float:
     >>> forgetting_factor(1000), forgetting_factor(float("inf"))
     (0.999, 1.0)
     """
-    if not memory >= 1.0:
-        msg = f"memory is {memory!r} questions, must be >= 1"
-        raise FormulaInputError(msg)
     return 1.0 - 1.0 / memory
 
 
+def _check_plain_sums(sums: object) -> None:
+    """Refuse what is no dataclass of numbers."""
+    names = [field.name for field in fields(sums)] if is_dataclass(sums) and not isinstance(sums, type) else []
+    if not names:
+        msg = f"sums is {sums!r}, no sums of an estimator"
+        raise FormulaInputError(msg)
+    for name in names:
+        NUMBER.admit(f"sums.{name}", NUMBER.read(f"sums.{name}", getattr(sums, name)))
+
+
+@checked(sums=Record(None, {}, _check_plain_sums), factor=SHARE)
 def discounted(sums: SomeSums, factor: float) -> SomeSums:
     """Sums whose questions all weigh so much less: each times the factor, Σw² times its square.
 
@@ -88,15 +101,13 @@ def discounted(sums: SomeSums, factor: float) -> SomeSums:
     >>> discounted(MomentSums(weight=4.0, weight2=4.0, pair=1.0), 0.5)
     MomentSums(weight=2.0, weight2=1.0, pair=0.5, rest=0.0, pair2=0.0, rest2=0.0, pair_rest=0.0)
     """
-    if not 0.0 <= factor <= 1.0:
-        msg = f"factor is {factor!r}, not within 0..1"
-        raise FormulaInputError(msg)
     names = [field.name for field in fields(sums)]
     factors = [factor * factor if name == _SQUARED_WEIGHTS else factor for name in names]
     changed = {name: by * getattr(sums, name) for name, by in zip(names, factors, strict=True)}
     return replace(sums, **changed)
 
 
+@checked(memory=_MEMORY)
 def block_size(memory: int) -> int:
     """Questions in a block: ``⌈M/8⌉``.
 
@@ -120,12 +131,14 @@ def block_size(memory: int) -> int:
     >>> block_size(1000), block_size(3)
     (125, 1)
     """
-    if memory < 1:
-        msg = f"memory is {memory!r} questions, must be >= 1"
-        raise FormulaInputError(msg)
     return -(-memory // BLOCKS_IN_MEMORY)
 
 
+@checked(
+    blocks=Numbers("n", low=-_LATEST, high=_LATEST, kind=np.int64),
+    newest=Numbers(low=-_LATEST, high=_LATEST, kind=np.int64),
+    memory=_MEMORY,
+)
 def block_factors(blocks: IntArray, newest: int, memory: int) -> FloatArray:
     """What the sums of each block are multiplied by when they are read.
 
@@ -157,10 +170,10 @@ def block_factors(blocks: IntArray, newest: int, memory: int) -> FloatArray:
     >>> block_factors(np.array([0, 40, 47, 48]), newest=48, memory=1000).round(4)
     array([0.    , 0.3677, 0.8824, 1.    ])
     """
-    ages = (newest - blocks) * block_size(memory)
+    ages = (newest - blocks) * unchecked(block_size)(memory)
     if ages.size and int(ages.min()) < 0:
         msg = f"block {int(blocks.max())} is newer than the newest, {newest}"
         raise FormulaInputError(msg)
     read = ages <= MEMORIES_READ * memory
-    factors: FloatArray = np.where(read, forgetting_factor(memory) ** np.where(read, ages, 0), 0.0)
+    factors: FloatArray = np.where(read, unchecked(forgetting_factor)(memory) ** np.where(read, ages, 0), 0.0)
     return factors

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import LEAST_Z, PRIOR_RATE, PSEUDO_QUESTIONS
+from stream_peer.numerics.losses.arguments import SHARE, checked
 
 PRIOR_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
 """G = 2·agree - 1 of two answers that err at `PRIOR_RATE`."""
@@ -28,6 +29,7 @@ class TwoGroupSolution(NamedTuple):
     share_of_zeros: float
 
 
+@checked(c1=SHARE, c2=SHARE, c3=SHARE)
 def two_group_solution(c1: float, c2: float, c3: float) -> TwoGroupSolution | None:
     """The error rates of two groups from how often each says yes and both do: Theorem 7 of Liu & Helmbold, corrected.
 
@@ -75,6 +77,7 @@ def two_group_solution(c1: float, c2: float, c3: float) -> TwoGroupSolution | No
     return TwoGroupSolution(0.5 * (1.0 - min(a, 1.0)), 0.5 * (1.0 - min(b, 1.0)), min(max(zeros, 0.0), 1.0))
 
 
+@checked(c1=SHARE, c2=SHARE, c3=SHARE)
 def two_group_deviations(c1: float, c2: float, c3: float) -> tuple[float, float]:
     """Standard deviations of `two_group_solution`'s η_A and η_B times √t, for large t, by the delta method.
 

@@ -26,11 +26,20 @@ from stream_peer.numerics.error_rates.rate import (
     ErrorRate,
     EstimateStatus,
     check_sums,
-    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
     unknown_rate,
+)
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    BIT,
+    CONFIDENCE,
+    Optional,
+    Record,
+    check_same,
+    checked,
+    unchecked,
 )
 
 _GRAVEST_FIRST: tuple[EstimateStatus, ...] = ("insufficient", "contradicted", "uninformative", "balanced", "ok")
@@ -55,6 +64,18 @@ class TwoGroupRates(NamedTuple):
     status: EstimateStatus
 
 
+def _check(sums: "_AnswerPairSums") -> None:
+    """Refuse sums that no questions have."""
+    check_sums(_COLUMNS(sums), [(one, one) for one in (sums.c1, sums.c2, sums.c3)])
+    room = 1e-6 * (1.0 + sums.weight)
+    if not sums.c1 + sums.c2 - sums.weight - room <= sums.c3 <= min(sums.c1, sums.c2) + room:
+        msg = f"c1 {sums.c1!r}, c2 {sums.c2!r} and c3 {sums.c3!r} of {sums.weight!r}: no two answers have these"
+        raise FormulaInputError(msg)
+
+
+_SOUND = Record(None, {}, _check)
+
+
 @dataclass(frozen=True, slots=True)
 class _AnswerPairSums:
     """Sums over questions, with weights w, of two groups' answers."""
@@ -66,6 +87,7 @@ class _AnswerPairSums:
     c3: float = 0.0
 
     @classmethod
+    @checked(answer_a=Optional(BIT), answer_b=Optional(BIT), weight=AT_LEAST_0)
     def contribution(cls, answer_a: int | None, answer_b: int | None, weight: float = 1.0) -> Self:
         """The sums of a single question; nothing if a group is empty and has no answer (None).
 
@@ -74,15 +96,13 @@ class _AnswerPairSums:
         FormulaInputError
             If an answer is neither 0 nor 1, or the weight negative, infinite or NaN.
         """
-        check_weight(weight)
         if answer_a is None or answer_b is None:
             return cls()
-        check_answer(answer_a)
-        check_answer(answer_b)
         return cls(weight, weight * weight, weight * answer_a, weight * answer_b, weight * (answer_a * answer_b))
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
 
@@ -112,10 +132,12 @@ class TwoGroupSums(_AnswerPairSums):
     True
     """
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of group A's answer, see `estimate_groups`."""
-        return self.estimate_groups(confidence).first
+        return unchecked(TwoGroupSums.estimate_groups)(self, confidence).first
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate_groups(self, confidence: float = 0.95) -> TwoGroupRates:
         """Error rates of both groups' answers, with no outcome known, as far as they can be told.
 
@@ -195,6 +217,7 @@ class EqualGroupSums(_AnswerPairSums):
     EqualGroupSums(weight=0.5, weight2=0.25, c1=0.5, c2=0.5, c3=0.5)
     """
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of either group's answer, with no outcome known, whatever the share of zeros.
 
@@ -223,13 +246,6 @@ class EqualGroupSums(_AnswerPairSums):
         """
         seen = _believable(self)
         return seen if isinstance(seen, ErrorRate) else _equal_rate(seen, confidence)
-
-
-def check_answer(answer: int) -> None:
-    """Raise if an answer is neither 0 nor 1."""
-    if answer not in {0, 1}:
-        msg = f"answer is {answer!r}, neither 0 nor 1"
-        raise FormulaInputError(msg)
 
 
 def doubted_rate(effective: float) -> ErrorRate:
@@ -264,7 +280,6 @@ def symmetric_rate(alignment: float, log_variance: float, effective: float, conf
 
 def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
     """What was seen, or the estimate where nothing is to be read from it."""
-    check_sums(_COLUMNS(sums))
     effective = effective_size(sums.weight, sums.weight2)
     if not effective > 0.0:
         return doubted_rate(0.0)

@@ -5,18 +5,35 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import Self
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
     UNKNOWN_VARIANCE,
     ErrorRate,
     check_sums,
-    check_weight,
     effective_size,
     normal_quantile,
     status_of,
 )
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    CHANCE,
+    CONFIDENCE,
+    LARGEST,
+    SHARE,
+    Optional,
+    Record,
+    check_same,
+    checked,
+)
+
+
+def _check(sums: "HorvitzThompsonSums") -> None:
+    """Refuse sums that no questions have."""
+    check_sums(_WEIGHTED_COLUMNS(sums), ((sums.inflated, sums.inflated2),), 0.0, LARGEST)
+
+
+_SOUND = Record(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,7 @@ class HorvitzThompsonSums:
     inflated2: float = 0.0
 
     @classmethod
+    @checked(wrong_share=Optional(SHARE), reveal_probability=CHANCE, weight=AT_LEAST_0)
     def contribution(cls, wrong_share: float | None, reveal_probability: float, weight: float = 1.0) -> Self:
         """The sums of a single question; ``wrong_share`` None if its outcome is not revealed.
 
@@ -53,17 +71,15 @@ class HorvitzThompsonSums:
         FormulaInputError
             If the reveal probability p* is not in (0, 1], or the weight negative, infinite or NaN.
         """
-        check_weight(weight)
-        if not 0.0 < reveal_probability <= 1.0:
-            msg = f"reveal_probability is {reveal_probability!r}, not within (0, 1]"
-            raise FormulaInputError(msg)
         value = (wrong_share or 0.0) / reveal_probability
         return cls(weight, weight * weight, weight * value, weight * value * value)
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _WEIGHTED_COLUMNS(self), _WEIGHTED_COLUMNS(other)))
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of reference answers, the same for both classes, unbiased whatever was revealed.
 
@@ -92,7 +108,6 @@ class HorvitzThompsonSums:
         >>> [round(value, 4) for value in seen.estimate()[:4]]
         [0.3, 0.3, 0.2264, 0.3736]
         """
-        check_sums(_WEIGHTED_COLUMNS(self))
         effective = effective_size(self.weight, self.weight2)
         if not effective > 0.0:
             return ErrorRate(PRIOR_RATE, PRIOR_RATE, 0.0, HIGHEST_RATE, 0.0, "insufficient", UNKNOWN_VARIANCE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import NamedTuple, Self
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
@@ -15,13 +16,22 @@ from stream_peer.numerics.error_rates.rate import (
     UNKNOWN_VARIANCE,
     ErrorRate,
     check_sums,
-    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
 )
 from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
 from stream_peer.numerics.losses import SmallIntArray
+from stream_peer.numerics.losses.arguments import (
+    ALIGNED,
+    AT_LEAST_0,
+    BITS,
+    CONFIDENCE,
+    VOTES,
+    Record,
+    check_same,
+    checked,
+)
 
 _PSEUDO_PAIR = 0.1
 _PSEUDO_REST = (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(_PSEUDO_PAIR)
@@ -40,6 +50,17 @@ class MomentTerms(NamedTuple):
 
     pair: float
     rest: float
+
+
+def _check(sums: "MomentSums") -> None:
+    """Refuse sums that no questions have."""
+    check_sums(_COLUMNS(sums), ((sums.pair, sums.pair2), (sums.rest, sums.rest2)), -1.0)
+    if sums.pair_rest**2 > (sums.pair2 + 1e-6) * (sums.rest2 + 1e-6) * (1.0 + 1e-6):
+        msg = f"pair_rest is {sums.pair_rest!r}, pair2 {sums.pair2!r} and rest2 {sums.rest2!r}: no questions have these"
+        raise FormulaInputError(msg)
+
+
+_SOUND = Record(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +94,7 @@ class MomentSums:
     pair_rest: float = 0.0
 
     @classmethod
+    @checked(terms=Record(MomentTerms, dict.fromkeys(MomentTerms._fields, ALIGNED)), weight=AT_LEAST_0)
     def contribution(cls, terms: MomentTerms, weight: float = 1.0) -> Self:
         """The sums of a single question.
 
@@ -81,14 +103,15 @@ class MomentSums:
         FormulaInputError
             If the weight is negative, infinite or NaN.
         """
-        check_weight(weight)
         pair, rest = weight * terms.pair, weight * terms.rest
         return cls(weight, weight * weight, pair, rest, pair * terms.pair, rest * terms.rest, pair * terms.rest)
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of leave-one-out reference answers, the same for both classes, from agreement alone.
 
@@ -132,7 +155,6 @@ class MomentSums:
         >>> MomentSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
-        check_sums(_COLUMNS(self))
         mean_pair, mean_rest = _shrunk_means(self)
         effective = effective_size(self.weight, self.weight2)
         alignment = mean_rest / math.sqrt(mean_pair) if mean_pair > 0.0 else 0.0
@@ -146,9 +168,11 @@ class MomentSums:
         return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
 
 
+MOMENT_SUMS = Record(MomentSums, {}, _check)
 _COLUMNS = attrgetter(*(field.name for field in fields(MomentSums)))
 
 
+@checked(votes=VOTES, reference_answers=BITS)
 def moment_terms(votes: SmallIntArray, reference_answers: SmallIntArray) -> MomentTerms | None:
     """Agreement of a round's voters with one another and with their leave-one-out references.
 

@@ -5,12 +5,13 @@ Every estimator is a frozen value of sums over questions (`ErrorRateSums`): its 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, SHARE, Numbers, OneOf, Record, checked
 
 EstimateStatus: TypeAlias = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted"]
 
@@ -36,7 +37,8 @@ MODEL_ALLOWANCE = 0.02
 """Numbers that no rates can give are called ``contradicted`` if they are off by more than this beyond chance."""
 
 _INTERVAL_ALLOWANCE = 0.005
-_LARGEST_SUM = 1e100
+
+_ROUNDING = 1e-6
 _WIDEST_LOG = 50.0
 
 UNKNOWN_VARIANCE = 0.25
@@ -71,6 +73,26 @@ class ErrorRate(NamedTuple):
     variance: float
 
 
+def _check_interval(rate: ErrorRate) -> None:
+    """Refuse an interval that goes beyond what rates can be."""
+    half = 0.5 * abs(rate.zero - rate.one)
+    if not (rate.low <= rate.high and rate.high + half <= 1.0 + _ROUNDING):
+        msg = f"interval is {rate.low!r}..{rate.high!r}, of rates {rate.zero!r} and {rate.one!r}"
+        raise FormulaInputError(msg)
+
+
+ERROR_RATE = Record(
+    ErrorRate,
+    {
+        "status": OneOf(get_args(EstimateStatus)),
+        **dict.fromkeys(("zero", "one", "low", "high"), SHARE),
+        "effective_questions": AT_LEAST_0,
+        "variance": Numbers(low=0.0, high=UNKNOWN_VARIANCE),
+    },
+    _check_interval,
+)
+
+
 class ErrorRateSums(Protocol):
     """Sums over questions that an estimator reads. Two of them add up to the sums of both."""
 
@@ -99,6 +121,7 @@ class PricedRates(NamedTuple):
     capped: bool
 
 
+@checked(zero=SHARE, one=SHARE)
 def known_error_rate(zero: float, one: float) -> ErrorRate:
     """Error rates that are given, not estimated: of a simulation, or set by somebody who knows.
 
@@ -123,14 +146,12 @@ def known_error_rate(zero: float, one: float) -> ErrorRate:
     >>> known_error_rate(0.1, 0.3)
     ErrorRate(zero=0.1, one=0.3, low=0.2, high=0.2, effective_questions=0.0, status='ok', variance=0.0)
     """
-    if not (0.0 <= zero <= 1.0 and 0.0 <= one <= 1.0):
-        msg = f"error rates are {zero!r} and {one!r}, not within 0..1"
-        raise FormulaInputError(msg)
     mean = 0.5 * (zero + one)
     status: EstimateStatus = "uninformative" if zero + one > HIGHEST_PRICED_SUM else "ok"
     return ErrorRate(zero, one, mean, mean, 0.0, status, 0.0)
 
 
+@checked(zero=SHARE, one=SHARE)
 def priced(zero: float, one: float) -> PricedRates:
     """Error rates as they enter prices: if their sum exceeds .8, both are scaled to sum to .8.
 
@@ -158,6 +179,7 @@ def priced(zero: float, one: float) -> PricedRates:
     return PricedRates(zero * HIGHEST_PRICED_SUM / total, one * HIGHEST_PRICED_SUM / total, capped=True)
 
 
+@checked(rate=ERROR_RATE)
 def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], ...]:
     """Both rates along their interval, shifted alike, wherever a regret can be largest; for `bounds.live_certificate`.
 
@@ -199,24 +221,36 @@ def effective_size(weight: float, weight2: float) -> float:
     return weight * weight / weight2 if weight2 > 0.0 else 0.0
 
 
-def check_weight(weight: float) -> None:
-    """Refuse a question's weight that is negative, infinite or NaN."""
-    if not 0.0 <= weight < math.inf:
-        msg = f"weight is {weight!r}, not a number >= 0"
-        raise FormulaInputError(msg)
+def check_sums(
+    sums: Sequence[float], variables: Iterable[tuple[float, float]] = (), low: float = 0.0, high: float = 1.0
+) -> None:
+    """Refuse sums that no questions have.
 
+    Parameters
+    ----------
+    sums : sequence of float
+        All of them; Σw and Σw² first.
+    variables : iterable of (float, float)
+        Of each number x that was summed Σw·x and Σw·x².
+    low, high : float
+        Between which each x lies.
 
-def check_sums(sums: Sequence[float]) -> None:
-    """Refuse sums, those of the weight and of its square first, that no questions can have."""
-    if not (all(abs(one) <= _LARGEST_SUM for one in sums) and sums[0] >= 0.0 and sums[1] >= 0.0):
-        msg = f"sums are {[float(one) for one in sums]}: must be finite, those of weights >= 0"
-        raise FormulaInputError(msg)
-
-
-def check_counts(counts: Sequence[float]) -> None:
-    """Refuse counts that are negative, infinite or NaN."""
-    if not all(0.0 <= count <= _LARGEST_SUM for count in counts):
-        msg = f"counts are {[float(one) for one in counts]}: must be finite and >= 0"
+    Raises
+    ------
+    FormulaInputError
+        If they contradict one another by more than rounding.
+    """
+    for one in sums:
+        NUMBER.admit("a sum", NUMBER.read("a sum", one))
+    weight, weight2, *_ = sums
+    room = _ROUNDING * (1.0 + abs(weight))
+    fits = weight >= 0.0 <= weight2 <= (weight + room) ** 2 and (weight2 > 0.0 or weight <= room)
+    for total, square in variables if fits else ():
+        fits &= low * weight - room <= total <= high * weight + room
+        fits &= square <= max(low * low, high * high) * weight + room
+        fits &= total * total <= (square + room) * (weight + room)
+    if not fits:
+        msg = f"sums are {[float(one) for one in sums]}: no questions have these"
         raise FormulaInputError(msg)
 
 
@@ -246,8 +280,5 @@ def status_of(effective: float, zero: float, one: float) -> EstimateStatus:
 @lru_cache(maxsize=64)
 def normal_quantile(confidence: float) -> float:
     """Half-width of a two-sided normal interval in standard deviations: 1.96 for .95."""
-    if not 0.0 <= confidence < 1.0:
-        msg = f"confidence is {confidence!r}, not within 0..1 (1 excluded)"
-        raise FormulaInputError(msg)
     upper = 0.5 + 0.5 * confidence
     return NormalDist().inv_cdf(upper) if upper < 1.0 else -NormalDist().inv_cdf(0.5 - 0.5 * confidence)

@@ -12,7 +12,8 @@ from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.class_moments import ClassMomentTerms
 from stream_peer.numerics.error_rates.moments import MomentTerms
 from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.references.exact import check_teams, team_numbers
+from stream_peer.numerics.losses.arguments import BITS, TEAMS, VOTES, Numbers, Record, checked
+from stream_peer.numerics.references.exact import team_numbers
 
 
 class TeamVotes(NamedTuple):
@@ -44,6 +45,7 @@ class TeamVotes(NamedTuple):
         return len(self.votes)
 
 
+@checked(votes=VOTES, reference_answers=BITS, teams=Numbers("n", low=-(2**53), high=2**53, kind=np.int64))
 def team_votes(votes: SmallIntArray, reference_answers: SmallIntArray, teams: IntArray) -> TeamVotes:
     """Votes and reference answers by team, in O(n).
 
@@ -71,7 +73,6 @@ def team_votes(votes: SmallIntArray, reference_answers: SmallIntArray, teams: In
     >>> found.votes.round(3).tolist(), found.answers.tolist(), found.voters
     ([0.333, -1.0], [0.0, 1.0], 2)
     """
-    check_teams(teams, len(votes))
     number, n_teams = team_numbers(teams)
     voting = votes != 0
     yes, answered = votes > 0, votes * reference_answers
@@ -82,6 +83,19 @@ def team_votes(votes: SmallIntArray, reference_answers: SmallIntArray, teams: In
     return TeamVotes(*(np.bincount(number, values, n_teams)[there] / members for values in sums))
 
 
+_TEAM_VOTES = Record(
+    TeamVotes,
+    {
+        "votes": Numbers("n", -1.0, 1.0),
+        "yes": Numbers("n", 0.0, 1.0),
+        "agreed": Numbers("n", -1.0, 1.0),
+        "answers": Numbers("n", 0.0, 1.0),
+        "both": Numbers("n", 0.0, 1.0),
+    },
+)
+
+
+@checked(found=_TEAM_VOTES)
 def agreement_of_teams(found: TeamVotes) -> MomentTerms | None:
     """Agreement of a round's teams with one another and with their reference answers.
 
@@ -117,6 +131,7 @@ def agreement_of_teams(found: TeamVotes) -> MomentTerms | None:
     return MomentTerms(pair=(total * total - squares) / (n * (n - 1)), rest=agreed / n)
 
 
+@checked(found=_TEAM_VOTES)
 def class_terms_of_teams(found: TeamVotes) -> ClassMomentTerms | None:
     """Moments of the teams' yes votes, and their agreement with the reference answers.
 
@@ -152,6 +167,7 @@ def class_terms_of_teams(found: TeamVotes) -> ClassMomentTerms | None:
     return ClassMomentTerms(first / n, pairs, min(triples, pairs), answers, both)
 
 
+@checked(reference_answers=BITS, teams=TEAMS)
 def share_of_ones(reference_answers: SmallIntArray, teams: IntArray | None = None) -> float:
     """How many of the experts' own reference answers are 1, each team counting once.
 
@@ -183,7 +199,6 @@ def share_of_ones(reference_answers: SmallIntArray, teams: IntArray | None = Non
         raise FormulaInputError(msg)
     if teams is None:
         return int(np.count_nonzero(reference_answers)) / len(reference_answers)
-    check_teams(teams, len(reference_answers))
     number, n_teams = team_numbers(teams)
     members = np.bincount(number, minlength=n_teams)
     ones = np.bincount(number, reference_answers, n_teams)[members > 0] / members[members > 0]

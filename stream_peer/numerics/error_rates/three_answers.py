@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import ALIGNED, Numbers, checked
 
 SUBSETS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
 """Whose shares these are, in their order."""
@@ -38,15 +38,17 @@ class ThreeReferenceClassSolution(NamedTuple):
     share_of_zeros: float
 
 
+@checked(g12=ALIGNED, g13=ALIGNED, g23=ALIGNED)
 def three_reference_solution(g12: float, g13: float, g23: float) -> tuple[float, float, float] | None:
-    """The error rates of three reference answers from how often they agree: ``a_1 = √(G12·G13/G23)``, η = (1 - a)/2.
+    """Error rates of three reference answers from G = 2·agreement - 1 of each two: ``a_1 = √(G12·G13/G23)``.
 
-    Likewise for the others. G_jk = 2·agree_jk - 1 is a_j·a_k, whatever the share of zeros.
+    η_1 = (1 - a_1)/2, likewise for the others. G_jk is a_j·a_k, whatever the share of zeros; the agreement of two
+    answers is the share of questions to which both are the same.
 
     Parameters
     ----------
     g12, g13, g23 : float
-        In [-1, 1].
+        2·agreement - 1, in [-1, 1].
 
     Returns
     -------
@@ -67,9 +69,6 @@ def three_reference_solution(g12: float, g13: float, g23: float) -> tuple[float,
     >>> [round(rate, 12) for rate in three_reference_solution(0.48, 0.32, 0.24) or ()]
     [0.1, 0.2, 0.3]
     """
-    if not all(-1.0 <= signal <= 1.0 for signal in (g12, g13, g23)):
-        msg = f"agreement is {g12!r}, {g13!r}, {g23!r}, not within -1..1"
-        raise FormulaInputError(msg)
     if not min(g12, g13, g23) > _ROUNDING:
         return None
     alignments = (math.sqrt(g12 / g23 * g13), math.sqrt(g12 / g13 * g23), math.sqrt(g13 / g12 * g23))
@@ -77,6 +76,7 @@ def three_reference_solution(g12: float, g13: float, g23: float) -> tuple[float,
     return first, second, third
 
 
+@checked(shares=Numbers("7", 0.0, 1.0))
 def three_reference_class_solution(shares: FloatArray) -> ThreeReferenceClassSolution | None:
     """The class-dependent error rates of three reference answers from how often they say yes, alone and together.
 
@@ -111,9 +111,6 @@ def three_reference_class_solution(shares: FloatArray) -> ThreeReferenceClassSol
     >>> found and [np.round(found.zero, 9).tolist(), np.round(found.one, 9).tolist(), round(found.share_of_zeros, 9)]
     [[0.2, 0.25, 0.3], [0.1, 0.2, 0.05], 0.75]
     """
-    if not (shares.shape == (7,) and bool(np.all((shares >= 0.0) & (shares <= 1.0)))):
-        msg = f"shares of yes are {shares!r}: must be seven within 0..1"
-        raise FormulaInputError(msg)
     central = central_moments(shares)
     if not float(central[3:6].min()) > _ROUNDING:
         return None

@@ -10,8 +10,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.group_agreement import PRIOR_SIGNAL, vary_together
-from stream_peer.numerics.error_rates.groups import check_answer, doubted_rate, no_signal, symmetric_rate, unbelieved
+from stream_peer.numerics.error_rates.groups import doubted_rate, no_signal, symmetric_rate, unbelieved
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     LEAST_Z,
@@ -20,7 +21,6 @@ from stream_peer.numerics.error_rates.rate import (
     UNKNOWN_VARIANCE,
     ErrorRate,
     check_sums,
-    check_weight,
     effective_size,
     interval_of_distance,
     status_of,
@@ -37,6 +37,16 @@ from stream_peer.numerics.error_rates.three_answers import (
     share_of_zeros,
 )
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    BIT,
+    CONFIDENCE,
+    Optional,
+    Record,
+    check_same,
+    checked,
+    unchecked,
+)
 
 _PSEUDO_CENTRAL = np.array([0.0, 0.0, 0.0, *[0.25 * PRIOR_SIGNAL] * 3, 0.0])
 _PSEUDO_COVARIANCE = np.diag([0.0, 0.0, 0.0, *[1.0 / 16.0] * 3, 1.0 / 64.0])
@@ -57,6 +67,23 @@ class ThreeReferenceRates(NamedTuple):
     share_of_zeros: float | None
 
 
+def _check(sums: "_AnswerTripleSums") -> None:
+    """Refuse sums that no questions have."""
+    shares = _COLUMNS(sums)[2:]
+    check_sums(_COLUMNS(sums), [(one, one) for one in shares])
+    room = 1e-6 * (1.0 + sums.weight)
+    c1, c2, c3, c12, c13, c23, c123 = shares
+    pairs = ((c1, c2, c12), (c1, c3, c13), (c2, c3, c23))
+    fits = all(one + two - sums.weight - room <= both <= min(one, two) + room for one, two, both in pairs)
+    triples = ((c12, c13, c1), (c12, c23, c2), (c13, c23, c3))
+    if not (fits and all(one + two - all_of - room <= c123 <= min(one, two) + room for one, two, all_of in triples)):
+        msg = f"sums are {_COLUMNS(sums)}: no three answers have these"
+        raise FormulaInputError(msg)
+
+
+_SOUND = Record(None, {}, _check)
+
+
 @dataclass(frozen=True, slots=True)
 class _AnswerTripleSums:
     """Sums over questions, with weights w, of three reference answers."""
@@ -72,6 +99,7 @@ class _AnswerTripleSums:
     c123: float = 0.0
 
     @classmethod
+    @checked(first=Optional(BIT), second=Optional(BIT), third=Optional(BIT), weight=AT_LEAST_0)
     def contribution(cls, first: int | None, second: int | None, third: int | None, weight: float = 1.0) -> Self:
         """The sums of a single question; nothing if a reference has no answer (None).
 
@@ -80,17 +108,15 @@ class _AnswerTripleSums:
         FormulaInputError
             If an answer is neither 0 nor 1, or the weight negative, infinite or NaN.
         """
-        check_weight(weight)
         if first is None or second is None or third is None:
             return cls()
         answers = (first, second, third)
-        for answer in answers:
-            check_answer(answer)
         products = [float(all(answers[k] for k in subset)) for subset in SUBSETS]
         return cls(weight, weight * weight, *[weight * product for product in products])
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
 
@@ -117,10 +143,12 @@ class ThreeReferenceSums(_AnswerTripleSums):
     (1.0, 0.0, 1.0, 0.0)
     """
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of the first reference's answer, see `estimate_references`."""
-        return self.estimate_references(confidence).rates[0]
+        return unchecked(ThreeReferenceSums.estimate_references)(self, confidence).rates[0]
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
         """Error rates of all three references' answers, with no outcome known, the same for both classes.
 
@@ -182,10 +210,12 @@ class ThreeReferenceClassSums(_AnswerTripleSums):
     True
     """
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rates of the first reference's answer, see `estimate_references`."""
-        return self.estimate_references(confidence).rates[0]
+        return unchecked(ThreeReferenceClassSums.estimate_references)(self, confidence).rates[0]
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
         """Error rates of all three references' answers for either class, with no outcome known.
 
@@ -239,7 +269,6 @@ class _Seen(NamedTuple):
 
     @classmethod
     def of(cls, sums: _AnswerTripleSums) -> Self | None:
-        check_sums(_COLUMNS(sums))
         effective = effective_size(sums.weight, sums.weight2)
         if not effective > 0.0:
             return None

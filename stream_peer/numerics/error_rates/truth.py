@@ -10,16 +10,31 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.bounds import noise_boundary
 from stream_peer.numerics.error_rates.rate import (
+    ERROR_RATE,
     HIGHEST_RATE,
     PRIOR_RATE,
     ErrorRate,
-    check_counts,
     normal_quantile,
     status_of,
+)
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    BIT,
+    CONFIDENCE,
+    INSIDE,
+    SHARE,
+    Record,
+    check_same,
+    checked,
+    unchecked,
 )
 
 _MOST_PSEUDO_OUTCOMES = 30.0
 _LEAST_PRIOR_RATE = 0.005
+
+
+_COUNTS = dict.fromkeys(("right_zero", "wrong_zero", "right_one", "wrong_one"), AT_LEAST_0)
+_SOUND = Record(None, _COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,7 @@ class TruthSums:
     wrong_one: float = 0.0
 
     @classmethod
+    @checked(wrong_share=SHARE, outcome=BIT, weight=AT_LEAST_0)
     def contribution(cls, wrong_share: float, outcome: int, weight: float = 1.0) -> Self:
         """The sums of a single resolved question.
 
@@ -57,17 +73,16 @@ class TruthSums:
         FormulaInputError
             If the share is outside [0, 1], the outcome neither 0 nor 1, or the weight negative, infinite or NaN.
         """
-        if not 0.0 <= wrong_share <= 1.0 or outcome not in (0, 1) or not 0.0 <= weight < math.inf:
-            msg = f"wrong_share {wrong_share!r}, outcome {outcome!r}, weight {weight!r}: not within 0..1, 0 or 1, >= 0"
-            raise FormulaInputError(msg)
         wrong = weight * wrong_share
         right = weight - wrong
         return cls(0.0, 0.0, right, wrong) if outcome else cls(right, wrong, 0.0, 0.0)
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*map(add, _TRUTH_COLUMNS(self), _TRUTH_COLUMNS(other)))
 
+    @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rates of reference answers as measured: Hájek's ratio of wrong ones to all revealed, per class.
 
@@ -100,7 +115,6 @@ class TruthSums:
         >>> [round(value, 4) for value in rate[:4]], rate.status
         ([0.1, 0.3, 0.156, 0.2539], 'ok')
         """
-        check_counts(_TRUTH_COLUMNS(self))
         revealed = (self.right_zero + self.wrong_zero, self.right_one + self.wrong_one)
         wrong = (self.wrong_zero, self.wrong_one)
         total = revealed[0] + revealed[1]
@@ -117,6 +131,7 @@ class TruthSums:
         variance = max(_binomial_variance(rate, n) for rate, n in zip(known, revealed, strict=True))
         return ErrorRate(zero, one, min(max(low, 0.0), cut), max(min(high, HIGHEST_RATE), cut), total, status, variance)
 
+    @checked(self=_SOUND)
     def mean_rate(self) -> tuple[float, float] | None:
         """Mean of both classes' rates as measured, not cut, and its variance: a quarter of the sum of theirs.
 
@@ -138,9 +153,11 @@ class TruthSums:
         return 0.5 * (zero + one), 0.25 * (_binomial_variance(zero, zeros) + _binomial_variance(one, ones))
 
 
+TRUTH_SUMS = Record(TruthSums, _COUNTS)
 _TRUTH_COLUMNS = attrgetter(*(field.name for field in fields(TruthSums)))
 
 
+@checked(revealed=AT_LEAST_0, delta=INSIDE)
 def revealed_error_bound(revealed: float, delta: float) -> float:
     """How far the share of wrong answers among those revealed can be from η, at any number revealed.
 
@@ -175,13 +192,18 @@ def revealed_error_bound(revealed: float, delta: float) -> float:
     >>> round(revealed_error_bound(1000, delta=0.1), 4), revealed_error_bound(0, delta=0.1)
     (0.048, inf)
     """
-    if not revealed >= 0.0:
-        msg = f"revealed is {revealed!r}, not a number >= 0"
-        raise FormulaInputError(msg)
-    boundary = float(noise_boundary(np.array([0.25 * revealed]), 2, delta)[0])
+    boundary = float(unchecked(noise_boundary)(np.array([0.25 * revealed]), 2, delta)[0])
     return boundary / revealed if revealed > 0.0 else math.inf
 
 
+@checked(
+    free=ERROR_RATE,
+    wrong0=AT_LEAST_0,
+    revealed0=AT_LEAST_0,
+    wrong1=AT_LEAST_0,
+    revealed1=AT_LEAST_0,
+    confidence=CONFIDENCE,
+)
 def combine_with_truth(
     free: ErrorRate,
     wrong0: float,

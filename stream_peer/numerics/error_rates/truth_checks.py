@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import (
+    ERROR_RATE,
     FEWEST_EFFECTIVE_QUESTIONS,
     LEAST_Z,
     MODEL_ALLOWANCE,
     UNKNOWN_VARIANCE,
     ErrorRate,
 )
-from stream_peer.numerics.error_rates.truth import TruthSums
+from stream_peer.numerics.error_rates.truth import TRUTH_SUMS, TruthSums
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, checked
 
 SHIFT_ALLOWANCE = 0.05
 """Means of questions with and without outcome may differ by so much: it moves a measured error rate by .02 or less."""
@@ -43,6 +45,7 @@ class Contradiction(NamedTuple):
         return self.z > LEAST_Z
 
 
+@checked(measured=TRUTH_SUMS, free=ERROR_RATE)
 def contradiction(measured: TruthSums, free: ErrorRate) -> Contradiction | None:
     """Whether reference answers were wrong more often than an estimate made without outcomes allows.
 
@@ -108,6 +111,7 @@ class RevealShift(NamedTuple):
         return self.z > LEAST_Z
 
 
+@checked(weight=AT_LEAST_0, total=NUMBER, square=AT_LEAST_0, revealed=AT_LEAST_0, of_revealed=NUMBER)
 def reveal_shift(weight: float, total: float, square: float, revealed: float, of_revealed: float) -> RevealShift | None:
     """Whether questions with an outcome differ from the others in a number that is known of all.
 

@@ -12,6 +12,7 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates.rate import LEAST_Z, MODEL_ALLOWANCE, PRIOR_RATE, PSEUDO_QUESTIONS
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import SHARE, checked
 
 _PSEUDO_MEANS = (0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0)  # of E[R], C, D, K
 _PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
@@ -57,6 +58,7 @@ class ClassReading(NamedTuple):
     impossible: bool
 
 
+@checked(first=SHARE, second=SHARE, third=SHARE)
 def vote_mixture(first: float, second: float, third: float) -> VoteMixture | None:
     """The two kinds of questions whose votes have these factorial moments, if there are any.
 
@@ -122,7 +124,7 @@ def class_reading(
         return None
     slopes = _central_slopes(means, share)
     seen = np.einsum("ij,jk,lk->il", slopes, covariance, slopes)
-    skew = math.copysign(math.sqrt(max(skew * skew - float(seen[4, 4]), 0.0)), skew)
+    skew = math.copysign(math.sqrt(max(skew * skew - max(float(seen[4, 4]), 0.0), 0.0)), skew)
     above, below = _distances(spread, skew)
     values = (answer - alignment / above, 1.0 - answer - alignment / below, first + above, first - below)
     noise = seen + _PSEUDO_COVARIANCE * (PSEUDO_QUESTIONS / (weight + PSEUDO_QUESTIONS) ** 2)

@@ -5,10 +5,25 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.hedge import hedge
 from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import (
+    AWAKE,
+    COUNT,
+    LEARNING_RATE,
+    PRIOR,
+    REGRETS,
+    WEIGHTS,
+    Numbers,
+    checked,
+    unchecked,
+)
 
 _HIGHEST_RATE = 1e290  # as good as infinite, and times any regret still a number
 
 
+_GAPS = Numbers("...", low=0.0)
+
+
+@checked(regrets=REGRETS, weights=WEIGHTS, learning_rate=LEARNING_RATE)
 def mixability_gap(regrets: FloatArray, weights: FloatArray, learning_rate: float | FloatArray) -> FloatArray:
     """How much the weights lost in one question beyond what their mixture would have: what `ada_hedge` adds up.
 
@@ -57,6 +72,7 @@ def mixability_gap(regrets: FloatArray, weights: FloatArray, learning_rate: floa
     return np.asarray(np.clip(peak + lowered, 0.0, np.maximum(peak, 0.0))[..., 0], dtype=np.float64)
 
 
+@checked(n_experts=COUNT, gaps=_GAPS)
 def ada_hedge_rate(n_experts: int, gaps: float | FloatArray) -> FloatArray:
     """Learning rate of AdaHedge: ``ln N / Δ``, Δ the sum of the mixability gaps so far.
 
@@ -83,13 +99,11 @@ def ada_hedge_rate(n_experts: int, gaps: float | FloatArray) -> FloatArray:
     0.6931
     """
     total = np.asarray(gaps, dtype=np.float64)
-    if n_experts < 1 or not np.all(total >= 0.0):
-        msg = f"n_experts {n_experts!r}, gaps {gaps!r}: must be >= 1, >= 0"
-        raise FormulaInputError(msg)
     lowest = np.log(max(n_experts, 2)) / _HIGHEST_RATE
     return np.asarray(np.log(n_experts) / np.maximum(total, lowest), dtype=np.float64)
 
 
+@checked(regrets=REGRETS, gaps=_GAPS, n_experts=COUNT, prior=PRIOR, awake=AWAKE)
 def ada_hedge(
     regrets: FloatArray,
     gaps: float | FloatArray,
@@ -124,4 +138,4 @@ def ada_hedge(
     >>> ada_hedge(np.array([0.5, -0.5]), gaps=0.5, n_experts=2)
     array([0.8, 0.2])
     """
-    return hedge(regrets, ada_hedge_rate(n_experts, gaps), prior, awake)
+    return unchecked(hedge)(regrets, unchecked(ada_hedge_rate)(n_experts, gaps), prior, awake)

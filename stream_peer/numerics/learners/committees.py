@@ -1,12 +1,17 @@
 """Leaders and committees: weights by rank alone. And weights made flatter."""
 
+import math
+
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.softmax import softmax
 from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, AWAKE, COUNT, SHARE, Numbers, checked, unchecked
+
+_SCORES = Numbers("... n", -math.inf, math.inf)
 
 
+@checked(regrets=Numbers("... n"), counts=Numbers("... n", low=0.0), shrinkage=AT_LEAST_0)
 def shrunk_regrets(regrets: FloatArray, counts: FloatArray, shrinkage: float) -> FloatArray:
     """Mean regret per question, shrunk towards 0 where there are few of them: ``R / (n + k)``.
 
@@ -35,14 +40,11 @@ def shrunk_regrets(regrets: FloatArray, counts: FloatArray, shrinkage: float) ->
     >>> shrunk_regrets(np.array([2.0, 0.9, 0.0]), np.array([10.0, 1.0, 0.0]), shrinkage=10.0).round(3)
     array([0.1  , 0.082, 0.   ])
     """
-    lowest = np.minimum.reduce(counts, axis=None, initial=np.inf)
-    if not shrinkage >= 0.0 or not lowest >= 0.0:
-        msg = f"shrinkage {shrinkage!r}, smallest count {float(lowest)!r}: must be >= 0"
-        raise FormulaInputError(msg)
     weight = counts + shrinkage
     return np.divide(regrets, weight, out=np.zeros(regrets.shape), where=weight > 0.0)
 
 
+@checked(regrets=_SCORES, size=COUNT, awake=AWAKE)
 def top_committee(regrets: FloatArray, size: int, awake: BoolArray | None = None) -> FloatArray:
     """Equal weights for the k best experts that are awake.
 
@@ -74,9 +76,6 @@ def top_committee(regrets: FloatArray, size: int, awake: BoolArray | None = None
     array([0.5 , 0.25, 0.25, 0.  ])
     """
     n_experts = regrets.shape[-1]
-    if size < 1 or np.isnan(regrets).any():
-        msg = f"committee of {size!r} among regrets {regrets!r}: size must be >= 1, regrets no NaN"
-        raise FormulaInputError(msg)
     if n_experts == 0:
         return np.zeros(regrets.shape)
     present = np.ones(regrets.shape, dtype=np.bool_) if awake is None else awake
@@ -90,6 +89,7 @@ def top_committee(regrets: FloatArray, size: int, awake: BoolArray | None = None
     return np.asarray(shared / np.maximum(seats, 1), dtype=np.float64)
 
 
+@checked(regrets=_SCORES, awake=AWAKE)
 def follow_the_leader(regrets: FloatArray, awake: BoolArray | None = None) -> FloatArray:
     """All weight to the best expert that is awake, a committee of one.
 
@@ -114,9 +114,10 @@ def follow_the_leader(regrets: FloatArray, awake: BoolArray | None = None) -> Fl
     >>> follow_the_leader(np.array([3.0, 1.0, 3.0]))
     array([0.5, 0. , 0.5])
     """
-    return top_committee(regrets, 1, awake)
+    return unchecked(top_committee)(regrets, 1, awake)
 
 
+@checked(weights=Numbers("... n", low=0.0), exponent=SHARE)
 def tempered(weights: FloatArray, exponent: float = 0.5) -> FloatArray:
     """Flatter weights: ``w^exponent`` scaled to sum to 1. Better for combining forecasts, worse for following one.
 
@@ -143,9 +144,6 @@ def tempered(weights: FloatArray, exponent: float = 0.5) -> FloatArray:
     >>> tempered(np.array([0.8, 0.2, 0.0])).round(4)
     array([0.6667, 0.3333, 0.    ])
     """
-    if not 0.0 <= exponent <= 1.0 or not np.all(weights >= 0.0):
-        msg = f"exponent {exponent!r}, weights {weights!r}: must be within 0..1, >= 0"
-        raise FormulaInputError(msg)
     positive = weights > 0.0
     logs = np.log(weights, out=np.zeros(weights.shape), where=positive)
-    return softmax(exponent * logs, awake=positive)
+    return unchecked(softmax)(exponent * logs, awake=positive)

@@ -5,8 +5,22 @@ import numpy as np
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.softmax import softmax
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import (
+    AWAKE,
+    COUNT,
+    INSIDE,
+    LEARNING_RATE,
+    POSITIVE,
+    PRIOR,
+    REGRETS,
+    WEIGHTS,
+    Numbers,
+    checked,
+    unchecked,
+)
 
 
+@checked(n_experts=COUNT, questions=Numbers("...", low=0.0), loss_range=POSITIVE)
 def hedge_rate(
     n_experts: int, questions: float | FloatArray | IntArray, loss_range: float = 1.0
 ) -> np.float64 | FloatArray:
@@ -42,13 +56,11 @@ def hedge_rate(
     >>> round(float(hedge_rate(4, 500)), 4)
     0.1489
     """
-    if n_experts < 1 or not loss_range > 0.0 or not np.all(np.asarray(questions) >= 0.0):
-        msg = f"n_experts {n_experts!r}, questions {questions!r}, loss_range {loss_range!r}: must be >= 1, >= 0, > 0"
-        raise FormulaInputError(msg)
     rate: np.float64 | FloatArray = np.sqrt(8.0 * np.log(n_experts) / np.maximum(questions, 1.0)) / loss_range
     return rate
 
 
+@checked(regrets=REGRETS, learning_rate=LEARNING_RATE, prior=PRIOR, awake=AWAKE)
 def hedge(
     regrets: FloatArray,
     learning_rate: float | FloatArray,
@@ -89,10 +101,7 @@ def hedge(
     array([0.7311, 0.2689])
     """
     rates = np.asarray(learning_rate, dtype=np.float64)
-    if not np.all((rates >= 0.0) & (rates < np.inf)):
-        msg = f"learning_rate is {learning_rate!r}, must be >= 0 and finite"
-        raise FormulaInputError(msg)
-    return softmax(rates * _behind(regrets, awake), prior, awake)
+    return unchecked(softmax)(rates * _behind(regrets, awake), prior, awake)
 
 
 def _behind(regrets: FloatArray, awake: BoolArray | None) -> FloatArray:
@@ -105,6 +114,7 @@ def _behind(regrets: FloatArray, awake: BoolArray | None) -> FloatArray:
     return np.minimum(regrets - np.where(best == -np.inf, 0.0, best), 0.0)
 
 
+@checked(weights=WEIGHTS, regrets=REGRETS, learning_rate=LEARNING_RATE, share=INSIDE, awake=AWAKE)
 def fixed_share(
     weights: FloatArray,
     regrets: FloatArray,
@@ -151,13 +161,10 @@ def fixed_share(
     >>> fixed_share(np.array([0.5, 0.5]), np.array([0.5, -0.5]), learning_rate=1.0, share=0.1).round(4)
     array([0.708, 0.292])
     """
-    if not 0.0 < share < 1.0:
-        msg = f"share is {share!r}, not within (0, 1)"
-        raise FormulaInputError(msg)
     if awake is None:
         awake = np.ones(weights.shape, dtype=np.bool_)
     present = np.where(awake, weights, 0.0)
     together = np.add.reduce(present, axis=-1, keepdims=True)
-    learned = hedge(regrets, learning_rate, present, awake)
+    learned = unchecked(hedge)(regrets, learning_rate, present, awake)
     equal = awake / np.maximum(np.add.reduce(awake, axis=-1, keepdims=True), 1)
     return np.where(awake, together * ((1.0 - share) * learned + share * equal), weights)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import INSIDE, NUMBER, Numbers, Optional, checked
 
 HEDGE_START = 0.0
 """Log weight of an expert without regrets in exponential weights."""
@@ -16,6 +16,7 @@ NORMAL_HEDGE_START = math.log(math.expm1(1.0 / 3.0))
 _LARGEST_LOG = 700.0
 
 
+@checked(logs=Numbers("n", low=-math.inf), prior=Optional(Numbers("n", low=0.0)), share=INSIDE, start=NUMBER)
 def newcomer_prior(logs: FloatArray, prior: FloatArray | None, share: float, start: float) -> float:
     """Prior that lets an expert without a past begin with a given share of all weight.
 
@@ -55,9 +56,6 @@ def newcomer_prior(logs: FloatArray, prior: FloatArray | None, share: float, sta
     >>> round(float(ada_normal_hedge(*everybody, prior=np.array([1.0, 1.0, q]))[2]), 12)
     0.2
     """
-    if not 0.0 < share < 1.0 or np.isnan(logs).any():
-        msg = f"share {share!r}, log weights {logs!r}: must be within (0, 1), no NaN"
-        raise FormulaInputError(msg)
     peak = float(np.maximum.reduce(logs, initial=-np.inf))
     if peak == -math.inf:
         return 1.0

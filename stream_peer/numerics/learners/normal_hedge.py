@@ -1,14 +1,20 @@
 """AdaNormalHedge for sleeping experts: no learning rate, no horizon. The default of selection weights."""
 
+import math
+
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners.softmax import softmax
 from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import AWAKE, PRIOR, Numbers, checked, unchecked
 
 _ROUNDING = 1e-6
 
 
+_ABSOLUTE = Numbers("... n", low=-_ROUNDING)
+
+
+@checked(regrets=Numbers("... n", low=-math.inf, where="awake"), absolute=_ABSOLUTE, prior=PRIOR, awake=AWAKE)
 def ada_normal_hedge(
     regrets: FloatArray, absolute: FloatArray, prior: FloatArray | None = None, awake: BoolArray | None = None
 ) -> FloatArray:
@@ -53,13 +59,10 @@ def ada_normal_hedge(
     >>> ada_normal_hedge(np.array([2.0, 0.0, -1.5]), np.array([3.0, 3.0, 3.0])).round(4)
     array([0.9222, 0.0778, 0.    ])
     """
-    refused = ~((absolute >= -_ROUNDING) & (absolute < np.inf))
-    if refused.any():
-        msg = f"a sum of absolute regrets is {float(absolute[refused].flat[0])!r}: must be >= 0 and finite"
-        raise FormulaInputError(msg)
-    return softmax(ada_normal_hedge_logs(regrets, absolute), prior, awake)
+    return unchecked(softmax)(unchecked(ada_normal_hedge_logs)(regrets, absolute), prior, awake)
 
 
+@checked(regrets=Numbers("... n", low=-math.inf), absolute=_ABSOLUTE)
 def ada_normal_hedge_logs(regrets: FloatArray, absolute: FloatArray) -> FloatArray:
     """Logarithms of the unscaled weights of `ada_normal_hedge`, without prior.
 

@@ -5,8 +5,34 @@ from typing import Self
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import (
+    AT_LEAST_0,
+    AWAKE,
+    RATE,
+    SIZE,
+    WEIGHTS,
+    Each,
+    Numbers,
+    Record,
+    check_same,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.peer_losses import LossParts, unit_peer_loss
+
+
+def _check_factor(self: "_Sums", factor: float | FloatArray) -> None:
+    """Refuse a factor for other experts."""
+    shape = np.shape(_values(self)[0])
+    try:
+        fits = np.broadcast_shapes(np.shape(factor), shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        msg = f"factor has the shape {np.shape(factor)}, which does not fit {shape}"
+        raise FormulaInputError(msg)
 
 
 class _Sums:
@@ -16,12 +42,15 @@ class _Sums:
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*(one + two for one, two in zip(_values(self), _values(other), strict=True)))
 
+    @checked(_check_factor, factor=Numbers("..."))
     def scaled(self, factor: float | FloatArray) -> Self:
         """Sums as they count when read, for instance a block of them at its factor (`error_rates.block_factors`)."""
         return type(self)(*(factor * value for value in _values(self)))
 
+    @checked(n_experts=SIZE)
     def joined(self, n_experts: int) -> Self:
         """Room for newcomers, who have done nothing yet. With as many experts as there are, or fewer, nothing happens.
 
@@ -37,6 +66,41 @@ def _values(sums: _Sums) -> list[FloatArray]:
 def _padded(values: FloatArray, n_experts: int) -> FloatArray:
     missing = max(n_experts - values.shape[-1], 0)
     return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], axis=-1)
+
+
+def check_columns(sums: object) -> None:
+    """Refuse sums of which some are of other experts than the rest.
+
+    Raises
+    ------
+    FormulaInputError
+    """
+    shapes = {np.shape(getattr(sums, field.name)) for field in fields(sums)}  # type: ignore[arg-type]
+    if len(shapes) > 1:
+        msg = f"sums have the shapes {sorted(shapes)}, which do not fit one another"
+        raise FormulaInputError(msg)
+
+
+_COLUMN = Numbers("... n")
+_SQUARES = Numbers("... n", low=0.0)
+_REGRETS = Record(
+    None,
+    {
+        **dict.fromkeys(("against", "if_one", "if_zero", "outcome", "frozen"), _COLUMN),
+        "absolute": Numbers("... n", low=-1e-6),
+        "questions": _SQUARES,
+    },
+    check_columns,
+)
+_PRODUCTS = Record(
+    None,
+    {
+        **dict.fromkeys(("against2", "if_one2", "if_zero2"), _SQUARES),
+        **dict.fromkeys(("against_one", "against_zero", "one_zero"), _COLUMN),
+    },
+    check_columns,
+)
+_PARTS = Record(LossParts, dict.fromkeys(LossParts._fields, Numbers("... n", where="awake")), where="awake")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +148,7 @@ class RegretSums(_Sums):
         return cls(*(np.zeros(shape) for _ in fields(cls)))
 
     @classmethod
+    @checked(weights=WEIGHTS, losses=_PARTS, rates=Each(RATE, 2), weight=AT_LEAST_0, awake=AWAKE)
     def contribution(
         cls,
         weights: FloatArray,
@@ -112,12 +177,15 @@ class RegretSums(_Sums):
         RegretSums
         """
         against, if_one, if_zero = (_regret(weights, part, awake) for part in losses)
-        priced = unit_peer_loss(against, if_one, if_zero, *rates)
+        priced = unchecked(unit_peer_loss)(against, if_one, if_zero, *rates)
         nothing, present = np.zeros(against.shape), _present(against, awake)
         parts = (against, if_one, if_zero, nothing, priced, np.abs(priced), present)
         return cls(*(weight * part for part in parts))
 
     @classmethod
+    @checked(
+        weights=WEIGHTS, losses=Numbers("... n", where="awake"), rates=Each(RATE, 2), weight=AT_LEAST_0, awake=AWAKE
+    )
     def outcome_contribution(
         cls,
         weights: FloatArray,
@@ -147,6 +215,7 @@ class RegretSums(_Sums):
         parts = (nothing, nothing, nothing, regret, informative * regret, np.abs(regret), present)
         return cls(*(weight * part for part in parts))
 
+    @checked(self=_REGRETS, rate0=RATE, rate1=RATE)
     def priced(self, rate0: float | FloatArray, rate1: float | FloatArray) -> FloatArray:
         """Regrets on the unit scale at these error rates: ``RL - η0·RC1 - η1·RC0 + (1 - η0 - η1)·RH``.
 
@@ -164,7 +233,7 @@ class RegretSums(_Sums):
         (..., n) float64
         """
         informative = 1.0 - rate0 - rate1
-        peer: FloatArray = unit_peer_loss(self.against, self.if_one, self.if_zero, rate0, rate1)
+        peer: FloatArray = unchecked(unit_peer_loss)(self.against, self.if_one, self.if_zero, rate0, rate1)
         return peer + informative * self.outcome
 
 
@@ -198,6 +267,7 @@ class RegretProducts(_Sums):
     one_zero: FloatArray
 
     @classmethod
+    @checked(weights=WEIGHTS, losses=_PARTS, weight=AT_LEAST_0, awake=AWAKE)
     def contribution(
         cls, weights: FloatArray, losses: LossParts, weight: float = 1.0, awake: BoolArray | None = None
     ) -> Self:
@@ -206,6 +276,7 @@ class RegretProducts(_Sums):
         products = (against * against, one * one, zero * zero, against * one, against * zero, one * zero)
         return cls(*(weight * product for product in products))
 
+    @checked(self=_PRODUCTS, rate0=RATE, rate1=RATE)
     def priced(self, rate0: float | FloatArray, rate1: float | FloatArray) -> FloatArray:
         """Σr² on the unit scale at these error rates.
 
@@ -222,6 +293,9 @@ class RegretProducts(_Sums):
         squares = self.against2 + rate0 * rate0 * self.if_one2 + rate1 * rate1 * self.if_zero2
         mixed = rate0 * rate1 * self.one_zero - rate0 * self.against_one - rate1 * self.against_zero
         return np.maximum(squares + 2.0 * mixed, 0.0)
+
+
+REGRET_SUMS = Record(RegretSums, _REGRETS.fields, check_columns)
 
 
 def _regret(weights: FloatArray, part: FloatArray, awake: BoolArray | None) -> FloatArray:

@@ -4,8 +4,10 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import AWAKE, LOGS, PRIOR, checked
 
 
+@checked(logs=LOGS, prior=PRIOR, awake=AWAKE)
 def softmax(logs: FloatArray, prior: FloatArray | None = None, awake: BoolArray | None = None) -> FloatArray:
     """Weights proportional to the prior times the exponentials of ``logs``, over the experts that are awake.
 
@@ -63,10 +65,6 @@ def _among(logs: FloatArray, awake: BoolArray | None) -> FloatArray:
 
 def _log_prior(prior: FloatArray) -> FloatArray:
     """Logarithms of the prior, -inf where it is 0."""
-    refused = ~((prior >= 0.0) & (prior < np.inf))
-    if refused.any():
-        msg = f"prior holds {float(prior[refused][0])!r}: must be >= 0 and finite"
-        raise FormulaInputError(msg)
     return np.log(prior, out=np.full(prior.shape, -np.inf), where=prior > 0.0)
 
 

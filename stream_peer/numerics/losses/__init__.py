@@ -1,12 +1,12 @@
 """How far is a forecast from an answer? Proper losses, in [0, B]; smaller is better.
 
-- ``forecasts``: arrays, and the checks that forecasts and answers get
+- ``arguments``: arrays, and the checks that the arguments of every formula get
 - ``proper``: what a proper loss is; squared, logarithmic and spherical loss
 - ``portable_log``: the logarithm with the same bits on every processor
 - ``savage``: any other one, from a convex function
 """
 
-from stream_peer.numerics.losses.forecasts import (
+from stream_peer.numerics.losses.arguments import (
     Answers,
     BitArray,
     BoolArray,

@@ -1,18 +1,21 @@
 """The natural logarithm from the four basic operations, so that it has the same bits on every processor."""
 
 import math
+import sys
 
 import numpy as np
 
-from stream_peer.numerics.losses.forecasts import FloatArray
+from stream_peer.numerics.losses.arguments import FloatArray, Numbers, checked
 
 _LN_2 = 0.6931471805599453
 _SQRT_HALF = 0.7071067811865476
 _TERMS_BEFORE = tuple(1.0 / divisor for divisor in range(19, 1, -2))
+_LARGEST_FLOAT = sys.float_info.max
 _LAST_TERM = 1.0 / 21.0
 """Of z¹⁰; z¹¹/23 < 1e-18 for every z = s² that occurs, so the rest is below a double's last digit."""
 
 
+@checked(values=Numbers("...", low=0.0, high=_LARGEST_FLOAT, above=True))
 def portable_log(values: FloatArray) -> FloatArray:
     """Natural logarithm, bit for bit the same on every processor.
 
@@ -23,7 +26,7 @@ def portable_log(values: FloatArray) -> FloatArray:
     Parameters
     ----------
     values : (..., n) float64
-        Positive and finite. Not checked.
+        Positive and finite.
 
     Returns
     -------
@@ -53,13 +56,14 @@ def portable_log(values: FloatArray) -> FloatArray:
     return series
 
 
+@checked(value=Numbers(low=0.0, high=_LARGEST_FLOAT, above=True))
 def portable_log_of(value: float) -> float:
     """`portable_log` of one number, with the same bits; an array of one costs ten times as much.
 
     Parameters
     ----------
     value : float
-        Positive and finite. Not checked.
+        Positive and finite.
 
     Returns
     -------

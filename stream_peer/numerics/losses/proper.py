@@ -12,8 +12,16 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses.forecasts import Answers, FloatArray, check_answers, check_probabilities
+from stream_peer.numerics.losses.arguments import (
+    ANSWER_BITS,
+    ANSWERS,
+    CLIP,
+    EACH_FORECAST,
+    Answers,
+    FloatArray,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.losses.portable_log import portable_log
 
 
@@ -106,16 +114,14 @@ class TwoSidedLoss(ABC):
         if_one, if_zero = self.sides(forecasts)
         return Sides(if_one / self.upper, if_zero / self.upper)
 
+    @checked(forecasts=EACH_FORECAST, outcome=ANSWERS)
     def __call__(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
         """Losses in [0, B]; smaller is better. Raises if a forecast or an outcome is outside [0, 1]."""
-        check_probabilities(forecasts)
-        check_answers(outcome)
         return read_linearly(self.sides(forecasts), outcome)
 
+    @checked(forecasts=EACH_FORECAST, outcome=ANSWERS)
     def scaled(self, forecasts: FloatArray, outcome: Answers) -> FloatArray:
         """Losses divided by B; smaller is better. Raises if a forecast or an outcome is outside [0, 1]."""
-        check_probabilities(forecasts)
-        check_answers(outcome)
         return read_linearly(self.scaled_sides(forecasts), outcome)
 
 
@@ -125,6 +131,7 @@ def read_linearly(sides: Sides, answer: Answers) -> FloatArray:
     return loss
 
 
+@checked(forecasts=EACH_FORECAST, outcome=ANSWER_BITS)
 def squared_loss(forecasts: FloatArray, outcome: Answers) -> FloatArray:
     """Squared distance of each forecast from the outcome (Brier's score of one question).
 
@@ -134,7 +141,7 @@ def squared_loss(forecasts: FloatArray, outcome: Answers) -> FloatArray:
     Parameters
     ----------
     forecasts : (..., n) float64
-        Probabilities that the outcome is 1, in [0, 1]. Not checked here: see `check_probabilities`.
+        Probabilities that the outcome is 1, in [0, 1].
     outcome : {0, 1} or array of them
         y, or ŷ. With leave-one-out references each forecast has its own. For soft ones use `SquaredLoss`, which
         reads them linearly: the squared distance from an answer between 0 and 1 is another number.
@@ -172,7 +179,7 @@ class SquaredLoss(TwoSidedLoss):
 
     def sides(self, forecasts: FloatArray) -> Sides:
         """Losses for either answer, in [0, 1]; forecasts are not checked."""
-        return Sides(squared_loss(forecasts, 1), forecasts * forecasts)
+        return Sides(unchecked(squared_loss)(forecasts, 1), forecasts * forecasts)
 
     def scaled_sides(self, forecasts: FloatArray) -> Sides:
         """As `sides`: they lie in [0, 1]."""
@@ -218,17 +225,15 @@ class LogLoss(TwoSidedLoss):
     upper: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.clip < 0.5:
-            msg = f"clip is {self.clip!r}, not within 0..0.5 (both excluded)"
-            raise FormulaInputError(msg)
-        object.__setattr__(self, "upper", -float(portable_log(np.array([self.clip]))[0]))
+        CLIP.admit("clip", CLIP.read("clip", self.clip))
+        object.__setattr__(self, "upper", -float(unchecked(portable_log)(np.array([self.clip]))[0]))
 
     def sides(self, forecasts: FloatArray) -> Sides:
         """Losses for either answer, in [0, B]; forecasts are not checked."""
         chances = np.stack((forecasts, 1.0 - forecasts))
         np.maximum(chances, self.clip, out=chances)
         np.minimum(chances, 1.0 - self.clip, out=chances)
-        if_one, if_zero = -portable_log(chances)
+        if_one, if_zero = -unchecked(portable_log)(chances)
         return Sides(if_one, if_zero)
 
 

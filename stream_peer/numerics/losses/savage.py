@@ -1,13 +1,13 @@
 """Any proper loss from a convex function: the representation of Savage."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses.forecasts import FloatArray
+from stream_peer.numerics.losses.arguments import CLIP, NUMBER, Each, FloatArray, Has, Numbers, checked
 from stream_peer.numerics.losses.proper import Sides, TwoSidedLoss
 
 Curve: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -16,6 +16,8 @@ Curve: TypeAlias = Callable[[FloatArray], FloatArray]
 _TRIAL_FORECASTS = 65
 _TOLERANCE = 1e-9
 _HIGHEST_ORDER = 16.0
+_OFFSET = Each(NUMBER, 2)
+_CLIP = replace(CLIP, above=False)
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,11 @@ class SavageLoss(TwoSidedLoss):
     _offset: tuple[float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.clip < 0.5:
-            msg = f"clip is {self.clip!r}, not within 0..0.5 (0.5 excluded)"
-            raise FormulaInputError(msg)
+        _CLIP.admit("clip", _CLIP.read("clip", self.clip))
+        for name in ("potential", "slope"):
+            Has().read(name, getattr(self, name))
+        if self.offset is not None:
+            _OFFSET.admit("offset", _OFFSET.read("offset", self.offset))
         trial = np.linspace(self.clip, 1.0 - self.clip, _TRIAL_FORECASTS)
         if_one, if_zero = self._without_offset(trial)
         self._check_convexity(trial, if_one, if_zero)
@@ -121,6 +125,7 @@ def values_and_slopes(potential: Curve, slope: Curve, forecasts: FloatArray) -> 
     return level, steepness
 
 
+@checked(clip=CLIP)
 def boosting_loss(clip: float = 0.001) -> SavageLoss:
     """Boosting loss: the square root of the odds against what happened.
 
@@ -160,6 +165,7 @@ def boosting_loss(clip: float = 0.001) -> SavageLoss:
     return SavageLoss("boosting", potential, slope, clip)
 
 
+@checked(order=Numbers(low=1.0, high=_HIGHEST_ORDER, above=True))
 def tsallis_loss(order: float = 1.5) -> SavageLoss:
     """Loss whose uncertainty is the entropy of Tsallis.
 
@@ -187,9 +193,6 @@ def tsallis_loss(order: float = 1.5) -> SavageLoss:
     >>> tsallis_loss(1.5)(np.array([0.0, 0.5, 1.0]), 1).round(4)
     array([1.5   , 0.2929, 0.    ])
     """
-    if not 1.0 < order <= _HIGHEST_ORDER:
-        msg = f"order is {order!r}, not within 1..{_HIGHEST_ORDER:g} (1 excluded)"
-        raise FormulaInputError(msg)
 
     def potential(p: FloatArray) -> FloatArray:
         return np.asarray(p**order + (1.0 - p) ** order - 1.0, dtype=np.float64)

@@ -4,13 +4,29 @@ Five of them run side by side on every question, each with sums of its own; outc
 service has the four shadows and the outer layer instead, which are as good, do not depend on the order, and are safer.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import RegretSums
+from stream_peer.numerics.learners.regret_sums import REGRET_SUMS
 from stream_peer.numerics.losses import Answers, BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import (
+    ANSWERS,
+    AWAKE,
+    COUNT,
+    FORECASTS,
+    RATE,
+    Each,
+    Numbers,
+    Optional,
+    Record,
+    check_same,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.mixers.gradients import (
     gradient_hedge,
     gradient_normal_hedge,
@@ -18,7 +34,7 @@ from stream_peer.numerics.mixers.gradients import (
     peer_gradients,
     shared_with_all,
 )
-from stream_peer.numerics.mixers.slopes import SlopeSums
+from stream_peer.numerics.mixers.slopes import SLOPES, SlopeSums
 from stream_peer.numerics.peer_losses import Rate, unbiased_peer_loss
 
 FIVE_MIXERS_PRIOR = (0.20, 0.35, 0.15, 0.10, 0.20)
@@ -32,6 +48,7 @@ _HEDGE, _NORMAL, _TRUTH, _HYBRID = 1, 2, 3, 4
 _OUTCOMES_ONLY = (0.0, 0.0)
 
 
+@checked(truth=REGRET_SUMS, peer=REGRET_SUMS, slope=Numbers("...", 0.0, 1.0))
 def hybrid_sums(truth: RegretSums, peer: RegretSums, slope: float | FloatArray) -> RegretSums:
     """Regrets from outcomes and from reference answers: the first three times, the others by what they are worth.
 
@@ -82,6 +99,47 @@ class FiveMixerWeights(NamedTuple):
         return np.asarray(np.add.reduce(self.shares[..., None] * self.mixers, axis=-2), dtype=np.float64)
 
 
+_WEIGHTS = Record(
+    FiveMixerWeights,
+    {"mixers": Numbers("... 5 n", 0.0, 1.0), "shares": Numbers("... 5", 0.0, 1.0)},
+)
+
+
+def _check_shapes(sums: "FiveMixerSums") -> None:
+    """Refuse sums of which some are of other experts than the rest."""
+    for name, check in (("slope", replace(SLOPES, kind=SlopeSums)), ("above", REGRET_SUMS)):
+        check.admit(name, check.read(name, getattr(sums, name)))
+    of_experts = (sums.hedge, sums.normal, sums.truth, sums.hybrid_truth, sums.hybrid_peer)
+    shapes = {each.outcome.shape for each in of_experts}
+    shapes |= {(*each, 0) for each in (np.shape(sums.slope.products), sums.above.outcome.shape[:-1])}
+    if len({shape[:-1] for shape in shapes}) > 1 or len({each.outcome.shape for each in of_experts}) > 1:
+        msg = f"sums have the shapes {sorted(shapes)}, which do not fit one another"
+        raise FormulaInputError(msg)
+
+
+def _check_rates(self: "FiveMixerSums", rates: tuple[Rate, Rate], **_: object) -> None:
+    """Refuse rates with more axes than the sums have."""
+    if max(map(np.ndim, rates)) > self.truth.outcome.ndim or any(
+        np.shape(rate)[-1:] not in ((), (1,)) for rate in rates
+    ):
+        msg = f"rates have the shapes {[np.shape(rate) for rate in rates]}, not (..., 1)"
+        raise FormulaInputError(msg)
+
+
+def _check_outcome(outcome: Answers | None = None, **_: object) -> None:
+    """Refuse more than one outcome of a question."""
+    if outcome is not None and np.shape(outcome)[-1:] not in ((), (1,)):
+        msg = f"outcome has the shape {np.shape(outcome)}, not (..., 1)"
+        raise FormulaInputError(msg)
+
+
+_COLUMNS = Record(
+    None,
+    dict.fromkeys(("hedge", "normal", "truth", "hybrid_truth", "hybrid_peer"), REGRET_SUMS),
+    _check_shapes,
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FiveMixerSums:
     """Sums of five mixers and of the layer above them. Contributions of questions add up in any order.
@@ -126,6 +184,15 @@ class FiveMixerSums:
         return cls(none, none, none, none, none, SlopeSums.nothing(*shape[:-1]), above)
 
     @classmethod
+    @checked(
+        _check_outcome,
+        weights=_WEIGHTS,
+        forecasts=FORECASTS,
+        reference_answers=ANSWERS,
+        rates=Each(RATE, 2),
+        awake=AWAKE,
+        outcome=Optional(ANSWERS),
+    )
     def contribution(
         cls,
         weights: FiveMixerWeights,
@@ -158,22 +225,24 @@ class FiveMixerSums:
         """
         hedged, normal, true, hybrid = (weights.mixers[..., k, :] for k in (_HEDGE, _NORMAL, _TRUTH, _HYBRID))
         of_peers = (forecasts, reference_answers, rates, 1.0, awake)
-        peers = peer_gradients(hedged, *of_peers), peer_gradients(normal, *of_peers)
-        doubted, none = peer_gradients(hybrid, *of_peers), cls.nothing(*hedged.shape)
+        peers = unchecked(peer_gradients)(hedged, *of_peers), unchecked(peer_gradients)(normal, *of_peers)
+        doubted, none = unchecked(peer_gradients)(hybrid, *of_peers), cls.nothing(*hedged.shape)
         if outcome is None:
             return cls(*peers, none.truth, none.hybrid_truth, doubted, none.slope, none.above)
-        resolved = outcome_gradients(hybrid, forecasts, outcome, rates, awake=awake)
-        expected = unbiased_peer_loss(doubted.against, doubted.if_one, doubted.if_zero, *rates)
+        resolved = unchecked(outcome_gradients)(hybrid, forecasts, outcome, rates, awake=awake)
+        expected = unchecked(unbiased_peer_loss)(doubted.against, doubted.if_one, doubted.if_zero, *rates)
         slope = SlopeSums.contribution(resolved.outcome, expected)
-        true_regrets = outcome_gradients(true, forecasts, outcome, rates, awake=awake)
+        true_regrets = unchecked(outcome_gradients)(true, forecasts, outcome, rates, awake=awake)
         mixed = np.clip(np.add.reduce(weights.mixers * forecasts[..., None, :], axis=-1), 0.0, 1.0)
-        above = outcome_gradients(weights.shares, mixed, outcome)
+        above = unchecked(outcome_gradients)(weights.shares, mixed, outcome)
         return cls(*peers, true_regrets, resolved, none.hybrid_peer, slope, above)
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(*(getattr(self, f.name).merge(getattr(other, f.name)) for f in fields(self)))
 
+    @checked(_check_rates, self=_COLUMNS, rates=Each(RATE, 2), n_experts=COUNT, awake=AWAKE)
     def weights(self, rates: tuple[Rate, Rate], n_experts: int, awake: BoolArray | None = None) -> FiveMixerWeights:
         """Weights of the five mixers at today's error rates, and how much of the mix each gets.
 
@@ -190,13 +259,13 @@ class FiveMixerSums:
         -------
         FiveMixerWeights
         """
-        both = hybrid_sums(self.hybrid_truth, self.hybrid_peer, self.slope.estimate()[..., None])
+        both = unchecked(hybrid_sums)(self.hybrid_truth, self.hybrid_peer, self.slope.estimate()[..., None])
         mixers = (
-            shared_with_all(np.zeros(self.truth.outcome.shape), 1.0, awake),
-            gradient_hedge(self.hedge, rates, n_experts, _PEER_SHARE, awake),
-            gradient_normal_hedge(self.normal, rates, _PEER_SHARE, awake=awake),
-            gradient_normal_hedge(self.truth, _OUTCOMES_ONLY, 0.0, awake=awake),
-            gradient_normal_hedge(both, rates, _HYBRID_SHARE, awake=awake),
+            unchecked(shared_with_all)(np.zeros(self.truth.outcome.shape), 1.0, awake),
+            unchecked(gradient_hedge)(self.hedge, rates, n_experts, _PEER_SHARE, awake),
+            unchecked(gradient_normal_hedge)(self.normal, rates, _PEER_SHARE, awake=awake),
+            unchecked(gradient_normal_hedge)(self.truth, _OUTCOMES_ONLY, 0.0, awake=awake),
+            unchecked(gradient_normal_hedge)(both, rates, _HYBRID_SHARE, awake=awake),
         )
-        shares = gradient_normal_hedge(self.above, _OUTCOMES_ONLY, 0.0, np.array(FIVE_MIXERS_PRIOR))
+        shares = unchecked(gradient_normal_hedge)(self.above, _OUTCOMES_ONLY, 0.0, np.array(FIVE_MIXERS_PRIOR))
         return FiveMixerWeights(np.stack(mixers, axis=-2), shares)

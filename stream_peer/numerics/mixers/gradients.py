@@ -13,10 +13,26 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate
-from stream_peer.numerics.losses import Answers, BoolArray, FloatArray, check_answers, check_probabilities
+from stream_peer.numerics.learners.regret_sums import REGRET_SUMS
+from stream_peer.numerics.losses import Answers, BoolArray, FloatArray
+from stream_peer.numerics.losses.arguments import (
+    ANSWERS,
+    AT_LEAST_0,
+    AWAKE,
+    COUNT,
+    FORECASTS,
+    PRIOR,
+    RATE,
+    SHARE,
+    WEIGHTS,
+    Each,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.peer_losses import Rate, unit_peer_loss
 
 
+@checked(reference_answers=ANSWERS, rate0=RATE, rate1=RATE)
 def denoised_answers(reference_answers: Answers, rate0: Rate, rate1: Rate) -> FloatArray:
     """Reference answers that are right on average: ``ỹ = (ŷ - η0)/(1 - η0 - η1)``, so that ``E[ỹ | y] = y``.
 
@@ -45,7 +61,6 @@ def denoised_answers(reference_answers: Answers, rate0: Rate, rate1: Rate) -> Fl
     >>> denoised_answers(np.array([0.0, 1.0]), 0.1, 0.4)
     array([-0.2,  1.8])
     """
-    check_answers(reference_answers)
     informative = np.asarray(1.0 - rate0 - rate1)
     if not np.all(informative > 0.0):
         msg = f"error rates {rate0!r} and {rate1!r} sum to 1 or more; price them first"
@@ -53,6 +68,9 @@ def denoised_answers(reference_answers: Answers, rate0: Rate, rate1: Rate) -> Fl
     return np.asarray((np.asarray(reference_answers) - rate0) / informative, dtype=np.float64)
 
 
+@checked(
+    weights=WEIGHTS, forecasts=FORECASTS, reference_answers=ANSWERS, rates=Each(RATE, 2), weight=AT_LEAST_0, awake=AWAKE
+)
 def peer_gradients(
     weights: FloatArray,
     forecasts: FloatArray,
@@ -107,14 +125,14 @@ def peer_gradients(
     >>> sums.against.round(3), sums.priced(0.1, 0.1).round(3)
     (array([ 0.24, -0.24]), array([ 0.252, -0.252]))
     """
-    check_answers(reference_answers)
     mixed, ahead, present = _at_the_mix(weights, forecasts, awake)
     parts = 2.0 * (mixed - reference_answers) * ahead, 2.0 * (mixed - 1.0) * ahead, 2.0 * mixed * ahead
-    priced = unit_peer_loss(*parts, *rates)
+    priced = unchecked(unit_peer_loss)(*parts, *rates)
     columns = (*parts, np.zeros(ahead.shape), priced, np.abs(priced), present)
     return RegretSums(*(weight * column for column in columns))
 
 
+@checked(weights=WEIGHTS, forecasts=FORECASTS, outcome=ANSWERS, rates=Each(RATE, 2), weight=AT_LEAST_0, awake=AWAKE)
 def outcome_gradients(
     weights: FloatArray,
     forecasts: FloatArray,
@@ -153,7 +171,6 @@ def outcome_gradients(
     >>> outcome_gradients(np.array([0.5, 0.5]), np.array([0.9, 0.3]), 1).outcome.round(3)
     array([ 0.24, -0.24])
     """
-    check_answers(outcome)
     mixed, ahead, present = _at_the_mix(weights, forecasts, awake)
     regret, nothing = 2.0 * (mixed - outcome) * ahead, np.zeros(ahead.shape)
     informative = 1.0 - rates[0] - rates[1]
@@ -165,12 +182,12 @@ def _at_the_mix(
     weights: FloatArray, forecasts: FloatArray, awake: BoolArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """f, f - p (0 for those that were absent), and who was present."""
-    check_probabilities(forecasts)
     present = _present(forecasts, awake)
     mixed = np.add.reduce(weights * forecasts, axis=-1, keepdims=True)
     return mixed, present * (mixed - forecasts), present
 
 
+@checked(weights=WEIGHTS, uniform_share=SHARE, awake=AWAKE)
 def shared_with_all(weights: FloatArray, uniform_share: float, awake: BoolArray | None = None) -> FloatArray:
     """Weights of which a share is spread evenly: ``(1-σ)·w + σ·uniform``, over the experts that are awake.
 
@@ -199,14 +216,12 @@ def shared_with_all(weights: FloatArray, uniform_share: float, awake: BoolArray 
     >>> shared_with_all(np.array([1.0, 0.0]), 0.5)
     array([0.75, 0.25])
     """
-    if not 0.0 <= uniform_share <= 1.0:
-        msg = f"uniform_share is {uniform_share!r}, not within 0..1"
-        raise FormulaInputError(msg)
     present = _present(weights, awake)
     uniform = present / np.maximum(np.add.reduce(present, axis=-1, keepdims=True), 1.0)
     return np.asarray((1.0 - uniform_share) * weights + uniform_share * uniform, dtype=np.float64)
 
 
+@checked(sums=REGRET_SUMS, rates=Each(RATE, 2), n_experts=COUNT, uniform_share=SHARE, awake=AWAKE)
 def gradient_hedge(
     sums: RegretSums,
     rates: tuple[Rate, Rate],
@@ -253,10 +268,12 @@ def gradient_hedge(
     present = _present(sums.questions, awake)
     voters = np.maximum(np.add.reduce(present, axis=-1, keepdims=True), 1.0)
     answered = np.add.reduce(present * sums.questions, axis=-1, keepdims=True) / voters
-    learned = hedge(sums.priced(*rates), np.asarray(hedge_rate(n_experts, answered + 1.0)), awake=awake)
-    return shared_with_all(learned, uniform_share, awake)
+    rate = np.asarray(unchecked(hedge_rate)(n_experts, answered + 1.0))
+    learned = unchecked(hedge)(sums.priced(*rates), rate, awake=awake)
+    return unchecked(shared_with_all)(learned, uniform_share, awake)
 
 
+@checked(sums=REGRET_SUMS, rates=Each(RATE, 2), uniform_share=SHARE, prior=PRIOR, awake=AWAKE)
 def gradient_normal_hedge(
     sums: RegretSums,
     rates: tuple[Rate, Rate],
@@ -299,8 +316,8 @@ def gradient_normal_hedge(
     >>> gradient_normal_hedge(truth, (0.0, 0.0), uniform_share=0.0).round(4)
     array([0.7529, 0.2471])
     """
-    learned = ada_normal_hedge(sums.priced(*rates), sums.absolute, prior, awake)
-    return shared_with_all(learned, uniform_share, awake)
+    learned = unchecked(ada_normal_hedge)(sums.priced(*rates), sums.absolute, prior, awake)
+    return unchecked(shared_with_all)(learned, uniform_share, awake)
 
 
 def _present(like: FloatArray, awake: BoolArray | None) -> FloatArray:

@@ -6,15 +6,41 @@ from itertools import combinations
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import Numbers, checked
 
 _SHADOWS = 4
+_MOST_QUESTIONS = 1e15
+_ROUNDING = 1e-6
 _SUPPORTS = tuple(
     s for size in reversed(range(_SHADOWS)) for s in combinations(range(1, _SHADOWS), size)
 )  # of all but the mean
 _FIT = 16.0
 
 
+def _check_moments(second_moments: FloatArray, **_: object) -> None:
+    """Refuse what no sums of products are: second moments are symmetric, and no combination has a negative one."""
+    room = _ROUNDING * (1.0 + float(np.abs(second_moments).max()))
+    if np.abs(second_moments - second_moments.T).max() > room or np.linalg.eigvalsh(second_moments).min() < -room:
+        msg = f"second_moments is {second_moments.tolist()}: not symmetric, or negative for some combination"
+        raise FormulaInputError(msg)
+
+
+def _check_prior(prior: FloatArray, **_: object) -> None:
+    """Refuse shares that do not sum to 1."""
+    if abs(float(np.add.reduce(prior)) - 1.0) > _ROUNDING:
+        msg = f"prior is {prior.tolist()}, which sums to {float(np.add.reduce(prior))!r}, not to 1"
+        raise FormulaInputError(msg)
+
+
+@checked(
+    _check_moments,
+    _check_prior,
+    second_moments=Numbers("3 3", -_MOST_QUESTIONS, _MOST_QUESTIONS),
+    cross=Numbers("3", -_MOST_QUESTIONS, _MOST_QUESTIONS),
+    prior=Numbers("4", 0.0, 1.0),
+)
 def outer_weights(
     second_moments: FloatArray | Sequence[Sequence[float]],
     cross: FloatArray | Sequence[float],

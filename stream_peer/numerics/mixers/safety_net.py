@@ -2,10 +2,13 @@
 
 import math
 
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, SHARE, checked
+
 _NET_FLOOR = 0.001
 _NET_STEP = 0.05
 
 
+@checked(share=SHARE, sum_delta=NUMBER, sum_delta_squares=AT_LEAST_0)
 def safety_net_step(share: float, sum_delta: float, sum_delta_squares: float) -> float:
     """Next share of the plain mean in the published mix, given how the mix has done against it.
 

@@ -18,9 +18,9 @@ present, so that who skips a question is weighed as who says what the mean says.
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge, softmax
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import NUMBER, SHARE, Numbers, checked, unchecked
 
 PEER_PRIOR = 40.0
 """So many questions at which all did as the mean does go before the regrets by reference answers."""
@@ -28,6 +28,15 @@ TRUTH_PRIOR = 10.0
 """The same before the regrets by outcomes, which are less noisy."""
 
 
+@checked(
+    su=Numbers("n"),
+    sv=Numbers("n"),
+    svy=Numbers("n"),
+    counts=Numbers("n", low=0.0),
+    nominal=Numbers(low=0.0, high=0.5, below=True),
+    rate=NUMBER,
+    uniform_share=SHARE,
+)
 def peer_mixer(
     su: FloatArray,
     sv: FloatArray,
@@ -77,7 +86,7 @@ def peer_mixer(
     if su.size == 0:
         return np.zeros(0)
     logs = peer_mixer_logs(su, sv, svy, counts, nominal=nominal, rate=rate)
-    return with_uniform_share(softmax(logs), uniform_share)
+    return with_uniform_share(unchecked(softmax)(logs), uniform_share)
 
 
 def peer_mixer_logs(
@@ -99,6 +108,7 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
+@checked(rh=Numbers("n"), resolved=Numbers("n", low=0.0), rate=NUMBER)
 def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
     """Mixing weights from outcomes, over the experts present, by how each did against the plain mean on average.
 
@@ -130,7 +140,7 @@ def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArr
     """
     if rh.size == 0:
         return np.zeros(0)
-    return softmax(truth_slow_logs(rh, resolved, rate=rate))
+    return unchecked(softmax)(truth_slow_logs(rh, resolved, rate=rate))
 
 
 def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
@@ -138,6 +148,7 @@ def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> Flo
     return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
 
 
+@checked(rf=Numbers("n"), af=Numbers("n", low=-1e-6))
 def truth_fast(rf: FloatArray, af: FloatArray) -> FloatArray:
     """Mixing weights from outcomes, over the experts present, quick to move: AdaNormalHedge on RF and AF.
 
@@ -160,12 +171,8 @@ def truth_fast(rf: FloatArray, af: FloatArray) -> FloatArray:
     >>> truth_fast(np.array([-2.0, -1.0]), np.array([2.0, 1.0]))
     array([0.5, 0.5])
     """
-    return ada_normal_hedge(rf, af)
+    return unchecked(ada_normal_hedge)(rf, af)
 
 
 def _mean_count(counts: FloatArray) -> float:
-    mean = float(np.add.reduce(counts)) / counts.size
-    if not mean >= 0.0:
-        msg = f"questions of an expert: {mean!r} on average, must be >= 0"
-        raise FormulaInputError(msg)
-    return mean
+    return float(np.add.reduce(counts)) / counts.size

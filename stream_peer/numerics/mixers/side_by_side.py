@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, Each, Numbers, Record, checked
 from stream_peer.numerics.mixers.shadows import PEER_PRIOR, TRUTH_PRIOR
 
 
@@ -21,6 +23,7 @@ class SideBySide(NamedTuple):
     coefficients: FloatArray
 
     @classmethod
+    @checked(peers=Each(Each(NUMBER, 2)), slow=Each(NUMBER))
     def of(cls, peers: Sequence[tuple[float, float]], slow: Sequence[float]) -> "SideBySide":
         """Peer mixers by nominal error rate and rate, then slow truth mixers by rate.
 
@@ -35,6 +38,20 @@ class SideBySide(NamedTuple):
         return cls(np.array(rows, dtype=np.float64).reshape(-1, 4))
 
 
+def _check_somebody(sums: FloatArray, **_: object) -> None:
+    """Refuse sums of nobody."""
+    if not sums.shape[1]:
+        msg = f"sums has the shape {sums.shape}: of nobody there are no weights"
+        raise FormulaInputError(msg)
+
+
+@checked(
+    _check_somebody,
+    mixers=Record(SideBySide, {"coefficients": Numbers("k 4")}),
+    sums=Numbers("4 n"),
+    answered=AT_LEAST_0,
+    resolved=AT_LEAST_0,
+)
 def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, resolved: float) -> FloatArray:
     """Mixing weights of `peer_mixer`, without its uniform share, and of `truth_slow`, under several settings.
 

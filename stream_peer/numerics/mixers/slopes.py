@@ -5,10 +5,18 @@ from typing import Self
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.learners.regret_sums import check_columns
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, Numbers, Record, check_same, checked
 
 _ROUNDING = 1e-12
+
+
+SLOPES = Record(
+    None,
+    {"products": Numbers("..."), "squares": Numbers("...", low=0.0), "questions": Numbers("...", low=0.0)},
+    check_columns,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +48,7 @@ class SlopeSums:
         return cls(np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
     @classmethod
+    @checked(true_regrets=Numbers("... n"), peer_regrets=Numbers("... n"), weight=AT_LEAST_0)
     def contribution(cls, true_regrets: FloatArray, peer_regrets: FloatArray, weight: float = 1.0) -> Self:
         """The sums of one question.
 
@@ -60,10 +69,12 @@ class SlopeSums:
 
     def merge(self, other: Self) -> Self:
         """Sums of both."""
+        check_same(self, other)
         return type(self)(
             self.products + other.products, self.squares + other.squares, self.questions + other.questions
         )
 
+    @checked(self=SLOPES)
     def estimate(self) -> FloatArray:
         """Slope of true on peer regrets: near 0 the crowd's opinion does not rank experts here, near 1 it does.
 
@@ -82,6 +93,13 @@ class SlopeSums:
         return np.asarray(np.clip((self.products + one_more) / (squares + one_more), 0.0, 1.0), dtype=np.float64)
 
 
+@checked(
+    sums=Numbers("n"),
+    squares=Numbers("n", low=0.0),
+    counts=Numbers("n", low=0.0),
+    peer_means=Numbers("n"),
+    slope=NUMBER,
+)
 def shrunk_means(
     sums: FloatArray, squares: FloatArray, counts: FloatArray, peer_means: FloatArray, slope: float = 1.0
 ) -> FloatArray:
@@ -126,9 +144,6 @@ def shrunk_means(
     >>> shrunk_means(sums, squares, counts, np.array([0.1, -0.1, 0.05])).round(3)
     array([ 0.178, -0.178,  0.05 ])
     """
-    if not np.all(counts >= 0.0):
-        msg = f"counts are {counts!r}, must be >= 0"
-        raise FormulaInputError(msg)
     expected = slope * peer_means
     seen = counts > 0.0
     off = np.divide(sums, counts, out=expected.copy(), where=seen) - expected

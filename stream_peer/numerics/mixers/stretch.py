@@ -1,8 +1,12 @@
 """Recalibration of a mixed forecast: further from ½, or closer, as outcomes justify."""
 
+from stream_peer.errors import ForecastRangeError
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, Numbers, checked
+
 _STRETCH_SHRINKAGE = 5.0
 
 
+@checked(sum_error_product=NUMBER, sum_square=AT_LEAST_0)
 def stretch_factor(sum_error_product: float, sum_square: float) -> float:
     """How much too timid (positive) or too bold (negative) the published mix has been on resolved questions.
 
@@ -29,6 +33,7 @@ def stretch_factor(sum_error_product: float, sum_square: float) -> float:
     return max(sum_error_product / (sum_square + _STRETCH_SHRINKAGE), -1.0)
 
 
+@checked(forecast=Numbers(low=0.0, high=1.0, error=ForecastRangeError), factor=Numbers(low=-1.0))
 def stretched(forecast: float, factor: float) -> float:
     """A mixed forecast moved away from ½ by the stretch factor: ``½ + (1+β)(f - ½)``, clipped to [0, 1].
 

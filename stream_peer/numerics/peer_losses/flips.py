@@ -4,10 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import Answers, FloatArray, Sides, check_answers, check_probabilities
+from stream_peer.numerics.losses import Answers, FloatArray, Sides
+from stream_peer.numerics.losses.arguments import (
+    ANSWER_BITS,
+    ANSWERS,
+    EACH_FORECAST,
+    HALF,
+    HALF_RATE,
+    INSIDE,
+    SHARE,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.losses.proper import read_linearly
-from stream_peer.numerics.peer_losses.scales import Rate, check_rate
+from stream_peer.numerics.peer_losses.scales import Rate
 
 
 class FlippedQuestion(NamedTuple):
@@ -25,6 +35,7 @@ class FlippedQuestion(NamedTuple):
     reference_answer: FloatArray
 
 
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, coin=ANSWER_BITS)
 def flip_question(forecasts: FloatArray, reference_answer: Answers, coin: Answers) -> FlippedQuestion:
     """Turn a question round with its forecasts: the paper's mapping to one error rate for both outcomes.
 
@@ -66,12 +77,11 @@ def flip_question(forecasts: FloatArray, reference_answer: Answers, coin: Answer
     >>> turned.forecasts.tolist(), float(turned.reference_answer)
     ([0.25, 0.5], 0.0)
     """
-    check_probabilities(forecasts)
-    check_answers(coin)
     turned = read_linearly(Sides(1.0 - forecasts, forecasts), coin)
-    return FlippedQuestion(turned, flip_answer(reference_answer, coin))
+    return FlippedQuestion(turned, unchecked(flip_answer)(reference_answer, coin))
 
 
+@checked(rate0=SHARE, rate1=SHARE, share_of_zeros=SHARE, flip_probability=INSIDE)
 def rates_after_flip(
     rate0: float, rate1: float, share_of_zeros: float = 0.5, flip_probability: float = 0.5
 ) -> tuple[float, float]:
@@ -113,11 +123,6 @@ def rates_after_flip(
     >>> [round(rate, 6) for rate in rates_after_flip(0.05, 0.35, share_of_zeros=0.9)]
     [0.08, 0.08]
     """
-    for name, rate in (("rate0", rate0), ("rate1", rate1), ("share_of_zeros", share_of_zeros)):
-        check_rate(name, rate, 1.0)
-    if not 0.0 < flip_probability < 1.0:
-        msg = f"flip_probability is {flip_probability!r}, not within 0..1 (both excluded)"
-        raise FormulaInputError(msg)
     share_of_ones, left = 1.0 - share_of_zeros, 1.0 - flip_probability
     zeros, ones = (share_of_zeros * left, share_of_ones * flip_probability)
     was_zero, was_one = (share_of_zeros * flip_probability, share_of_ones * left)
@@ -127,6 +132,7 @@ def rates_after_flip(
     )
 
 
+@checked(reference_answer=ANSWERS, coin=ANSWER_BITS)
 def flip_answer(reference_answer: Answers, coin: Answers) -> FloatArray:
     """Flip reference answers where the coin shows 1: the paper's way to make unlike error rates more alike.
 
@@ -160,12 +166,11 @@ def flip_answer(reference_answer: Answers, coin: Answers) -> FloatArray:
     >>> flip_answer(np.array([0, 1, 1]), np.array([0, 0, 1]))
     array([0., 1., 0.])
     """
-    check_answers(reference_answer)
-    check_answers(coin)
     answer = np.asarray(reference_answer, dtype=np.float64)
     return np.asarray(read_linearly(Sides(1.0 - answer, answer), coin), dtype=np.float64)
 
 
+@checked(error_rate=HALF_RATE, flip_probability=HALF)
 def flipped_error_rate(error_rate: Rate, flip_probability: float) -> Rate:
     """Error rate of reference answers that were flipped with some probability.
 
@@ -201,6 +206,4 @@ def flipped_error_rate(error_rate: Rate, flip_probability: float) -> Rate:
     >>> flipped_error_rate(np.array([0.05, 0.45]), 0.4)
     array([0.41, 0.49])
     """
-    check_rate("error_rate", error_rate, 0.5)
-    check_rate("flip_probability", flip_probability, 0.5)
     return error_rate * (1.0 - 2.0 * flip_probability) + flip_probability

@@ -7,14 +7,14 @@ from stream_peer.numerics.losses import (
     FloatArray,
     ProperLoss,
     Sides,
-    check_answers,
-    check_probabilities,
 )
+from stream_peer.numerics.losses.arguments import ANSWERS, EACH_FORECAST, HALF_RATE, RATE, Has, checked
 from stream_peer.numerics.losses.proper import read_linearly
 from stream_peer.numerics.losses.savage import values_and_slopes
-from stream_peer.numerics.peer_losses.scales import Rate, check_rate
+from stream_peer.numerics.peer_losses.scales import Rate
 
 
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, error_rate=HALF_RATE)
 def peer_loss(forecasts: FloatArray, reference_answer: Answers, error_rate: Rate) -> FloatArray:
     """Score forecasts against a noisy reference answer, as if the outcome were known: the paper's form.
 
@@ -58,12 +58,12 @@ def peer_loss(forecasts: FloatArray, reference_answer: Answers, error_rate: Rate
     >>> peer_loss(np.array([0.9, 0.5]), reference_answer=1, error_rate=0.2)
     array([0.046, 0.35 ])
     """
-    check_rate("error_rate", error_rate, 0.5)
     spread = forecasts * (1.0 - forecasts)
     scored: FloatArray = SQUARED(forecasts, reference_answer) + 2.0 * error_rate * spread
     return scored
 
 
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, rate0=RATE, rate1=RATE, loss=Has(("scaled_sides",)))
 def natarajan_peer_loss(
     forecasts: FloatArray, reference_answer: Answers, rate0: Rate, rate1: Rate, loss: ProperLoss = SQUARED
 ) -> FloatArray:
@@ -101,16 +101,13 @@ def natarajan_peer_loss(
     >>> natarajan_peer_loss(np.array([0.9, 0.5]), 1, 0.2, 0.2).round(6)
     array([-0.154,  0.15 ])
     """
-    check_rate("rate0", rate0, 1.0)
-    check_rate("rate1", rate1, 1.0)
-    check_probabilities(forecasts)
-    check_answers(reference_answer)
     if_one, if_zero = loss.scaled_sides(forecasts)
     told_one = (1.0 - rate0) * if_one - rate1 * if_zero
     told_zero = (1.0 - rate1) * if_zero - rate0 * if_one
     return read_linearly(Sides(told_one, told_zero), reference_answer)
 
 
+@checked(potential=Has(), slope=Has(), forecasts=EACH_FORECAST, error_rate=HALF_RATE)
 def savage_correction(potential: Curve, slope: Curve, forecasts: FloatArray, error_rate: Rate) -> FloatArray:
     """What to add to the loss against a noisy reference answer, for the proper loss of any convex function.
 
@@ -150,8 +147,6 @@ def savage_correction(potential: Curve, slope: Curve, forecasts: FloatArray, err
     >>> savage_correction(lambda p: p * p - p, lambda p: 2.0 * p - 1.0, np.array([0.0, 0.5]), 0.2)
     array([-0.2, -0.1])
     """
-    check_probabilities(forecasts)
-    check_rate("error_rate", error_rate, 0.5)
     level, steepness = values_and_slopes(potential, slope, forecasts)
     correction: FloatArray = error_rate * (2.0 * level + (1.0 - 2.0 * forecasts) * steepness)
     return correction

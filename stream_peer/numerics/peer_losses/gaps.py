@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray, check_probabilities
-from stream_peer.numerics.peer_losses.scales import Rate, check_rate
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import EACH_FORECAST, HALF_RATE, RATE, checked, unchecked
+from stream_peer.numerics.peer_losses.scales import Rate
 
 
+@checked(forecasts=EACH_FORECAST, rate0=RATE, rate1=RATE)
 def noisy_probability(forecasts: FloatArray, rate0: Rate, rate1: Rate) -> FloatArray:
     """Probability that the reference answer is 1, from that of the outcome: a forecast sent through the channel.
 
@@ -39,13 +41,11 @@ def noisy_probability(forecasts: FloatArray, rate0: Rate, rate1: Rate) -> FloatA
     >>> noisy_probability(np.array([0.0, 0.5, 1.0]), 0.1, 0.3).round(6)
     array([0.1, 0.4, 0.7])
     """
-    check_probabilities(forecasts)
-    check_rate("rate0", rate0, 1.0)
-    check_rate("rate1", rate1, 1.0)
     through: FloatArray = rate0 * (1.0 - forecasts) + (1.0 - rate1) * forecasts
     return through
 
 
+@checked(forecasts=EACH_FORECAST, believed=EACH_FORECAST, error_rate=HALF_RATE)
 def calibration_gap(forecasts: FloatArray, believed: FloatArray | float, error_rate: Rate) -> FloatArray:
     """Expected peer loss of a forecast, less that of forecasting the true probability.
 
@@ -84,14 +84,12 @@ def calibration_gap(forecasts: FloatArray, believed: FloatArray | float, error_r
     >>> calibration_gap(np.array([0.4, 0.7]), 0.7, error_rate=0.2).round(6)
     array([0.054, 0.   ])
     """
-    check_probabilities(forecasts)
-    check_probabilities(np.asarray(believed, dtype=np.float64))
-    check_rate("error_rate", error_rate, 0.5)
     distance = forecasts - believed
     gap: FloatArray = (1.0 - 2.0 * error_rate) * (distance * distance)
     return gap
 
 
+@checked(forecasts=EACH_FORECAST, believed=EACH_FORECAST, error_rate=HALF_RATE)
 def noisy_label_gap(forecasts: FloatArray, believed: FloatArray | float, error_rate: Rate) -> FloatArray:
     """Expected squared loss against reference answers as they are, less that of forecasting the true probability.
 
@@ -132,6 +130,6 @@ def noisy_label_gap(forecasts: FloatArray, believed: FloatArray | float, error_r
     array([ 0.042 , -0.0064,  0.    ])
     """
     truth = np.asarray(believed, dtype=np.float64)
-    naive = calibration_gap(forecasts, truth, error_rate)
+    naive = unchecked(calibration_gap)(forecasts, truth, error_rate)
     moved: FloatArray = naive - 2.0 * error_rate * (forecasts * (1.0 - forecasts) - truth * (1.0 - truth))
     return moved

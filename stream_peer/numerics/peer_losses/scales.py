@@ -13,9 +13,8 @@ from stream_peer.numerics.losses import (
     Answers,
     FloatArray,
     ProperLoss,
-    check_answers,
-    check_probabilities,
 )
+from stream_peer.numerics.losses.arguments import ANSWERS, EACH_FORECAST, RATE, SHARE, Has, Numbers, checked
 from stream_peer.numerics.losses.proper import read_linearly
 
 Rate: TypeAlias = float | FloatArray
@@ -36,6 +35,7 @@ class LossParts(NamedTuple):
     if_zero: FloatArray
 
 
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, loss=Has(("scaled_sides",)))
 def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLoss = SQUARED) -> LossParts:
     """Losses of forecasts from which their peer loss is priced at any error rates, now or later.
 
@@ -70,8 +70,6 @@ def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLos
     >>> unit_peer_loss(*parts, 0.2, 0.2).round(6)
     array([-0.154,  0.15 ])
     """
-    check_probabilities(forecasts)
-    check_answers(reference_answer)
     sides = loss.scaled_sides(forecasts)
     return LossParts(read_linearly(sides, reference_answer), *sides)
 
@@ -84,6 +82,13 @@ def unit_peer_loss(
 def unit_peer_loss(
     loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
 ) -> FloatArray: ...
+@checked(
+    loss_against_reference=Numbers("..."),
+    loss_if_one=Numbers("..."),
+    loss_if_zero=Numbers("..."),
+    rate0=RATE,
+    rate1=RATE,
+)
 def unit_peer_loss(
     loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
 ) -> Rate:
@@ -123,6 +128,13 @@ def unbiased_peer_loss(
 def unbiased_peer_loss(
     loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
 ) -> FloatArray: ...
+@checked(
+    loss_against_reference=Numbers("..."),
+    loss_if_one=Numbers("..."),
+    loss_if_zero=Numbers("..."),
+    rate0=RATE,
+    rate1=RATE,
+)
 def unbiased_peer_loss(
     loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
 ) -> Rate:
@@ -157,6 +169,7 @@ def unbiased_peer_loss(
     return unit / _informative(rate0, rate1)
 
 
+@checked(rate0=SHARE, rate1=SHARE)
 def peer_loss_range(rate0: float, rate1: float) -> tuple[float, float]:
     """Ends of the range of `unit_peer_loss` for losses in [0, 1]: what a learner has to reckon with.
 
@@ -184,21 +197,7 @@ def peer_loss_range(rate0: float, rate1: float) -> tuple[float, float]:
     >>> peer_loss_range(0.1, 0.25)
     (-0.25, 0.9)
     """
-    for name, rate in (("rate0", rate0), ("rate1", rate1)):
-        check_rate(name, rate, 1.0)
     return -max(rate0, rate1), 1.0 - min(rate0, rate1)
-
-
-def check_rate(name: str, rate: Rate, highest: float) -> None:
-    """Refuse a rate that is NaN or outside [0, highest]."""
-    if isinstance(rate, float | int):
-        wrong = None if 0.0 <= rate <= highest else rate
-    else:
-        inside = (rate >= 0.0) & (rate <= highest)
-        wrong = None if np.logical_and.reduce(inside, None) else float(np.ravel(rate)[int(np.argmin(inside))])
-    if wrong is not None:
-        msg = f"{name} is {wrong!r}, not within 0..{highest:g}"
-        raise FormulaInputError(msg)
 
 
 def _informative(rate0: Rate, rate1: Rate) -> Rate:

@@ -4,6 +4,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, portable_log
+from stream_peer.numerics.losses.arguments import unchecked
 
 UNIT = float(2**40)
 MOST_SURE = 0.48
@@ -28,7 +29,7 @@ def distances(forecasts: FloatArray, thresholds: FloatArray | None, side: SmallI
 def log_odds(forecasts: FloatArray) -> FloatArray:
     """``ln(p/(1-p))`` of forecasts clipped to [.02, .98]; of p and 1-p exactly opposite, on every processor alike."""
     sure = np.minimum(np.abs(forecasts - 0.5), MOST_SURE)
-    return np.copysign(portable_log((0.5 + sure) / (0.5 - sure)), forecasts - 0.5)
+    return np.copysign(unchecked(portable_log)((0.5 + sure) / (0.5 - sure)), forecasts - 0.5)
 
 
 def without_own(values: IntArray, teams: IntArray | None) -> IntArray:
@@ -73,38 +74,7 @@ def check_shape(name: str, values: FloatArray | IntArray | SmallIntArray | BoolA
         raise FormulaInputError(msg)
 
 
-def check_rounds(forecasts: FloatArray) -> None:
-    """Refuse a single number instead of an array of experts."""
-    if forecasts.ndim == 0:
-        msg = f"forecasts are {forecasts!r}, no array of experts"
-        raise FormulaInputError(msg)
-
-
 def check_coin(coin: int | SmallIntArray | IntArray, rounds: tuple[int, ...]) -> None:
-    """Refuse coins that are neither 0 nor 1, or not one for each round."""
-    if isinstance(coin, int):
-        if coin not in (0, 1):
-            msg = f"coin is {coin!r}, neither 0 nor 1"
-            raise FormulaInputError(msg)
-        return
-    check_shape("coin", coin, rounds)
-    wrong = (coin != 0) & (coin != 1)
-    if np.logical_or.reduce(wrong, axis=None):
-        msg = f"a coin is {coin[wrong].flat[0]!r}, neither 0 nor 1"
-        raise FormulaInputError(msg)
-
-
-def check_thresholds(thresholds: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse thresholds that are NaN or outside [0, 1], or do not fit the forecasts."""
-    check_shape("thresholds", thresholds, shape)
-    inside = (thresholds >= 0.0) & (thresholds <= 1.0)
-    if not np.logical_and.reduce(inside, axis=None):
-        msg = f"a threshold is {float(thresholds[~inside][0])!r}, not within 0..1"
-        raise FormulaInputError(msg)
-
-
-def check_teams(teams: IntArray | None, n_experts: int) -> None:
-    """Refuse team numbers that are not one per expert."""
-    if teams is not None and teams.shape != (n_experts,):
-        msg = f"teams have the shape {teams.shape}, not ({n_experts},): one number per expert"
-        raise FormulaInputError(msg)
+    """Refuse coins that are not one for each round."""
+    if not isinstance(coin, int):
+        check_shape("coin", coin, rounds)

@@ -7,13 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import (
+    BIT,
+    COIN,
+    FORECAST_ROW,
+    FORECASTS,
+    TEAMS,
+    THRESHOLDS,
+    checked,
+    unchecked,
+)
 from stream_peer.numerics.references.exact import (
     check_coin,
-    check_rounds,
-    check_teams,
-    check_thresholds,
+    check_shape,
     distances,
     without_own,
 )
@@ -55,13 +62,14 @@ class LeaveOneOut(NamedTuple):
     ties: BoolArray
 
 
+@checked(forecasts=FORECASTS, thresholds=THRESHOLDS)
 def votes(forecasts: FloatArray, thresholds: FloatArray | None = None) -> SmallIntArray:
     """The side of its threshold on which each forecast lies.
 
     Parameters
     ----------
     forecasts : (..., n) float64
-        Probabilities in [0, 1]. Not checked here.
+        Probabilities in [0, 1].
     thresholds : (..., n) float64, optional
         Each expert's own threshold in [0, 1], such as the median of its forecasts; without them ½.
 
@@ -82,6 +90,7 @@ def votes(forecasts: FloatArray, thresholds: FloatArray | None = None) -> SmallI
     return (forecasts > line).view(np.int8) - (forecasts < line).view(np.int8)
 
 
+@checked(forecasts=FORECAST_ROW, coin=BIT)
 def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     """Majority of all votes at ½: the published reference answer. Unanimity always wins.
 
@@ -115,12 +124,7 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     >>> majority(np.array([0.9, 0.4]), coin=0)
     MajorityAnswer(answer=1, tie=True, yes=1, voters=2)
     """
-    check_probabilities(forecasts)
-    if forecasts.ndim != 1:
-        msg = f"forecasts have the shape {forecasts.shape}, not that of a single round"
-        raise FormulaInputError(msg)
-    check_coin(coin, ())
-    return majority_of(votes(forecasts), forecasts, coin)
+    return majority_of(unchecked(votes)(forecasts), forecasts, coin)
 
 
 def majority_of(side: SmallIntArray, forecasts: FloatArray, coin: int) -> MajorityAnswer:
@@ -154,6 +158,7 @@ def majority_of(side: SmallIntArray, forecasts: FloatArray, coin: int) -> Majori
     return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=voters)
 
 
+@checked(forecasts=FORECASTS, coin=COIN, teams=TEAMS, thresholds=THRESHOLDS)
 def leave_one_out(
     forecasts: FloatArray,
     coin: int | SmallIntArray | IntArray,
@@ -208,13 +213,10 @@ def leave_one_out(
     >>> leave_one_out(np.array([0.9, 0.6, 0.3]), coin=0).ties
     array([ True,  True, False])
     """
-    check_probabilities(forecasts)
-    check_rounds(forecasts)
     check_coin(coin, forecasts.shape[:-1])
-    check_teams(teams, forecasts.shape[-1])
     if thresholds is not None:
-        check_thresholds(thresholds, forecasts.shape)
-    return leave_one_out_of(votes(forecasts, thresholds), forecasts, coin, teams, thresholds)
+        check_shape("thresholds", thresholds, forecasts.shape)
+    return leave_one_out_of(unchecked(votes)(forecasts, thresholds), forecasts, coin, teams, thresholds)
 
 
 def leave_one_out_of(

@@ -1,17 +1,18 @@
 """Rules that turn forecasts into ballots, one number per expert, whose sum gives the reference answer."""
 
+import math
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray, check_probabilities
+from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import AWAKE, THRESHOLDS, Has, Numbers, Optional, Record, checked, unchecked
 from stream_peer.numerics.references.exact import (
     UNIT,
-    check_rounds,
     check_shape,
-    check_thresholds,
     distances,
     in_units,
     log_odds,
@@ -19,7 +20,13 @@ from stream_peer.numerics.references.exact import (
 from stream_peer.numerics.references.majorities import votes
 
 LARGEST_WEIGHT = 16.0
-"""Weights above it could overflow the sums of 100,000 experts; only the ratios of weights matter, so scale them."""
+"""Only ratios of weights matter, so scale them."""
+
+_LARGEST_SCORE = 8.0
+"""Of one expert without weight: the distance of two log odds of probabilities within [.02, .98]."""
+
+_LARGEST_SUM = 2.0**63
+"""Sums of ballots are whole numbers of 64 bits."""
 
 
 class ReferenceRule(StrEnum):
@@ -63,6 +70,34 @@ class Ballots(NamedTuple):
     present: BoolArray
 
 
+def _check_ballots(ballots: Ballots) -> None:
+    """Refuse ballots of other experts, and ballots whose sums would overflow."""
+    shapes = {np.shape(column) for column in ballots[1:]}
+    if len(shapes) > 1:
+        msg = f"ballots have the shapes {sorted(shapes)}, which do not fit one another"
+        raise FormulaInputError(msg)
+    for name in ("values", "leans", "mass"):
+        largest = np.add.reduce(np.abs(getattr(ballots, name).astype(np.float64)), axis=-1)
+        if np.maximum.reduce(largest, axis=None, initial=0.0) >= _LARGEST_SUM:
+            msg = f"ballots.{name} sum to {float(largest.max()):g}, more than {_LARGEST_SUM:g}"
+            raise FormulaInputError(msg)
+
+
+_UNITS = Numbers("... n", -(2.0**62), 2.0**62, kind=np.int64)
+BALLOTS = Record(
+    Ballots,
+    {"values": _UNITS, "leans": _UNITS, "mass": replace(_UNITS, low=0.0), "present": Numbers("... n", kind=np.bool_)},
+    _check_ballots,
+)
+
+
+@checked(
+    forecasts=Numbers("... n", 0.0, 1.0, where="present", error=ForecastRangeError),
+    rule=Has(()),
+    thresholds=THRESHOLDS,
+    weights=Optional(Numbers("... n", high=LARGEST_WEIGHT)),
+    present=AWAKE,
+)
 def ballots(
     forecasts: FloatArray,
     rule: ReferenceRule | str = ReferenceRule.MAJORITY,
@@ -123,17 +158,15 @@ def ballots(
     [2.197, -0.405, -0.405]
     """
     chosen = _known(rule)
-    line = 0.5 if thresholds is None else thresholds
-    check_rounds(forecasts)
     if thresholds is not None:
-        check_thresholds(thresholds, forecasts.shape)
+        check_shape("thresholds", thresholds, forecasts.shape)
+    line = 0.5 if thresholds is None else thresholds
     if present is not None:
         check_shape("present", present, forecasts.shape)
     here = np.broadcast_to(np.True_ if present is None else present, forecasts.shape)
     counted = forecasts if present is None else np.where(present, forecasts, line)
-    check_probabilities(counted)
     weight = _weights(chosen, weights, counted.shape)
-    side = votes(counted, thresholds)
+    side = unchecked(votes)(counted, thresholds)
     leans = distances(counted, thresholds, side)
     score = _scores(chosen, counted, side, leans, thresholds)
     heard = (weight > 0.0) & (here if chosen is ReferenceRule.MEAN else side != 0)
@@ -141,6 +174,7 @@ def ballots(
     return Ballots(chosen, values, leans, in_units(weight * heard, heard.astype(np.int8)), here)
 
 
+@checked(error_rates=Numbers("...", 0.0, 1.0))
 def vote_weights(error_rates: FloatArray) -> FloatArray:
     """Weights that make a weighted majority of independent voters err least.
 
@@ -169,10 +203,6 @@ def vote_weights(error_rates: FloatArray) -> FloatArray:
     >>> vote_weights(np.array([0.1, 0.4, 0.5, 0.7])).round(3).tolist()
     [2.197, 0.405, 0.0, 0.0]
     """
-    inside = (error_rates >= 0.0) & (error_rates <= 1.0)
-    if not inside.all():
-        msg = f"an error rate is {float(error_rates[~inside][0])!r}, not within 0..1"
-        raise FormulaInputError(msg)
     return np.maximum(log_odds(1.0 - error_rates), 0.0)
 
 
@@ -191,12 +221,10 @@ def _weights(rule: ReferenceRule, weights: FloatArray | None, shape: tuple[int, 
         raise FormulaInputError(msg)
     if weights is None:
         return np.ones(shape)
-    fit = np.isfinite(weights) & (weights <= LARGEST_WEIGHT)
-    if not fit.all():
-        msg = f"a weight is {float(weights[~fit][0])!r}, not finite and at most {LARGEST_WEIGHT:g}"
-        raise FormulaInputError(msg)
     check_shape("weights", weights, shape)
-    return np.broadcast_to(np.maximum(weights, 0.0), shape)
+    heaviest = shape[-1] * LARGEST_WEIGHT * _LARGEST_SCORE * UNIT
+    scale = 0.5 ** max(math.ceil(math.log2(max(heaviest / _LARGEST_SUM, 1.0))), 0)  # below 1 for 65,537 experts or more
+    return np.broadcast_to(scale * np.maximum(weights, 0.0), shape)
 
 
 def _scores(

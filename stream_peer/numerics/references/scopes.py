@@ -6,8 +6,9 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import BoolArray, IntArray, SmallIntArray
-from stream_peer.numerics.references.exact import check_coin, check_teams, without_own
-from stream_peer.numerics.references.rules import Ballots
+from stream_peer.numerics.losses.arguments import COIN, TEAMS, Each, Numbers, Record, checked
+from stream_peer.numerics.references.exact import check_coin, without_own
+from stream_peer.numerics.references.rules import BALLOTS, Ballots
 
 
 class ReferenceAnswers(NamedTuple):
@@ -41,6 +42,19 @@ class GroupAnswers(NamedTuple):
     b: ReferenceAnswers
 
 
+_MEMBERS = Numbers("... n", kind=np.bool_)
+_ANSWERS = Record(
+    ReferenceAnswers,
+    {
+        "answers": Numbers("*", 0, 1, kind=np.int8),
+        "ties": Numbers("*", kind=np.bool_),
+        "given": Numbers("*", kind=np.bool_),
+    },
+)
+_GROUPS = Record(GroupAnswers, {"a": _ANSWERS, "b": _ANSWERS})
+
+
+@checked(ballots=BALLOTS, coin=COIN)
 def answers_of_all(ballots: Ballots, coin: int | SmallIntArray | IntArray) -> ReferenceAnswers:
     """The answer of everybody together.
 
@@ -76,6 +90,7 @@ def answers_of_all(ballots: Ballots, coin: int | SmallIntArray | IntArray) -> Re
     return _of_members(ballots, np.ones(1, dtype=np.bool_), coin)
 
 
+@checked(ballots=BALLOTS, coin=COIN, teams=TEAMS)
 def answers_of_others(
     ballots: Ballots, coin: int | SmallIntArray | IntArray, teams: IntArray | None = None
 ) -> ReferenceAnswers:
@@ -111,11 +126,11 @@ def answers_of_others(
     [0, 1, 1]
     """
     check_coin(coin, ballots.values.shape[:-1])
-    check_teams(teams, ballots.values.shape[-1])
     of_others = without_own(np.stack((ballots.values, ballots.leans, ballots.present)), teams)
     return _decided(of_others[0], of_others[1], of_others[2] > 0, np.asarray(coin)[..., np.newaxis])
 
 
+@checked(ballots=BALLOTS, in_a=_MEMBERS, coins=Each(COIN, 2))
 def answers_of_groups(
     ballots: Ballots, in_a: BoolArray, coins: tuple[int | SmallIntArray | IntArray, int | SmallIntArray | IntArray]
 ) -> GroupAnswers:
@@ -159,6 +174,19 @@ def answers_of_groups(
     return GroupAnswers(_of_members(ballots, in_a, coins[0]), _of_members(ballots, ~in_a, coins[1]))
 
 
+def _check_members(groups: GroupAnswers, in_a: BoolArray) -> None:
+    """Refuse groups of other rounds."""
+    shapes = {np.shape(part) for answers in groups for part in answers}
+    try:
+        fits = len(shapes) == 1 and np.broadcast_shapes((*shapes.pop(), in_a.shape[-1]), in_a.shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        msg = f"in_a has the shape {in_a.shape}, which does not fit the groups' answers"
+        raise FormulaInputError(msg)
+
+
+@checked(_check_members, groups=_GROUPS, in_a=_MEMBERS)
 def answers_of_other_group(groups: GroupAnswers, in_a: BoolArray) -> ReferenceAnswers:
     """For each expert the answer of the group to which it does not belong: A's members get ŷ_B, B's get ŷ_A.
 
@@ -184,7 +212,9 @@ def answers_of_other_group(groups: GroupAnswers, in_a: BoolArray) -> ReferenceAn
     [0, 0, 1]
     """
     pairs = zip(groups.a, groups.b, strict=True)
-    return ReferenceAnswers(*(np.where(in_a, b[..., np.newaxis], a[..., np.newaxis]) for a, b in pairs))
+    return ReferenceAnswers(
+        *(np.where(in_a, np.asarray(b)[..., np.newaxis], np.asarray(a)[..., np.newaxis]) for a, b in pairs)
+    )
 
 
 def _of_members(ballots: Ballots, members: BoolArray, coin: int | SmallIntArray | IntArray) -> ReferenceAnswers:

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
-from stream_peer.numerics.references.exact import UNIT, check_teams, without_own
-from stream_peer.numerics.references.rules import Ballots, ReferenceRule
+from stream_peer.numerics.losses.arguments import TEAMS, checked
+from stream_peer.numerics.references.exact import UNIT, without_own
+from stream_peer.numerics.references.rules import BALLOTS, Ballots, ReferenceRule
 
 
 class SoftAnswers(NamedTuple):
@@ -24,6 +25,7 @@ class SoftAnswers(NamedTuple):
     given: BoolArray
 
 
+@checked(ballots=BALLOTS, teams=TEAMS)
 def soft_answers_of_others(ballots: Ballots, teams: IntArray | None = None) -> SoftAnswers:
     """For each expert how far all others, or all who are not in its team, are on the side of 1.
 
@@ -72,7 +74,6 @@ def soft_answers_of_others(ballots: Ballots, teams: IntArray | None = None) -> S
     >>> soft_answers_of_others(ballots(forecasts, "product")).answers.round(3).tolist()
     [0.391, 0.794, 0.931]
     """
-    check_teams(teams, ballots.values.shape[-1])
     lead, mass = without_own(ballots.values, teams), without_own(ballots.mass, teams)
     given = mass > 0
     return SoftAnswers(np.where(given, _read(ballots.rule, lead, np.maximum(mass, 1)), 0.5), given)

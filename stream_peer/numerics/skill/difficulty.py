@@ -7,6 +7,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import Numbers, checked
 
 
 class Skill(NamedTuple):
@@ -33,6 +34,7 @@ class Skill(NamedTuple):
     deviation: float | None
 
 
+@checked(losses=Numbers("n", low=0.0), reference_losses=Numbers("n", low=0.0))
 def skill_score(losses: FloatArray, reference_losses: FloatArray) -> Skill:
     """Skill against a reference, on the questions that the forecaster answered.
 

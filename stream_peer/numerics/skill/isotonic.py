@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray, check_probabilities
+from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import FORECAST_ROW, OUTCOMES, checked
 
 
+@checked(forecasts=FORECAST_ROW, outcomes=OUTCOMES)
 def isotonic_fit(forecasts: FloatArray, outcomes: IntArray | SmallIntArray) -> FloatArray:
     """The best recalibration that keeps the order: isotonic regression of the outcomes on the forecasts.
 
@@ -42,7 +43,6 @@ def isotonic_fit(forecasts: FloatArray, outcomes: IntArray | SmallIntArray) -> F
     >>> isotonic_fit(np.array([0.1, 0.4, 0.6, 0.9]), np.array([0, 1, 0, 1]))
     array([0. , 0.5, 0.5, 1. ])
     """
-    check_resolved(forecasts, outcomes)
     _, places, counts = np.unique(forecasts, return_inverse=True, return_counts=True)
     ones = np.zeros(len(counts), dtype=np.int64)
     np.add.at(ones, places, outcomes.astype(np.int64))
@@ -56,19 +56,3 @@ def isotonic_fit(forecasts: FloatArray, outcomes: IntArray | SmallIntArray) -> F
     shares = np.array([one / count for one, count, _ in pooled], dtype=np.float64)
     fitted: FloatArray = np.repeat(shares, [values for _, _, values in pooled])[places]
     return fitted
-
-
-def check_resolved(forecasts: FloatArray, outcomes: IntArray | SmallIntArray) -> None:
-    """Refuse forecasts that are no probabilities, and outcomes that are not one 0 or 1 for each.
-
-    Raises
-    ------
-    ForecastRangeError, FormulaInputError
-    """
-    check_probabilities(forecasts)
-    if forecasts.shape != outcomes.shape or forecasts.ndim != 1:
-        msg = f"forecasts have shape {forecasts.shape!r} and outcomes {outcomes.shape!r}: must be (n,), (n,)"
-        raise FormulaInputError(msg)
-    if not np.isin(outcomes, (0, 1)).all():
-        msg = f"outcomes are {np.unique(outcomes).tolist()!r}, not 0 and 1"
-        raise FormulaInputError(msg)

@@ -6,6 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray, squared_loss
+from stream_peer.numerics.losses.arguments import FORECAST_ROW, OUTCOMES, checked, unchecked
 from stream_peer.numerics.skill.isotonic import isotonic_fit
 
 
@@ -31,6 +32,7 @@ class MurphyTerms(NamedTuple):
     uncertainty: float
 
 
+@checked(forecasts=FORECAST_ROW, outcomes=OUTCOMES)
 def murphy_decomposition(forecasts: FloatArray, outcomes: IntArray | SmallIntArray) -> MurphyTerms:
     """Miscalibration, discrimination and uncertainty of forecasts whose outcomes are known.
 
@@ -73,12 +75,12 @@ def murphy_decomposition(forecasts: FloatArray, outcomes: IntArray | SmallIntArr
     >>> [round(float(term), 4) for term in terms]
     [0.185, 0.06, 0.125, 0.25]
     """
-    fitted = isotonic_fit(forecasts, outcomes)
+    fitted = unchecked(isotonic_fit)(forecasts, outcomes)
     if not forecasts.size:
         msg = f"forecasts are {forecasts!r}: of none there is no score"
         raise FormulaInputError(msg)
     rate = float(np.add.reduce(outcomes.astype(np.int64))) / forecasts.size
-    loss, recalibrated = (_mean(squared_loss(said, outcomes)) for said in (forecasts, fitted))
+    loss, recalibrated = (_mean(unchecked(squared_loss)(said, outcomes)) for said in (forecasts, fitted))
     uncertainty = rate * (1.0 - rate)
     return MurphyTerms(loss, loss - recalibrated, uncertainty - recalibrated, uncertainty)
 

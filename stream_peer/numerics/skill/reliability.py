@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray, check_probabilities
-from stream_peer.numerics.skill.isotonic import check_resolved
+from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import FORECAST_ROW, INSIDE, OUTCOMES, Numbers, checked, unchecked
 
 _EXACT_UP_TO = 4_000
 
@@ -34,6 +34,7 @@ class ReliabilityBin(NamedTuple):
     high: float
 
 
+@checked(forecasts=FORECAST_ROW, outcomes=OUTCOMES, n_bins=Numbers(low=1, high=10**6, kind=np.int64), level=INSIDE)
 def reliability_bins(
     forecasts: FloatArray, outcomes: IntArray | SmallIntArray, n_bins: int = 10, level: float = 0.95
 ) -> list[ReliabilityBin]:
@@ -76,20 +77,17 @@ def reliability_bins(
     >>> reliability_bins(np.array([0.1, 0.75, 0.75, 0.75]), np.array([0, 0, 1, 0]), n_bins=2)[1]
     ReliabilityBin(questions=3, forecast=0.75, happened=0.3333333333333333, low=0.3333333333333333, high=1.0)
     """
-    check_resolved(forecasts, outcomes)
-    if n_bins < 1:
-        msg = f"n_bins is {n_bins!r}, must be >= 1"
-        raise FormulaInputError(msg)
     places = np.searchsorted(np.arange(1, n_bins) / n_bins, forecasts, side="right")  # .29 * 100 is below 29
     bins = []
     for place in np.unique(places).tolist():
         said, happened = forecasts[places == place], outcomes[places == place].astype(np.int64)
-        low, high = consistency_band(said, level)
+        low, high = unchecked(consistency_band)(said, level)
         mean = float(np.add.reduce(said)) / said.size
         bins.append(ReliabilityBin(said.size, mean, float(np.add.reduce(happened)) / said.size, low, high))
     return bins
 
 
+@checked(forecasts=FORECAST_ROW, level=INSIDE)
 def consistency_band(forecasts: FloatArray, level: float = 0.95) -> tuple[float, float]:
     """Where the share of ones would lie, were each forecast the probability of its outcome.
 
@@ -127,7 +125,6 @@ def consistency_band(forecasts: FloatArray, level: float = 0.95) -> tuple[float,
     >>> consistency_band(np.full(10, 0.5))
     (0.2, 0.8)
     """
-    check_probabilities(forecasts)
     if not forecasts.size or not 0.0 < level < 1.0:
         msg = f"{forecasts.size} forecasts, level {level!r}: must be >= 1, within (0, 1)"
         raise FormulaInputError(msg)

@@ -129,7 +129,7 @@ def test_sigma_of_a_rate_out_of_range_is_refused(rate: float) -> None:
     ("delta", "sigma", "questions"), [(0.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.1, -1.0, 1.0), (0.1, 1.0, -1.0)]
 )
 def test_a_gap_out_of_range_is_refused(delta: float, sigma: float, questions: float) -> None:
-    with pytest.raises(FormulaInputError, match=r"must be|delta is"):
+    with pytest.raises(FormulaInputError, match="within"):
         martingale_gap(delta, sigma, questions)
 
 
@@ -147,5 +147,5 @@ def test_bounds_are_for_rates_within_0_and_1_and_a_regret_that_is_not_negative(
     online: float, rates: tuple[float, float]
 ) -> None:
     for bound in (repaired_bound, direct_bound):
-        with pytest.raises(FormulaInputError, match="rates are"):
+        with pytest.raises(FormulaInputError, match="within"):
             bound(online, 1, 0.0, rates, 0.05)

@@ -76,7 +76,7 @@ def test_the_boundary_is_its_formula() -> None:
 @pytest.mark.parametrize("wrong", [{"n_experts": 0}, {"delta": 0.0}, {"delta": 1.0}, {"rho": 0.0}])
 def test_a_boundary_out_of_range_is_refused(wrong: dict[str, float]) -> None:
     given = {"n_experts": 5, "delta": 0.05, "rho": 25.0} | wrong
-    with pytest.raises(FormulaInputError, match="must be"):
+    with pytest.raises(FormulaInputError, match="within"):
         noise_boundary(ZERO, int(given["n_experts"]), given["delta"], given["rho"])
 
 
@@ -228,11 +228,11 @@ def test_a_certificate_is_for_rates_within_0_and_1(rates: tuple[tuple[float, flo
     one = np.ones(1)
 
     for bound in (live_certificate, certificate_terms):
-        with pytest.raises(FormulaInputError, match="rates are"):
+        with pytest.raises(FormulaInputError, match=r"within|elements"):
             bound(one, one, one, one, one, rates, 3, 0.05)
 
 
 @pytest.mark.parametrize("variance", [-1.0, math.nan])
 def test_no_variance_is_negative(variance: float) -> None:
-    with pytest.raises(FormulaInputError, match="a variance is"):
+    with pytest.raises(FormulaInputError, match="within"):
         noise_boundary(np.array([1.0, variance]), 3, 0.05)

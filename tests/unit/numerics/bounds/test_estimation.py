@@ -87,5 +87,5 @@ def test_arguments_out_of_range_are_refused() -> None:
     with pytest.raises(FormulaInputError, match="deviation"):
         no_truth_regret(5, -1.0, 0.1)
     for questions, delta in ((-1.0, 0.1), (5.0, 0.0), (5.0, 1.0)):
-        with pytest.raises(FormulaInputError, match=r"questions -1|delta is"):
+        with pytest.raises(FormulaInputError, match="within"):
             no_truth_regret_printed(questions, delta)

@@ -39,7 +39,7 @@ def test_nobody_is_promised_nothing() -> None:
 def test_counts_out_of_range_are_refused(
     promise: Callable[[int, float], float], n_experts: int, questions: float
 ) -> None:
-    with pytest.raises(FormulaInputError, match="must be"):
+    with pytest.raises(FormulaInputError, match="within"):
         promise(n_experts, questions)
 
 

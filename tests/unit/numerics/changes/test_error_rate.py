@@ -123,7 +123,7 @@ def test_without_any_question_there_is_nothing_to_say() -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(FormulaInputError, match="do not fit"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         agreement_change(np.ones(3), np.ones(2), np.ones(3))
-    with pytest.raises(FormulaInputError, match="do not fit"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         measured_change(np.ones(3), np.ones(2), 0.0, 0.0)

@@ -99,5 +99,5 @@ def test_limits_grow_with_the_number_of_experts() -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(FormulaInputError, match="do not fit"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         expert_changes(np.ones((3, 2), np.int8), np.ones((2, 3), np.int8))

@@ -97,5 +97,5 @@ def test_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize("shape", [(10, 3), (9, 2)])
 def test_shapes_that_do_not_fit_are_refused(shape: tuple[int, int]) -> None:
-    with pytest.raises(FormulaInputError, match="do not fit"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         scan_for_changes(np.ones((10, 2)), np.ones(shape), np.ones(2))

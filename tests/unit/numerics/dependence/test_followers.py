@@ -19,7 +19,10 @@ class Told(NamedTuple):
 
 
 def told(forecasts: FloatArray, before: Sequence[float] | None = None) -> Told:
-    rows = [crowd_distances(row, [] if before is None else [before[t]]) for t, row in enumerate(forecasts)]
+    rows = [
+        crowd_distances(np.clip(row, 0.0, 1.0), [] if before is None else [before[t]])
+        for t, row in enumerate(forecasts)
+    ]
     near, apart = np.array([row.near for row in rows]), np.array([row.apart for row in rows])
     return Told(near, apart, np.array([row.scatter for row in rows]), np.ones(forecasts.shape, np.bool_))
 
@@ -102,5 +105,5 @@ def test_few_questions_small_crowds_and_crowds_of_one_mind_tell_nothing() -> Non
 
 
 def test_distances_need_to_fit() -> None:
-    with pytest.raises(FormulaInputError, match="presence"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         find_followers(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(2), np.ones((3, 2), np.bool_))

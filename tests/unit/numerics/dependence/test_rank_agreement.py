@@ -70,7 +70,7 @@ def test_the_same_correlation_of_more_experts_is_further_below_the_limit() -> No
 
 
 def test_scores_must_be_of_the_same_experts_and_a_limit_within_bounds() -> None:
-    with pytest.raises(FormulaInputError, match="one of each expert"):
+    with pytest.raises(FormulaInputError, match="does not fit"):
         rank_agreement(np.zeros(4), np.zeros(5))
     with pytest.raises(FormulaInputError, match="not within"):
         RankAgreement(0.5, 10).below(1.0)

@@ -197,13 +197,13 @@ def test_an_empty_group_contributes_nothing(answers: tuple[int | None, int | Non
 
 
 def test_an_answer_that_is_neither_zero_nor_one_is_refused() -> None:
-    with pytest.raises(FormulaInputError, match="answer is 2"):
+    with pytest.raises(FormulaInputError, match="answer_b is 2"):
         TwoGroupSums.contribution(1, 2)
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5, 0.6), (0.9, 0.9, 0.7), (1.2, 0.5, 0.5), (math.nan, 0.5, 0.2)])
 def test_shares_that_no_answers_have_are_refused(shares: tuple[float, float, float]) -> None:
-    with pytest.raises(FormulaInputError, match="no two answers"):
+    with pytest.raises(FormulaInputError, match=r"no two answers|within"):
         two_group_solution(*shares)
 
 

@@ -66,7 +66,7 @@ def test_an_estimate_is_a_number_or_the_sums_are_refused(kind: Any, data: st.Dat
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sum_of_weights_that_is_none_is_refused(kind: Any, wrong: float) -> None:
-    with pytest.raises(FormulaInputError, match="must be finite"):
+    with pytest.raises(FormulaInputError, match=r"no questions have these|within"):
         kind(wrong, *(1.0 for _ in fields(kind)[1:])).estimate()
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, known_error_rate, priced
+from stream_peer.numerics.error_rates.moments import MomentSums
 from stream_peer.numerics.error_rates.rate import normal_quantile
 
 
@@ -65,4 +66,4 @@ def test_the_normal_quantile_encloses_its_confidence_up_to_the_last_number_below
 @pytest.mark.parametrize("confidence", [1.0, -0.1, 2.0, math.nan, math.inf])
 def test_no_interval_has_another_confidence(confidence: float) -> None:
     with pytest.raises(FormulaInputError, match="confidence is"):
-        normal_quantile(confidence)
+        MomentSums().estimate(confidence)

@@ -293,7 +293,7 @@ def test_no_more_answers_are_wrong_than_there_are(wrong: float, revealed: float)
     free = ErrorRate(0.2, 0.2, 0.1, 0.3, 100.0, "ok", 0.001)
 
     for counts in ((wrong, revealed, 0.0, 0.0), (0.0, 0.0, wrong, revealed)):
-        with pytest.raises(FormulaInputError, match="are wrong"):
+        with pytest.raises(FormulaInputError, match=r"are wrong|within"):
             combine_with_truth(free, *counts)
 
 
@@ -301,5 +301,5 @@ def test_no_more_answers_are_wrong_than_there_are(wrong: float, revealed: float)
     ("share", "outcome", "weight"), [(1.1, 0, 1.0), (math.nan, 0, 1.0), (0.5, 2, 1.0), (0.5, 1, -1.0)]
 )
 def test_a_resolved_question_has_a_share_an_outcome_and_a_weight(share: float, outcome: int, weight: float) -> None:
-    with pytest.raises(FormulaInputError, match="wrong_share"):
+    with pytest.raises(FormulaInputError, match="within"):
         TruthSums.contribution(share, outcome, weight)

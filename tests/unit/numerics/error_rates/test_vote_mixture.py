@@ -43,5 +43,5 @@ def test_votes_that_vary_no_more_than_coins_show_no_mixture(moments: tuple[float
 
 @pytest.mark.parametrize("moments", [(0.2, 0.3, 0.1), (0.5, 0.3, -0.1), (1.1, 0.5, 0.2), (0.5, float("nan"), 0.1)])
 def test_numbers_that_are_no_moments_are_refused(moments: tuple[float, float, float]) -> None:
-    with pytest.raises(FormulaInputError, match="factorial moments"):
+    with pytest.raises(FormulaInputError, match=r"factorial moments|within"):
         vote_mixture(*moments)

@@ -69,7 +69,7 @@ def test_a_regret_that_is_no_number_is_refused(where: int) -> None:
     regrets = np.array([2.0, 1.0, 0.5])
     regrets[where] = np.nan
 
-    with pytest.raises(FormulaInputError, match=f"expert {where} is nan"):
+    with pytest.raises(FormulaInputError, match=rf"regrets\[{where}\] is nan"):
         ada_normal_hedge(regrets, np.ones(3))
 
 

@@ -66,9 +66,9 @@ def test_losses_of_no_forecasts_are_none(loss: ProperLoss) -> None:
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=lambda loss: loss.name)
 def test_what_is_no_probability_or_no_answer_is_refused(loss: ProperLoss) -> None:
     for function in (loss, loss.scaled):
-        with pytest.raises(ForecastRangeError, match=r"forecast 0 is 1\.2"):
+        with pytest.raises(ForecastRangeError, match=r"forecasts\[0\] is 1\.2"):
             function(np.array([1.2]), 1)
-        with pytest.raises(FormulaInputError, match=r"answer 0 is 2\.0"):
+        with pytest.raises(FormulaInputError, match="outcome is 2"):
             function(np.array([0.2]), 2)
 
 

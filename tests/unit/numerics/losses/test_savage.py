@@ -78,7 +78,7 @@ def test_a_slope_that_belongs_to_another_function_is_refused() -> None:
 def test_an_unbounded_loss_has_to_be_clipped() -> None:
     with pytest.raises(FormulaInputError, match=r"not finite at forecast 0\.0: clip"):
         SavageLoss("log", lambda p: p * np.log(p), lambda p: 1.0 + np.log(p))
-    with pytest.raises(FormulaInputError, match=r"not finite at forecast 0\.0: clip"):
+    with pytest.raises(FormulaInputError, match="within"):
         boosting_loss(clip=0.0)
 
 

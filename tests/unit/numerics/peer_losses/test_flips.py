@@ -146,7 +146,7 @@ def test_numbers_outside_their_ranges_are_refused() -> None:
         rates_after_flip(0.1, 0.2, share_of_zeros=1.1)
     with pytest.raises(FormulaInputError, match=r"flip_probability is 0\.6, not within 0\.\.0\.5"):
         flipped_error_rate(0.1, 0.6)
-    with pytest.raises(FormulaInputError, match=r"error_rate is 0\.6"):
+    with pytest.raises(FormulaInputError, match="within"):
         flipped_error_rate(np.array([0.1, 0.6]), 0.1)
-    with pytest.raises(FormulaInputError, match=r"answer 0 is 2\.0"):
+    with pytest.raises(FormulaInputError, match="coin is 2"):
         flip_answer(1, 2)

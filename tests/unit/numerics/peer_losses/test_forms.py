@@ -40,11 +40,11 @@ def test_every_question_of_a_batch_can_have_its_own_error_rate() -> None:
 
 @pytest.mark.parametrize("rate", [-0.01, 0.51, float("nan")])
 def test_an_error_rate_outside_its_range_is_refused(rate: float) -> None:
-    with pytest.raises(FormulaInputError, match=f"error_rate is {rate!r}"):
+    with pytest.raises(FormulaInputError, match=rf"error_rate(\[1\])? is {rate!r}"):
         peer_loss(np.array([0.5]), 1, rate)
-    with pytest.raises(FormulaInputError, match=f"error_rate is {rate!r}"):
+    with pytest.raises(FormulaInputError, match=rf"error_rate(\[1\])? is {rate!r}"):
         peer_loss(np.array([[0.5], [0.5]]), 1, np.array([[0.1], [rate]]))
-    with pytest.raises(FormulaInputError, match=f"error_rate is {rate!r}"):
+    with pytest.raises(FormulaInputError, match=rf"error_rate(\[1\])? is {rate!r}"):
         savage_correction(lambda p: p * p - p, lambda p: 2.0 * p - 1.0, np.array([0.5]), rate)
 
 
@@ -62,7 +62,7 @@ def test_a_forecast_that_is_no_probability_is_refused() -> None:
 def test_natarajans_form_refuses_what_is_no_rate_or_no_answer() -> None:
     with pytest.raises(FormulaInputError, match=r"rate0 is -0\.1"):
         natarajan_peer_loss(np.array([0.5]), 1, -0.1, 0.1)
-    with pytest.raises(FormulaInputError, match="answer 0"):
+    with pytest.raises(FormulaInputError, match="reference_answer is"):
         natarajan_peer_loss(np.array([0.5]), 3, 0.1, 0.1)
 
 

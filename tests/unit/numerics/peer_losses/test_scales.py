@@ -8,7 +8,7 @@ from stream_peer.numerics.peer_losses import loss_parts, peer_loss_range, unbias
 
 @pytest.mark.parametrize("rates", [(0.5, 0.5), (0.9, 0.2), (float("nan"), 0.1)])
 def test_rates_that_leave_no_information_are_refused(rates: tuple[float, float]) -> None:
-    with pytest.raises(FormulaInputError, match="sum to 1 or more"):
+    with pytest.raises(FormulaInputError, match=r"sum to 1 or more|rate0 is nan"):
         unbiased_peer_loss(0.1, 0.1, 0.8, *rates)
 
 
@@ -70,7 +70,7 @@ def test_a_range_for_what_is_no_rate_is_refused() -> None:
 
 
 def test_parts_of_what_is_no_forecast_or_no_answer_are_refused() -> None:
-    with pytest.raises(ForecastRangeError, match=r"forecast 1 is -0\.1"):
+    with pytest.raises(ForecastRangeError, match=r"forecasts\[1\] is -0\.1"):
         loss_parts(np.array([0.1, -0.1]), 1)
-    with pytest.raises(FormulaInputError, match=r"answer 0 is -1\.0"):
+    with pytest.raises(FormulaInputError, match="reference_answer is -1"):
         loss_parts(np.array([0.1, 0.1]), -1)

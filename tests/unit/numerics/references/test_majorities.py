@@ -119,9 +119,9 @@ def test_a_batch_needs_a_coin_for_each_of_its_rounds() -> None:
 
 
 def test_what_is_not_a_round_is_refused() -> None:
-    with pytest.raises(FormulaInputError, match="no array of experts"):
+    with pytest.raises(FormulaInputError, match=r"forecasts has the shape \(\)"):
         leave_one_out(np.array(0.5), 0)
-    with pytest.raises(FormulaInputError, match="single round"):
+    with pytest.raises(FormulaInputError, match=r"not \(n\)"):
         majority(np.array([[0.9], [0.1]]), 0)
     with pytest.raises(FormulaInputError, match="coin is 2"):
         majority(np.array([0.5]), 2)

@@ -1,0 +1,177 @@
+"""Every public formula refuses what has no meaning, whatever it is and wherever it comes."""
+
+import inspect
+import math
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stream_peer import numerics
+from stream_peer.errors import FormulaInputError
+from tests.property.formula_calls import OBJECTS, Call, calls, numbers_of, wrong
+
+CALLS = list(calls())
+ADD_UP = (".merge", ".scaled", ".joined")
+"""Sums that are nonsense are refused where they are read, not where they are added."""
+
+MAY_BE_NAN = {"agreement_change", "measured_change", "expert_changes"}
+"""Rates and shares before a change, of nothing."""
+
+SHARES = (0.0, 1.0)
+POSITIVE = (0.0, math.inf)
+RANGES = {
+    "ada_hedge": SHARES,
+    "ada_hedge_rate": (0.0, 1e290),
+    "ada_hedge_regret": POSITIVE,
+    "ada_normal_hedge": SHARES,
+    "answers_of_all": SHARES,
+    "answers_of_groups": SHARES,
+    "answers_of_other_group": SHARES,
+    "answers_of_others": SHARES,
+    "anytime_hedge_regret": POSITIVE,
+    "block_factors": SHARES,
+    "block_size": (1.0, math.inf),
+    "calibration_gap": SHARES,
+    "class_moment_terms": SHARES,
+    "class_terms_of_teams": SHARES,
+    "condorcet_gap": (-1.0, 1.0),
+    "consistency_band": SHARES,
+    "direct_bound": POSITIVE,
+    "estimation_frozen": POSITIVE,
+    "estimation_printed": POSITIVE,
+    "estimation_repriced": POSITIVE,
+    "expert_limit": (3.9, math.inf),
+    "fixed_share": SHARES,
+    "flip_answer": SHARES,
+    "flip_question": SHARES,
+    "flipped_error_rate": (0.0, 0.5),
+    "follow_the_leader": SHARES,
+    "forgetting_factor": SHARES,
+    "gradient_hedge": SHARES,
+    "gradient_normal_hedge": SHARES,
+    "hedge": SHARES,
+    "hedge_rate": POSITIVE,
+    "hedge_regret": POSITIVE,
+    "heterogeneous_bound": POSITIVE,
+    "heterogeneous_bound_printed": POSITIVE,
+    "interval_ends": SHARES,
+    "isotonic_fit": SHARES,
+    "leave_one_out": SHARES,
+    "limited_truth_regret": POSITIVE,
+    "limited_truth_regret_printed": POSITIVE,
+    "logit_mean": (0.02 - 1e-12, 0.98 + 1e-12),
+    "loss_parts": SHARES,
+    "majority_error_rate": SHARES,
+    "martingale_gap": POSITIVE,
+    "median": SHARES,
+    "mixability_gap": POSITIVE,
+    "mixers_side_by_side": SHARES,
+    "moment_terms": (-1.0, 1.0),
+    "no_truth_regret": POSITIVE,
+    "no_truth_regret_printed": POSITIVE,
+    "noise_boundary": POSITIVE,
+    "noisy_label_gap": (-0.25, 1.0),
+    "noisy_probability": SHARES,
+    "normal_hedge_regret": POSITIVE,
+    "order_kept_beyond": POSITIVE,
+    "outer_weights": SHARES,
+    "peer_loss": SHARES,
+    "peer_mixer": SHARES,
+    "priced": SHARES,
+    "printed_bound": POSITIVE,
+    "printed_sigma": (4.0, 4.25),
+    "rates_after_flip": SHARES,
+    "repaired_bound": POSITIVE,
+    "safety_net_step": SHARES,
+    "share_of_ones": SHARES,
+    "shared_answer_spread": POSITIVE,
+    "shared_with_all": SHARES,
+    "soft_answers_of_others": SHARES,
+    "softmax": SHARES,
+    "squared_loss": SHARES,
+    "stretch_factor": (-1.0, math.inf),
+    "stretched": SHARES,
+    "team_votes": (-1.0, 1.0),
+    "tempered": SHARES,
+    "top_committee": SHARES,
+    "truth_fast": SHARES,
+    "truth_slow": SHARES,
+    "two_group_deviations": POSITIVE,
+    "two_group_solution": SHARES,
+    "vote_moments": SHARES,
+    "vote_weights": (0.0, 3.9),
+    "votes": (-1.0, 1.0),
+    "FiveMixerSums.weights": SHARES,
+    "RankAgreement.below": (-math.inf, math.inf),
+    "RegretProducts.priced": POSITIVE,
+    "SlopeSums.estimate": SHARES,
+    "LogLoss.scaled": SHARES,
+    "SavageLoss.scaled": SHARES,
+    "SphericalLoss.__call__": SHARES,
+    "SquaredLoss.__call__": SHARES,
+}
+"""What the docstrings promise of every number of a result; of an error rate see below."""
+
+
+def names(call: Call) -> str:
+    return call.name
+
+
+def check(call: Call, result: Any) -> None:
+    """Every number within the documented range."""
+    low, high = RANGES.get(call.name, (-math.inf, math.inf))
+    for number in numbers_of(result):
+        assert low <= number <= high or (call.name in MAY_BE_NAN and math.isnan(number)), f"{number} of {result}"
+    for rate in [result, *result] if isinstance(result, tuple) else []:
+        if isinstance(rate, numerics.ErrorRate):
+            assert 0.0 <= rate.low <= rate.high <= 1.0
+            assert 0.0 <= rate.variance <= 0.25
+            assert all(0.0 <= one <= 1.0 for one in (rate.zero, rate.one))
+
+
+@pytest.mark.parametrize("call", CALLS, ids=names)
+def test_a_formula_takes_what_is_right_as_arrays_lists_and_plain_numbers(call: Call) -> None:
+    result = call.result()
+
+    check(call, result)
+    if call.name.startswith("check_"):
+        return
+    listed = {name: value.tolist() for name, value in call.arguments.items() if isinstance(value, np.ndarray)}
+    for name, value in listed.items():
+        assert [*map(repr, numbers_of(call.result(name, value)))] == [*map(repr, numbers_of(result))]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=names)
+def test_a_formula_gives_a_value_within_its_range_or_refuses_its_arguments(call: Call) -> None:
+    for name, right in call.arguments.items():
+        others = wrong(right)
+        if name == "self":
+            others = (other for other in others if isinstance(other, type(right)))
+        if call.name.endswith(ADD_UP):
+            others = (other for other in others if not isinstance(other, type(right)) or isinstance(right, int | float))
+        for other in others:
+            try:
+                result = call.result(name, other)
+            except FormulaInputError:
+                continue
+            except Exception as fault:
+                msg = f"{call.name}({name}={other!r}) raises {type(fault).__name__}: {fault}"
+                raise AssertionError(msg) from fault
+            try:
+                check(call, result)
+            except AssertionError as fault:
+                msg = f"{call.name}({name}={other!r}) is {result!r}"
+                raise AssertionError(msg) from fault
+
+
+def test_every_class_with_formulas_has_an_object_to_call_them_on() -> None:
+    classes = {
+        getattr(numerics, name)
+        for room in numerics.__all__
+        for name in getattr(numerics, room).__all__
+        if inspect.isclass(getattr(numerics, name)) and is_dataclass(getattr(numerics, name))
+    }
+
+    assert classes <= {*OBJECTS}
