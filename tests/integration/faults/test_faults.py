@@ -150,9 +150,9 @@ def test_batches_lost_on_the_way_are_fetched_again(deploy: Deploy) -> None:
 
 def test_markers_of_transactions_are_no_holes_and_no_lag(deploy: Deploy) -> None:
     run = deploy()
-    run.feed(400, 2_000, transactional=True)
-
     worker = run.start(environment={"COUNTING_DROP": "0.05"}).wait_owned()
+
+    run.feed(400, 2_000, transactional=True)  # while it reads: inside one fetch nobody looks for holes
     wait_until(lambda: len(run.kafka.read_all(run.settings.topic("feed-log"))) >= 2_000, 60, "outputs are missing")
     folds(run, 2_000)
     wait_until(lambda: "admitted=True" in worker.said(), 1, "no marker was recognised")
