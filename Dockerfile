@@ -27,6 +27,9 @@ RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-di
     && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps --no-index /opt/wheel/*.whl \
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
+# A volume that is mounted over it takes its owner and mode over: the key of docker-compose.yml.
+RUN install -d -m 0700 /opt/state/keys
+
 FROM ${BASE}
 ARG BASE
 ARG VERSION=unknown
@@ -41,6 +44,7 @@ ENV PATH="/opt/venv/bin:${PATH}" \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
 COPY --from=build /opt/venv /opt/venv
+COPY --from=build --chown=10001:10001 /opt/state /var/lib/stream-peer
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8080

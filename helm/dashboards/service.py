@@ -164,7 +164,8 @@ def _recovery() -> Panel:
 def _unrest() -> Panel:
     says = (
         "What should be rare, a minute: rebalances (a steady rise is a storm), retries of the producer (brokers are "
-        "slow), refolds, audits that found a fault (report it), and records that retention took unread (lost)."
+        "slow), refolds, audits that found a fault (report it), records that retention took unread (lost), and records "
+        "that only the service writes but has not signed (forged, or copied with their headers)."
     )
     queries = [
         over_time(or_none(rate(worker("rebalances_total"), times=60)), "rebalances"),
@@ -172,9 +173,16 @@ def _unrest() -> Panel:
         over_time(or_none(rate(worker("refolds_total"), times=60)), "refolds"),
         over_time(or_none(rate(worker("audits_total", 'result="differs"'), times=60)), "failed audits"),
         over_time(or_none(rate(worker("input_lost_records_total"), times=60)), "input lost"),
+        over_time(or_none(rate(worker("unsigned_records_total"), times=60)), "unsigned records"),
     ]
     return graph(
-        About("Unrest", "short", says, NONE, alerts=("StreamPeerAuditDiffers", "StreamPeerInputLost")),
+        About(
+            "Unrest",
+            "short",
+            says,
+            NONE,
+            alerts=("StreamPeerAuditDiffers", "StreamPeerInputLost", "StreamPeerUnsignedRecords"),
+        ),
         *queries,
         axis=Axis("a minute", low=0),
     )

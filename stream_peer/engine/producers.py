@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from stream_peer.engine.signatures import prefixed
 from stream_peer.engine.stage import Record
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution
@@ -18,9 +19,6 @@ from stream_peer.events.rejections import Reason
 PRODUCER_HEADER = "stream-peer-producer"
 
 SignedEvent = Forecast | Forecasts | Question | Resolution
-
-_LENGTH_BYTES = 8
-_NO_PART = b"\xff" * _LENGTH_BYTES
 
 
 def producer_mac(key: bytes, topic: str, record_key: bytes | None, value: bytes | None) -> str:
@@ -34,9 +32,7 @@ def producer_mac(key: bytes, topic: str, record_key: bytes | None, value: bytes 
     >>> producer_mac(b"a key of 16 bytes", "forecast-events", b"q1", b"{}")[:16]
     '06a5f6cab3707b71'
     """
-    parts = (topic.encode(), record_key, value)
-    signed = b"".join([_NO_PART if part is None else len(part).to_bytes(_LENGTH_BYTES, "big") + part for part in parts])
-    return hmac.digest(key, signed, "sha256").hex()
+    return hmac.digest(key, prefixed((topic.encode(), record_key, value)), "sha256").hex()
 
 
 class Producer(msgspec.Struct, frozen=True, kw_only=True):

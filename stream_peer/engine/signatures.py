@@ -42,7 +42,7 @@ class Signatures:
 
     def bind(self, cluster_id: str, topic_id: str) -> None:
         """The topic has these ids from here on: one that was deleted and created again has a new one."""
-        self._place = _prefixed((cluster_id.encode(), topic_id.encode()))
+        self._place = prefixed((cluster_id.encode(), topic_id.encode()))
 
     def signed(self, output: Output, source: Source | None = None) -> Output:
         """A record for a partition of ``forecast-events``, with its source and its signature; headers of ours go."""
@@ -66,7 +66,7 @@ class Signatures:
         return disbelieved(record)
 
     def _mac(self, key: bytes, partition: int, signed: tuple[bytes, bytes | None, bytes | None]) -> bytes:
-        message = self._place + _prefixed((b"%d" % partition, *signed))
+        message = self._place + prefixed((b"%d" % partition, *signed))
         return hmac.digest(key, message, "sha256").hex().encode()
 
 
@@ -93,7 +93,7 @@ def others(headers: Headers) -> tuple[tuple[str, bytes], ...]:
     return tuple(header for header in headers if header[0] not in _OURS)
 
 
-def _prefixed(fields: Iterable[bytes | None]) -> bytes:
+def prefixed(fields: Iterable[bytes | None]) -> bytes:
     """Fields one behind the other, each after its length: two lists of fields never give the same bytes."""
     parts = list[bytes]()
     for field in fields:

@@ -11,6 +11,7 @@ import msgspec
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.settings.contradictions import EMBEDDED_PARTITIONS, contradictions, security_contradictions
+from stream_peer.settings.keys import read_keys
 from stream_peer.settings.model import ENVIRONMENT_PREFIX, Leaf, Partitions, Settings, flag_of, is_block, leaves
 from stream_peer.settings.values import Given, Layer, converted
 from stream_peer.settings.yaml_file import DOCUMENT, read_file
@@ -102,10 +103,6 @@ def read_secret(settings: Settings) -> bytes:
     return secret
 
 
-MIN_KEY_BYTES = 16
-"""Of a line of ``signing_key_file``."""
-
-
 def read_signing_keys(settings: Settings) -> tuple[bytes, ...]:
     """The keys of ``signing_key_file``, one a line; none without such a file.
 
@@ -118,16 +115,9 @@ def read_signing_keys(settings: Settings) -> tuple[bytes, ...]:
     if file is None:
         return ()
     try:
-        keys = tuple(key for line in file.read_bytes().splitlines() if (key := line.strip()))
-    except OSError as error:
-        raise SettingsError([SettingFault("signing_key_file", str(file), str(error.strerror))]) from None
-    if not keys:
-        raise SettingsError([SettingFault("signing_key_file", str(file), f"is empty: {MAKE_A_KEY}")])
-    short = next((number for number, key in enumerate(keys, 1) if len(key) < MIN_KEY_BYTES), None)
-    if short is not None:
-        message = f"key {short} has less than {MIN_KEY_BYTES} bytes: {MAKE_A_KEY}"
-        raise SettingsError([SettingFault("signing_key_file", str(file), message)])
-    return keys
+        return read_keys(file, MAKE_A_KEY)
+    except ValueError as error:
+        raise SettingsError([SettingFault("signing_key_file", str(file), str(error))]) from None
 
 
 def required_signing_keys(settings: Settings) -> tuple[bytes, ...]:

@@ -1,6 +1,5 @@
 """The file of ``producers_file``: which producers there are, and what each may say."""
 
-import codecs
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,10 +10,9 @@ import yaml
 
 from stream_peer.engine.producers import Producer, Producers
 from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.settings.keys import read_keys
 from stream_peer.settings.model import Settings
 from stream_peer.settings.yaml_file import read_yaml, yaml_fault
-
-LEAST_KEY_BYTES = 16
 
 _Pattern = Annotated[str, msgspec.Meta(min_length=1)]
 _Patterns = Annotated[list[_Pattern], msgspec.Meta(min_length=1)]
@@ -44,31 +42,6 @@ def read_producers(settings: Settings) -> Producers | None:
     if reader.faults:
         raise SettingsError(reader.faults)
     return producers
-
-
-def read_keys(file: Path) -> tuple[bytes, ...]:
-    """The keys of a file, one a line, each of at least 16 bytes; blanks around them and empty lines do not count.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read, holds no key, or one that is too short. No key is repeated in the message.
-    """
-    try:
-        content = file.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
-    except OSError as error:
-        msg = f"{file} cannot be read: {error.strerror}"
-        raise ValueError(msg) from None
-    lines = [(number, line.strip()) for number, line in enumerate(content.splitlines(), 1)]
-    keys = {number: line for number, line in lines if line}
-    short = [number for number, key in keys.items() if len(key) < LEAST_KEY_BYTES]
-    if short:
-        msg = f"line {short[0]} of {file} has {len(keys[short[0]])} bytes, a key has {LEAST_KEY_BYTES} or more"
-        raise ValueError(msg)
-    if not keys:
-        msg = f"{file} holds no key: write one a line, such as the output of `openssl rand -hex 32`"
-        raise ValueError(msg)
-    return tuple(keys.values())
 
 
 class _Reader:
@@ -111,10 +84,11 @@ class _Reader:
     def _keys(self, path: str, key_file: str | None) -> tuple[bytes, ...]:
         if key_file is None:
             return ()
+        file = self._file.parent / key_file  # an absolute path stays as it is
         try:
-            return read_keys(self._file.parent / key_file)  # an absolute path stays as it is
+            return read_keys(file, f"`openssl rand -hex 32 > {file.name}` makes one")
         except ValueError as error:
-            self._fault(path, str(error))
+            self._fault(path, f"{file}: {error}")
             return ()
 
     def _check_keys_differ(self, producers: Iterable[Producer]) -> None:

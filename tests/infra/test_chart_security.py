@@ -47,16 +47,18 @@ def test_every_container_says_what_it_needs_and_which_image_it_is(name: str) -> 
 
 
 @pytest.mark.parametrize("name", CI)
-def test_the_chart_asks_for_no_right_and_holds_no_secret(name: str) -> None:
+def test_the_chart_asks_for_no_right_and_makes_no_secret_but_the_signing_key(name: str) -> None:
     kinds = {manifest["kind"] for manifest in of_ci(name)}
 
-    assert not kinds & {"Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+    assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+    made = [secret["metadata"]["name"] for secret in all_of("Secret", of_ci(name))]
+    assert [each.endswith("-signing-key") for each in made] == [True] * (name != "secured")  # there it is named
     assert all(account["automountServiceAccountToken"] is False for account in all_of("ServiceAccount", of_ci(name)))
 
 
 @pytest.mark.parametrize("security", SECRETS.values(), ids=SECRETS.keys())
 def test_secrets_are_files_that_only_the_pods_group_can_read(security: str) -> None:
-    for spec in pod_specs(manifests(f"kafka: {{security: {security}}}")):
+    for spec in pod_specs(manifests(f"{{kafka: {{security: {security}}}, signingKeySecret: {{name: s}}}}")):
         secrets = [volume for volume in spec["volumes"] if "secret" in volume]
         assert secrets
         assert all(volume["secret"]["secretName"] == "s" for volume in secrets)

@@ -70,10 +70,6 @@ BY_SETTINGS = {
 }
 
 
-BY_FILE = {"signing_key_file"}
-"""Settings whose files a user mounts."""
-
-
 def loaded(every: Any, files: Path, container: Manifest | None = None) -> Loaded:
     """What the process makes of the settings file and the environment that it gets from the chart."""
     text = one("ConfigMap", every, "worker")["data"]["settings.yaml"]
@@ -171,7 +167,7 @@ def test_every_setting_of_the_process_can_be_given(tmp_path: Path) -> None:
     origins = loaded(every, tmp_path).origins
 
     # A secret in the environment, as text, would be in the object that describes the pod: it is given as a file.
-    assert {path for path in leaves() if origins[path] == "default"} == BY_FILE
+    assert [path for path in leaves() if origins[path] == "default"] == []
 
 
 def test_what_is_given_is_what_the_process_gets(tmp_path: Path) -> None:
@@ -199,7 +195,7 @@ def test_settings_that_are_given_elsewhere_are_exactly_those_that_are_refused() 
         if "say it by" in template(yaml.safe_dump({"settings": nested})).stderr:
             refused.add(path)
 
-    assert refused == leaves().keys() - by_settings - BY_FILE
+    assert refused == leaves().keys() - by_settings
 
 
 def _given(path: str) -> bool:

@@ -65,7 +65,8 @@ def document(compose: dict[str, Any], service: str, target: str) -> Any:
 
 def settings_of(compose: dict[str, Any], service: str) -> Settings:
     """The settings that a command has in its container."""
-    environment = compose["services"][service]["environment"]
+    environment = {**compose["services"][service]["environment"]}
+    environment.pop("STREAM_PEER_SIGNING_KEY_FILE", None)  # it is in a volume
     file = mounted(compose, service)[environment["STREAM_PEER_CONFIG"]]
     return load(file, environment).settings
 
@@ -179,9 +180,8 @@ def commands(service: dict[str, Any]) -> list[list[str]]:
     if service["entrypoint"] is None:
         return [service["command"]]
     assert service["entrypoint"] == ["/bin/sh", "-ec"]
-    lines = [shlex.split(line) for line in service["command"][0].split("&&")]
-    assert all(line[0] == "stream-peer" for line in lines)
-    return [line[1:] for line in lines]
+    lines = [shlex.split(line) for line in service["command"][0].splitlines()]
+    return [line[1:] for line in lines if line[0] == "stream-peer"]
 
 
 def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
@@ -192,6 +192,43 @@ def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
     assert found["set-up"] == [["topics", "apply"], ["settings", "apply"]]
     assert found["worker-0"] == found["worker-1"] == [["worker"]]
     assert found["feeder"][0][:2] == ["demo", "--send-only"]
+
+
+def test_the_set_up_makes_the_signing_key_once_in_a_volume_that_only_workers_mount(
+    services: dict[str, Any], tmp_path: Path
+) -> None:
+    volumes = {
+        name: [each for each in service.get("volumes", []) if each["source"] == "signing-key"]
+        for name, service in services.items()
+    }
+    with_it = {name: found[0].get("read_only", False) for name, found in volumes.items() if found}
+    assert with_it == {"set-up": False, "worker-0": True, "worker-1": True}
+    (directory,) = {found[0]["target"] for found in volumes.values() if found}
+    for name in WORKERS:
+        assert services[name]["environment"]["STREAM_PEER_SIGNING_KEY_FILE"] == f"{directory}/signing-key"
+    script = services["set-up"]["command"][0].replace("$$", "$").partition("stream-peer topics")[0]
+    assert f"cd {directory}\n" in script
+
+    keys = []
+    for _ in range(2):
+        result = run("/bin/sh", "-ec", script.replace(f"cd {directory}", f"cd {tmp_path}"))
+        assert result.returncode == 0, said(result)
+        keys.append((tmp_path / "signing-key").read_text())
+
+    assert re.fullmatch(r"[0-9a-f]{64}\n", keys[0])
+    assert keys[0] == keys[1]
+    assert [file.name for file in tmp_path.iterdir()] == ["signing-key"]
+    assert (tmp_path / "signing-key").stat().st_mode & 0o077 == 0
+
+
+def test_the_image_has_the_directory_of_the_key_and_it_is_its_users(services: dict[str, Any]) -> None:
+    (target,) = {each["target"] for each in services["set-up"]["volumes"]}
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    owner = services["set-up"]["user"]
+
+    before, _, name = target.rpartition("/")
+    assert f"COPY --from=build --chown={owner} /opt/state {before}\n" in dockerfile
+    assert f"RUN install -d -m 0700 /opt/state/{name}\n" in dockerfile
 
 
 def test_our_services_run_as_the_image_does(services: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ UNUSED = {
     "weights_total": "how often weights moved too little to be published: nothing to act on",
     "rounds_total": "the sum over feeds of feed_rounds_total, which is shown",
     "noted_total": "oddities of single forecasts, for whoever looks for one: see the log",
-    "unsigned_records_total": "what is not the service's own: the log names the first of an hour",
     "batch_records": "batch sizes follow from throughput and latency, which are shown",
     "snapshot_seconds": "slow snapshots show in the age of the oldest one",
     "snapshot_rows_total": "what snapshots write, for sizing",

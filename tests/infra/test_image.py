@@ -6,8 +6,9 @@ import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,13 +69,20 @@ def test_it_says_its_version_and_teaches_its_commands_to_any_user(image: Store) 
     assert "stream-peer worker --bootstrap" in taught.out
 
 
-def nowhere(patience: str) -> dict[str, str]:
-    return {"STREAM_PEER_BOOTSTRAP": NOWHERE, "STREAM_PEER_BROKER_PATIENCE": patience}
+def nowhere(patience: str, directory: Path) -> dict[str, Any]:
+    """Options of a worker that has a signing key and no broker."""
+    (directory / "signing-key").write_text("0123456789abcdef")
+    environment = {
+        "STREAM_PEER_BOOTSTRAP": NOWHERE,
+        "STREAM_PEER_BROKER_PATIENCE": patience,
+        "STREAM_PEER_SIGNING_KEY_FILE": "/run/signing-key",
+    }
+    return {"environment": environment, "mounts": {directory / "signing-key": "/run/signing-key"}}
 
 
-def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store) -> None:
+def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store, tmp_path: Path) -> None:
     misspelt = image.run("worker", environment={"STREAM_PEER_SESION": "45s"})
-    alone = image.run("worker", environment=nowhere("1s"))
+    alone = image.run("worker", **nowhere("1s", tmp_path))
     unhealthy = image.run("health", "--http-port", str(free_ports(1)[0]))
 
     assert (misspelt.code, alone.code, unhealthy.code) == (78, 69, 1)
@@ -83,8 +91,8 @@ def test_what_is_wrong_is_a_sentence_and_an_exit_code(image: Store) -> None:
     assert unhealthy.err.startswith("No worker answers at 127.0.0.1:")
 
 
-def test_its_first_process_can_be_told_to_stop_before_it_serves(image: Store) -> None:
-    with image.container("worker", environment=nowhere("10m")) as waiting:
+def test_its_first_process_can_be_told_to_stop_before_it_serves(image: Store, tmp_path: Path) -> None:
+    with image.container("worker", **nowhere("10m", tmp_path)) as waiting:
         handled = "grep -i '^SigCgt:.*[4-7c-f]...$' /proc/1/status"  # the bit of signal 15
         wait_until(lambda: waiting.shell(handled).code == 0, 30.0, "process 1 never came to handle SIGTERM")
         waiting.signal("TERM")
@@ -97,7 +105,12 @@ def test_what_compose_runs_serves_on_a_real_kafka_is_confined_and_stops(
     image: Store, kafka: KafkaClient, topic_prefix: str
 ) -> None:
     deployment = Deployment(image, kafka.bootstrap, topic_prefix)
-    deployment.run("set-up")
+    with deployment.volumes():
+        deployment.run("set-up")
+        serves_and_stops(deployment)
+
+
+def serves_and_stops(deployment: "Deployment") -> None:
     with deployment.start("worker-0") as first, deployment.start("worker-1") as second:
         workers = (first, second)
         for worker in workers:
@@ -122,11 +135,20 @@ class Deployment:
     def __init__(self, image: Store, bootstrap: str, prefix: str) -> None:
         self._image = image
         self._compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+        self._prefix = prefix
         self._here = {
             "STREAM_PEER_BOOTSTRAP": bootstrap,
             "STREAM_PEER_PREFIX": prefix,
             "STREAM_PEER_SHUTDOWN_DEADLINE": "9s",
         }
+
+    @contextmanager
+    def volumes(self) -> Iterator[None]:
+        """Its volumes, which are gone behind the block."""
+        try:
+            yield
+        finally:
+            self._image.podman("volume", "rm", "--force", f"{self._prefix}signing-key")
 
     def run(self, name: str) -> None:
         """Run a service to its end, which must be a good one."""
@@ -145,7 +167,9 @@ class Deployment:
     def _options(self, service: Any, more: Mapping[str, str] | None = None) -> dict[str, Any]:
         mounts = {ROOT / self._compose["configs"][c["source"]]["file"]: c["target"] for c in service["configs"]}
         environment = {**service["environment"], **self._here, **(more or {})}
-        return {"entrypoint": service.get("entrypoint", ()), "mounts": mounts, "environment": environment}
+        volumes = [f"{self._prefix}{volume}" for volume in service.get("volumes", [])]
+        entrypoint = service.get("entrypoint", ())
+        return {"entrypoint": entrypoint, "mounts": mounts, "environment": environment, "volumes": volumes}
 
 
 def wait_weights(worker: Container) -> None:

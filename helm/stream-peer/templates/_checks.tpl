@@ -26,7 +26,7 @@
   "bootstrap" "kafka.bootstrapServers" "prefix" "kafka.prefix" "id" "kafka.applicationId" "session" "kafka.sessionSeconds"
   "replication" "kafka.replication" "partitions" "kafka.partitions" "security" "kafka.security"
   "instance" "kafka.staticMembership" "stage" "stages.split" "secret_file" "secret.name"
-  "producers_file" "producersSecret.name"
+  "producers_file" "producersSecret.name" "signing_key_file" "signingKeySecret.name"
   "shutdown_deadline" "shutdownDeadlineSeconds" "defaults" "feedSettings.defaults" "feeds" "feedSettings.feeds" -}}
 {{- range $name, $value := $elsewhere -}}
 {{- if hasKey $.Values.settings $name -}}{{- fail (printf "settings.%s: say it by %s" $name $value) -}}{{- end -}}

@@ -23,6 +23,11 @@
 {{ include "stream-peer.fullname" . }}-headless
 {{- end -}}
 
+{{/* The Secret with the key that signs what the service writes itself: one that exists, or the chart's own. */}}
+{{- define "stream-peer.signingKeyName" -}}
+{{ .Values.signingKeySecret.name | default (printf "%s-signing-key" (include "stream-peer.fullname" .)) }}
+{{- end -}}
+
 {{- define "stream-peer.release" -}}
 app.kubernetes.io/name: {{ include "stream-peer.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -78,8 +78,11 @@ env:
   - {name: STREAM_PEER_SECURITY__PASSWORD_FILE, value: /etc/stream-peer/password/password}
   {{- end }}
   {{- end }}
-  {{- if and (eq $component "worker") $values.producersSecret.name }}
+  {{- if eq $component "worker" }}
+  - {name: STREAM_PEER_SIGNING_KEY_FILE, value: /etc/stream-peer/signing-key/signing-key}
+  {{- if $values.producersSecret.name }}
   - {name: STREAM_PEER_PRODUCERS_FILE, value: {{ printf "/etc/stream-peer/producers/%s" $values.producersSecret.key | quote }}}
+  {{- end }}
   {{- end }}
   {{- with $values.extraEnv }}
   {{- toYaml . | nindent 2 }}

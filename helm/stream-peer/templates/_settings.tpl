@@ -66,7 +66,8 @@ key_file: /etc/stream-peer/certificate/tls.key
 
 {{/*
 The Secrets in use by a component, worker, set-up or test: volume name -> Secret and the files it gives; the argument is
-(list . component). Producers' keys are for workers alone.
+(list . component). What signs, and what tells producers, is for workers alone; the signing key of the chart itself is
+not there yet when the set-up Job runs.
 */}}
 {{- define "stream-peer.secrets" -}}
 {{- $values := (index . 0).Values -}}
@@ -87,7 +88,12 @@ certificate:
   secretName: {{ .name | quote }}
   items: [{key: {{ .certificateKey | quote }}, path: tls.crt}, {key: {{ .privateKey | quote }}, path: tls.key}]
 {{- end }}{{ end }}
-{{- if and (eq (index . 1) "worker") $values.producersSecret.name }}
-producers: {secretName: {{ $values.producersSecret.name | quote }}}
+{{- if eq (index . 1) "worker" }}
+signing-key:
+  secretName: {{ include "stream-peer.signingKeyName" (index . 0) | quote }}
+  items: [{key: {{ $values.signingKeySecret.key | quote }}, path: signing-key}]
+{{- with $values.producersSecret.name }}
+producers: {secretName: {{ . | quote }}}
+{{- end }}
 {{- end }}
 {{- end -}}

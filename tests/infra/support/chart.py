@@ -119,6 +119,7 @@ def mounted(text: str, files: Path) -> str:
         ("certificate", "tls.crt"),
         ("certificate", "tls.key"),
         ("producers", "producers.yaml"),
+        ("signing-key", "signing-key"),
     ):
         path = files / directory / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -140,7 +140,7 @@ class Store:
 
     @contextmanager
     def container(self, *command: str, **more: Any) -> Iterator["Container"]:
-        """A container that runs while the block does, with ``entrypoint``, ``mounts`` (files) and ``environment``."""
+        """A container that runs while the block does, with ``entrypoint``, ``mounts`` of files, …: see ``_options``."""
         name = f"stream-peer-{uuid.uuid4().hex[:8]}"
         started = self.podman("run", "--detach", "--name", name, *_options(**more), IMAGE, *command)
         try:
@@ -155,13 +155,15 @@ def _options(
     entrypoint: Sequence[str] = (),
     mounts: Mapping[Path, str] | None = None,
     environment: Mapping[str, str] | None = None,
+    volumes: Sequence[str] = (),
     user: str = USER,
 ) -> list[str]:
     """Options of a container, confined."""
     other = ["--entrypoint", json.dumps(entrypoint)] if entrypoint else []
     given = [f"--env={name}={value}" for name, value in (environment or {}).items()]
     files = [f"--volume={outside}:{inside}:ro" for outside, inside in (mounts or {}).items()]
-    return [*_CONFINED, "--user", user, *other, *given, *files]
+    named = [f"--volume={volume}" for volume in volumes]
+    return [*_CONFINED, "--user", user, *other, *given, *files, *named]
 
 
 class Container(NamedTuple):

@@ -270,7 +270,7 @@ def test_a_signing_key_that_could_be_guessed_or_is_not_there_is_refused(
 
 
 def test_signing_keys_stand_one_a_line(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_bytes(b"  the new signing key\r\n\nthe former signing key")
+    (tmp_path / "keys").write_bytes(b"\xef\xbb\xbf  the new signing key\r\n\nthe former signing key")
 
     assert required_signing_keys(Settings(signing_key_file=tmp_path / "keys")) == (
         b"the new signing key",

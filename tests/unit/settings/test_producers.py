@@ -9,7 +9,6 @@ from stream_peer.engine.producers import Producer, Producers
 from stream_peer.errors import SettingsError
 from stream_peer.settings import Settings, read_producers
 from stream_peer.settings.agreement import agreement_hash
-from stream_peer.settings.producers import read_keys
 
 KEY = b"0123456789abcdef"
 
@@ -88,7 +87,7 @@ def test_all_faults_are_named_at_once_with_their_paths(tmp_path: Path) -> None:
         "producers.g.key_file",
     }
     assert found["other"] == "no such setting; did you mean others?"
-    assert "has 10 bytes, a key has 16 or more" in found["producers.a.key_file"]
+    assert "key 1 has less than 16 bytes: `openssl rand -hex 32 > short` makes one" in found["producers.a.key_file"]
     assert "No such file" in found["producers.b.key_file"]
     assert found["producers.e.key_file"] == "holds a key of producer c d as well"
 
@@ -108,19 +107,6 @@ def test_no_key_stands_in_a_message(tmp_path: Path) -> None:
     text = "producers: {a: {key: 0123456789abcdef, key_file: short, experts: [a]}}"
 
     assert not any("0123456789" in said for said in faults(written(tmp_path, text, short=b"0123456789")).values())
-
-
-def test_a_key_file_holds_a_key_a_line(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_bytes(b"\n" + KEY + b" \r\n\n" + KEY * 2)
-
-    assert read_keys(tmp_path / "keys") == (KEY, KEY * 2)
-
-
-def test_an_empty_key_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_bytes(b" \n")
-
-    with pytest.raises(ValueError, match="holds no key"):
-        read_keys(tmp_path / "keys")
 
 
 def test_workers_with_other_producers_do_not_agree(tmp_path: Path) -> None:
