@@ -232,15 +232,14 @@ def _explain(asked: _Asked) -> None:
     """
     from rich.console import Console
 
-    from stream_peer.adapters.near_names import near
     from stream_peer.adapters.question_life.story import story
     from stream_peer.cli.story import tell
+    from stream_peer.events.near_names import did_you_mean
 
     explainer = asked.explainer
     chapters = explainer.chapters()
     if not chapters:
-        meant = near(explainer.question_id, explainer.questions)
-        hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        hint = did_you_mean(explainer.question_id, explainer.questions)
         msg = f"no line of the files is about question {explainer.question_id!r}{hint}"
         raise click.BadParameter(msg, param_hint="--explain")
     tell(story(explainer.question_id, chapters), Console())

@@ -7,11 +7,10 @@ overlaid by its own. Durations are text (``7d``, ``90s``, ``500ms``) or a number
 milliseconds once loaded.
 """
 
-import difflib
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
@@ -25,6 +24,7 @@ from stream_peer.events.method_settings import (
     mixes,
     only_in_replay,
 )
+from stream_peer.events.near_names import did_you_mean
 from stream_peer.events.shadow_settings import Kind, over_live
 from stream_peer.events.times import Milliseconds
 
@@ -188,6 +188,7 @@ _KINDS: dict[str, Kind] = {
 }
 
 _CLASSES_NEED = 3
+_MOST_LISTED = 20  # names of settings in a message; a feed has more, nested settings have fewer
 
 
 class FeedSettingsBook(NamedTuple):
@@ -289,18 +290,43 @@ def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[Settin
             good[name] = _shadows(path, value, merged, origin, faults)
             continue
         try:
-            if name not in fields:
-                close = difflib.get_close_matches(name, fields, n=1)
-                msg = "no such setting" + (f"; did you mean {close[0]}?" if close else "")
-                raise ValueError(msg)  # noqa: TRY301 - reported with the others
             plain = parse_duration(value) if name in DURATIONS and isinstance(value, str | float | int) else value
-            good[name] = msgspec.convert(plain, fields[name], strict=False)
-        except (ValueError, msgspec.ValidationError) as error:
+        except ValueError as error:
             faults.append(SettingFault(f"{path}.{name}", origin, str(error)))
+            continue
+        if not _note(faults, origin, _wrong_values(path, {name: plain}, FeedSettings)):
+            good[name] = msgspec.convert(plain, fields[name], strict=False)
     if good.get("history"):
         good.setdefault("backdate_limit", None)
         good.setdefault("idle_after", None)
     return FeedSettings(**good)
+
+
+def _note(faults: list[SettingFault], origin: str, wrong: Iterable[tuple[str, str]]) -> bool:
+    """Add faults of one origin; whether there were any."""
+    before = len(faults)
+    faults.extend(SettingFault(where, origin, why) for where, why in wrong)
+    return len(faults) > before
+
+
+def _wrong_values(path: str, value: object, kind: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the value of a setting, nested ones one by one: where, and why."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
+        fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+        listed = f"; there are {', '.join(fields)}" if len(fields) <= _MOST_LISTED else ""
+        for name, inner in value.items():
+            if name in fields:
+                yield from _wrong_values(f"{path}.{name}", inner, fields[name])
+            else:
+                yield f"{path}.{name}", f"no such setting{listed}{did_you_mean(str(name), fields)}"
+    elif get_origin(kind) is Literal and value not in get_args(kind):
+        words = get_args(kind)
+        yield path, f"must be one of {', '.join(words)}, got {value!r}{did_you_mean(str(value), words)}"
+    else:
+        try:
+            msgspec.convert(value, kind, strict=False)
+        except msgspec.ValidationError as error:
+            yield path, str(error)
 
 
 def _shadows(
@@ -309,11 +335,9 @@ def _shadows(
     given, shadows = over_live(value, merged, _KINDS), []
     faults.extend(SettingFault(f"{path}.{where}", origin, message) for where, message in given.faults)
     for place, plain in given.shadows:
-        try:
-            shadow = msgspec.convert(plain, ShadowSettings, strict=False)
-        except msgspec.ValidationError as error:
-            faults.append(SettingFault(f"{path}.shadows.{place}", origin, str(error)))
+        if _note(faults, origin, _wrong_values(f"{path}.shadows.{place}", plain, ShadowSettings)):
             continue
+        shadow = msgspec.convert(plain, ShadowSettings, strict=False)
         shadows.append(shadow)
         if plain["mixer"] != merged.get("mixer"):  # else the fault is the feed's
             wrong = _wrong_priors(shadow.mixer)

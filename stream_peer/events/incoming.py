@@ -229,6 +229,22 @@ Event = (
     | SignaturesFromHere
 )
 
+_MAGIC_BYTE = b"\0"
+_FRAME_BYTES = 5  # the magic byte and the number of the schema
+# Name, fields by which it is known, and what to do. The data of an envelope is no event of ours until it is taken off.
+_ENVELOPES = (
+    ("Kafka Connect (schema, payload)", {"schema", "payload"}, "set schemas.enable=false of its JsonConverter"),
+    (
+        "Debezium (before, after)",
+        {"before", "after"},
+        "send what is in after; its ExtractNewRecordState does that",
+    ),
+    (
+        "CloudEvents (specversion, data)",
+        {"specversion"},
+        "send what is in data; their binary mode does that",
+    ),
+)
 _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     **dict.fromkeys(("0", "0.0", "false", "no"), 0),
     **dict.fromkeys(("1", "1.0", "true", "yes"), 1),
@@ -263,7 +279,7 @@ def decode(payload: bytes | None) -> Event:
     except msgspec.ValidationError as error:
         raise _rejection(str(error), payload) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"not a JSON object in UTF-8: {error}"
+        msg = f"not a JSON object in UTF-8: {_registry_frame(payload) or error}"
         raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
     _check(event)
     return event
@@ -337,6 +353,8 @@ def _rejection(fault: str, payload: bytes) -> RejectedEvent:
     reason, advice = _reason(what, field)
     if reason == Reason.WRONG_TYPE and not path:  # JSON, but no object
         reason = Reason.NOT_JSON
+    if reason == Reason.UNKNOWN_TYPE and (envelope := _envelope(payload)):
+        return RejectedEvent(reason, field=path, message=envelope)
     shown = _offending(payload, field)
     message = f"{path or 'the message'}: {what}{shown}{advice}"
     return RejectedEvent(reason, field=path, message=message)
@@ -359,10 +377,32 @@ def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one
 
 
 def _offending(payload: bytes, field: str) -> str:
-    if not field:
-        return ""
+    return f", got {_object(payload).get(field)!r}"[:200] if field else ""
+
+
+def _object(payload: bytes) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(payload, type=dict[str, Any]).get(field)
+        return msgspec.json.decode(payload, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _registry_frame(payload: bytes) -> str:
+    """What a serializer of a schema registry puts before each message, by its name; empty if there is none."""
+    if payload[:1] != _MAGIC_BYTE or len(payload) <= _FRAME_BYTES:
         return ""
-    return f", got {value!r}"[:200]
+    schema = int.from_bytes(payload[1:_FRAME_BYTES], "big")
+    return (
+        f"the message is in the frame of a schema registry (magic byte 0, schema {schema}, then the data); send plain "
+        "JSON, by a serializer that does not use the registry"
+    )
+
+
+def _envelope(payload: bytes) -> str:
+    """The envelope that an event came in, by its name, and how to take it off; empty if there is none that we know."""
+    names = _object(payload).keys()
+    found = [(name, advice) for name, marks, advice in _ENVELOPES if marks <= names]
+    if not found:
+        return ""
+    name, advice = found[0]
+    return f"the message is in an envelope of {name}; {advice}"

@@ -7,7 +7,7 @@ def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
     Raises
     ------
     ValueError
-        If there is none, or a port is no number.
+        If there is none, a port is no number, or a protocol stands before one (``PLAINTEXT://``).
 
     Examples
     --------
@@ -16,6 +16,10 @@ def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
     """
     addresses = []
     for part in filter(None, (part.strip() for part in bootstrap.split(","))):
+        scheme, slashes, _ = part.partition("://")
+        if slashes:
+            msg = f"{part!r} is not host:port: leave {scheme}:// out; security.protocol says how to talk to the brokers"
+            raise ValueError(msg)
         host, colon, port = part.rpartition(":")
         if not colon or part.endswith("]"):
             host, port = part, "9092"

@@ -1,6 +1,5 @@
 """File, environment and flags become one frozen ``Settings``, once, at start."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
+from stream_peer.events.near_names import did_you_mean
 from stream_peer.settings.contradictions import EMBEDDED_PARTITIONS, contradictions, security_contradictions
 from stream_peer.settings.keys import read_keys
 from stream_peer.settings.model import ENVIRONMENT_PREFIX, Leaf, Partitions, Settings, flag_of, is_block, leaves
@@ -160,8 +160,7 @@ def _known_only(layer: Layer, known: Mapping[str, Leaf], faults: list[SettingFau
         elif path.split(".")[0] in DOCUMENT:
             message = "feed settings are given in the file, under defaults and feeds"
         else:
-            close = difflib.get_close_matches(path, names, n=1)
-            message = "no such setting" + (f"; did you mean {close[0]}?" if close else "")
+            message = f"no such setting{did_you_mean(path, names)}"
         faults.append(SettingFault(path, found.origin, message))
     return {path: found for path, found in layer.items() if path in names}
 

@@ -10,6 +10,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault
 from stream_peer.events.feed_settings import parse_duration
+from stream_peer.events.near_names import did_you_mean
 from stream_peer.settings.model import Leaf
 from stream_peer.settings.secret import Secret
 
@@ -52,7 +53,7 @@ def _sentence(leaf: Leaf, value: object, fault: str) -> str:
     if bound:
         fault = f"must be {bound.group(1)} {bound.group(2)}{'s' if leaf.reads == 'duration' else ''}"
     hidden = leaf.reads == "secret" or repr(value) in fault
-    return fault if hidden else f"{fault}, got {value!r}"
+    return fault if hidden else f"{fault}, got {value!r}{did_you_mean(str(value), leaf.choices)}"
 
 
 def _as_it_is(value: object) -> object:

@@ -117,7 +117,7 @@ class _Server(web.Server):
             try:
                 return await handle(request)
             except web.HTTPException as error:
-                return of_http_exception(error, request.path)
+                return of_http_exception(error, request.rel_url)
 
         limits = made._kwargs  # noqa: SLF001 - aiohttp leaves no other way to connections of one's own
         return cls(told, request_factory=made.request_factory, loop=asyncio.get_running_loop(), **limits)

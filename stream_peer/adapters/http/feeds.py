@@ -12,7 +12,7 @@ from stream_peer.adapters.http.answers import ExpertAnswer, FeedAnswer, FeedList
 from stream_peer.adapters.http.etags import answer, tag_of, tag_of_many
 from stream_peer.adapters.http.problems import RETRY_SECONDS, ProblemError
 from stream_peer.adapters.http.queries import Bounds, check_names, link_to, page_of
-from stream_peer.adapters.near_names import near
+from stream_peer.events.near_names import did_you_mean
 from stream_peer.events.outputs import WeightedExpert, Weights
 
 FEEDS = Bounds(usual=100, most=1_000)
@@ -149,5 +149,4 @@ def _expert(weights: Weights, expert: WeightedExpert) -> ExpertAnswer:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    meant = near(name, known) if len(known) <= _FEW else []  # it is searched for while all else waits
-    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+    return did_you_mean(name, known) if len(known) <= _FEW else ""  # it is searched for while all else waits

@@ -1,6 +1,7 @@
 """What every request passes before it is answered, and every answer before it is sent."""
 
 import asyncio
+import re
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -8,12 +9,17 @@ from urllib.parse import unquote_to_bytes, urlsplit
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+from yarl import URL
 
 from stream_peer.adapters.http.problems import ProblemError, problem
 from stream_peer.adapters.http.routes import LONGEST_ID, METRICS, OPEN
 from stream_peer.adapters.http.token import Gate
 
 log = structlog.get_logger(__name__)
+
+_ID_WITH_SLASHES = re.compile(
+    r"(?P<before>/feeds/[^/]+/(?:experts|questions)/)(?P<id>[^/]+/.*?)(?P<after>(?:/explain)?)"
+)
 
 HEADERS: Mapping[str, str] = {
     "Server": "stream-peer",
@@ -40,17 +46,17 @@ async def tell_problems(request: web.Request, handler: Handler) -> web.StreamRes
     except ProblemError as error:
         return error.answer()
     except web.HTTPException as error:
-        return of_http_exception(error, request.path)
+        return of_http_exception(error, request.rel_url)
     except Exception as error:
         log.exception("http_failed", path=request.path, reason=repr(error))
         return problem(500, "the worker failed to answer; its log says why")
 
 
-def of_http_exception(error: web.HTTPException, path: str) -> web.Response:
+def of_http_exception(error: web.HTTPException, url: URL) -> web.Response:
     """A problem document of what aiohttp would say as plain text."""
     allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
     details = {
-        404: f"there is nothing at {path[:300]!r}; /openapi.json says what there is",
+        404: f"there is nothing at {url.path[:300]!r}; /openapi.json says what there is{_with_slashes(url.raw_path)}",
         405: "GET and HEAD are answered, and nothing is changed by HTTP",
         417: "no request takes a body",
     }
@@ -106,6 +112,15 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _with_slashes(raw_path: str) -> str:
+    """How to write an id that holds slashes, if the path may have been meant to hold one."""
+    found = _ID_WITH_SLASHES.fullmatch(raw_path)
+    if found is None:
+        return ""
+    written = found["before"] + found["id"].replace("/", "%2F") + found["after"]
+    return f"; a / within an id is written %2F: {written[:300]}"
 
 
 def admit(gate: Gate) -> Middleware:

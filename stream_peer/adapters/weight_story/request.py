@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stream_peer.adapters.near_names import near
 from stream_peer.adapters.weight_story.records import WeightKind, WeightStory
 from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.weight_account import Account, Bound
+from stream_peer.events.near_names import did_you_mean
 from stream_peer.events.times import to_milliseconds
 
 _REVISION = re.compile(r"[0-9]{1,18}")
@@ -85,14 +85,14 @@ def bound_of(text: str) -> Bound:
 def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStory | NotThere:
     """The story of an account that was kept for a request, or what there is not."""
     if not log.exists:
-        return NotThere("feed", f"there is no feed {request.feed!r}{_meant(request.feed, log.feeds)}")
+        return NotThere("feed", f"there is no feed {request.feed!r}{did_you_mean(request.feed, log.feeds)}")
     if account.is_backwards:
         return NotThere("span", "the span would begin after its end")
     found = story_of(account, request.feed, request.weight, request.questions)
     if found is not None:
         return found if not log.start else _of_part(found, log.start)
     if request.expert not in log.experts:
-        meant = _meant(request.expert, log.experts)
+        meant = did_you_mean(request.expert, log.experts)
         return NotThere("expert", f"there is no expert {request.expert!r} in feed {request.feed}{meant}")
     return NotThere(
         "expert",
@@ -108,8 +108,3 @@ def _of_part(story: WeightStory, start: int) -> WeightStory:
         "were published."
     )
     return msgspec.structs.replace(story, sentences=[*story.sentences, note])
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    meant = near(name, known)
-    return f"; did you mean {' or '.join(meant)}?" if meant else ""

@@ -192,7 +192,42 @@ def test_every_setting_in_milliseconds_is_read_as_a_duration() -> None:
     ],
 )
 def test_limits_of_trust_that_mean_nothing_are_faults(name: str, value: object) -> None:
-    assert list(faults_of({"defaults": {"trust": {name: value}}})) == ["defaults.trust"]
+    assert list(faults_of({"defaults": {"trust": {name: value}}})) == [f"defaults.trust.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "message"),
+    [
+        (
+            {"method": {"learner": "hdge"}},
+            "method.learner",
+            "must be one of ada-normal-hedge, hedge, any-time-hedge, ada-hedge, fixed-share, follow-the-leader, "
+            "top-committee, got 'hdge'; did you mean hedge",
+        ),
+        ({"method": {"lerner": 1}}, "method.lerner", "no such setting; there are reference, against, groups, "),
+        ({"method": {"lerner": 1}}, "method.lerner", "did you mean learner?"),
+        ({"mixer": {"peer_rat": 1}}, "mixer.peer_rat", "did you mean peer_rate"),
+        ({"trust": {"dependance_z": 1}}, "trust.dependance_z", "did you mean dependence_z?"),
+        ({"loss": "squard"}, "loss", "must be one of squared, log, spherical, got 'squard'; did you mean squared?"),
+        ({"guard": True}, "guard", "must be one of off, on, got True"),
+        ({"shadows": [{"name": "a", "mixer": {"peer_rat": 1}}]}, "shadows.0.mixer.peer_rat", "did you mean peer_rate"),
+    ],
+)
+def test_a_misspelt_name_or_word_is_told_with_those_that_there_are(
+    settings: dict[str, object], path: str, message: str
+) -> None:
+    assert message in faults_of({"defaults": settings})[f"defaults.{path}"]
+
+
+def test_every_fault_of_nested_settings_is_named_at_once() -> None:
+    settings = {"mixer": {"peer_rate": -1, "truth_rte": 2}, "method": {"learner": "hdge", "share": 7}}
+
+    assert set(faults_of({"defaults": settings})) == {
+        "defaults.mixer.peer_rate",
+        "defaults.mixer.truth_rte",
+        "defaults.method.learner",
+        "defaults.method.share",
+    }
 
 
 def test_limits_of_trust_are_read_and_their_built_in_ones_stand() -> None:

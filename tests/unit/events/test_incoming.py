@@ -299,3 +299,32 @@ def test_a_weight_outside_its_interval_is_refused(weight: float) -> None:
 )
 def test_a_field_of_another_json_type_is_refused(event: dict[str, Any]) -> None:
     assert refused(encoded(event)).reason == Reason.WRONG_TYPE
+
+
+@pytest.mark.parametrize("data", [b"\x02q1\x06ann", encoded(FORECAST)])
+def test_the_frame_of_a_schema_registry_is_called_by_its_name(data: bytes) -> None:
+    refusal = refused(b"\x00\x00\x00\x00\x2a" + data)
+
+    assert refusal.reason == Reason.NOT_JSON
+    assert "in the frame of a schema registry (magic byte 0, schema 42, then the data)" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("envelope", "name"),
+    [
+        ({"schema": {"type": "struct"}, "payload": FORECAST}, "Kafka Connect (schema, payload)"),
+        ({"schema": None, "payload": {"before": None, "after": FORECAST}}, "Kafka Connect (schema, payload)"),
+        ({"before": None, "after": FORECAST, "op": "c", "source": {}}, "Debezium (before, after)"),
+        ({"specversion": "1.0", "type": "org.example.forecast", "id": "1", "data": FORECAST}, "CloudEvents"),
+    ],
+)
+def test_an_envelope_is_called_by_its_name(envelope: dict[str, Any], name: str) -> None:
+    refusal = refused(json.dumps(envelope).encode())
+
+    assert refusal.reason == Reason.UNKNOWN_TYPE
+    assert f"the message is in an envelope of {name}" in refusal.message
+    assert "; s" in refusal.message  # what to do: send or set
+
+
+def test_an_event_of_ours_with_a_field_of_an_envelope_is_no_envelope() -> None:
+    assert isinstance(decode(encoded(FORECAST, payload={}, before=1, after=2, specversion="1.0")), Forecast)

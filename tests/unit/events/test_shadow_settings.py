@@ -105,8 +105,8 @@ def test_every_fault_names_the_shadow_that_it_is_of() -> None:
     assert "40 letters" in found["shadows.3.name"]
     assert "must be a mapping" in found["shadows.4"]
     assert found["shadows.5.mixer"].startswith("the four priors sum to")
-    assert "$.mixer.peer_rate" in found["shadows.6"]
-    assert "peer_rat" in found["shadows.7"]
+    assert "> 0.0" in found["shadows.6.mixer.peer_rate"]
+    assert "did you mean peer_rate" in found["shadows.7.mixer.peer_rat"]
     assert len(found) == 7
 
 

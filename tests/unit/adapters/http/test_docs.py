@@ -74,3 +74,21 @@ def test_every_route_is_on_the_page_and_its_numbers_are_those_in_force(page: str
     for bounds in (FEEDS, EXPERTS):
         assert f"({bounds.usual:,}, at most {bounds.most:,})" in page
     assert f"{MOST_BYTES // 1_000_000} MB" in page
+
+
+@pytest.mark.parametrize(
+    ("typed_path", "written"),
+    [
+        ("/feeds/econ/experts/desk/ann", "/feeds/econ/experts/desk%2Fann"),
+        ("/feeds/econ/experts/desk/ann/explain", "/feeds/econ/experts/desk%2Fann/explain"),
+        ("/feeds/econ/questions/2026/fed%20cut/june", "/feeds/econ/questions/2026%2Ffed%20cut%2Fjune"),
+    ],
+)
+async def test_who_leaves_a_slash_of_a_name_as_it_is_reads_how_to_write_it(typed_path: str, written: str) -> None:
+    async with serving(sources()) as client:
+        answer = await client.get(typed_path)
+        elsewhere = await client.get("/feeds/econ/nothing/here")
+
+    assert answer.status == 404
+    assert answer.json["detail"].endswith(f"; a / within an id is written %2F: {written}")
+    assert "%2F" not in elsewhere.json["detail"]

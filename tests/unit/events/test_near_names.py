@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.near_names import near
+from stream_peer.events.near_names import near
 
 
 def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:

@@ -1,4 +1,4 @@
-"""Names of questions, feeds and experts that somebody may have meant."""
+"""Names of questions, feeds, experts and settings that somebody may have meant."""
 
 import difflib
 from collections.abc import Iterable
@@ -24,3 +24,17 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     pairs = len(name) * sum(map(len, known_names))
     close = difflib.get_close_matches(name, known_names, n=_NEAR) if pairs <= _MOST_PAIRS else []
     return list(dict.fromkeys([*beginning, *close, *containing]))[:_NEAR]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that refuses a name: which of the known ones may be meant; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("hdge", ["hedge", "ada-hedge", "five"])
+    '; did you mean hedge or ada-hedge?'
+    >>> did_you_mean("", ["hedge"])
+    ''
+    """
+    meant = near(name, known) if name else []
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
