@@ -22,6 +22,7 @@ from stream_peer.adapters.topic_plan import (
     WantedTopic,
     compare,
     creation_configs,
+    in_words,
     missing_rights,
     wanted_topics,
 )
@@ -146,7 +147,7 @@ class KafkaAdmin:
     def _said_of_topics(self, findings: list[Finding]) -> list[str]:
         if not findings:
             return []
-        named = [f"{finding.topic} {finding.message}" for finding in findings]
+        named = in_words(findings)
         if all(finding.kind == "partitions" for finding in findings):
             return [
                 f"{'; '.join(named)}: partitions cannot change once there is state; set them to what there is, "

@@ -52,11 +52,12 @@ class ActualTopic(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something about a topic that is not as wanted."""
+    """Something about a topic that is not as wanted. ``count_from``: what its wanted partition count follows from."""
 
     topic: str
     kind: Kind
     message: str
+    count_from: str = ""
 
 
 class AclEntry(NamedTuple):
@@ -124,15 +125,34 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
         yield Finding(wanted.name, "missing", f"is missing ({shape})")
         return
     if actual.is_hidden:
-        yield Finding(wanted.name, "hidden", "may be missing: the brokers show it only to users who may Describe it")
+        yield Finding(wanted.name, "hidden", "may be missing: brokers hide a topic from users who may not Describe it")
         return
     if actual.partitions != wanted.partitions:
-        message = f"has {actual.partitions} partitions, not {wanted.partitions} ({wanted.count_from})"
-        yield Finding(wanted.name, "partitions", message)
+        message = f"{actual.partitions} partitions, not {wanted.partitions}"
+        yield Finding(wanted.name, "partitions", message, wanted.count_from)
     for name, policy in wanted.policies.items():
         value = actual.configs.get(name)
         if value is not None and not policy.accepts(value):
             yield Finding(wanted.name, "config", f"has {name}={value}, not {policy}")
+
+
+def in_words(findings: Iterable[Finding]) -> list[str]:
+    """A sentence for each finding; what is the same of several topics is said once, with the names of all."""
+    alike: dict[tuple[Kind, str], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.kind, finding.message), []).append(finding)
+    return [sentence for (kind, message), found in alike.items() for sentence in _in_words(kind, message, found)]
+
+
+def _in_words(kind: Kind, message: str, alike: list[Finding]) -> list[str]:
+    names = ", ".join(finding.topic for finding in alike)
+    if kind == "hidden":
+        return [f"{names} {message}"]
+    if kind != "partitions":
+        return [f"{finding.topic} {message}" for finding in alike]
+    causes = {finding.count_from: None for finding in alike}  # in their order
+    settings = [cause for cause in causes if cause.startswith("partitions.")] or list(causes)
+    return [f"{names} {'has' if len(alike) == 1 else 'have'} {message} ({', '.join(settings)})"]
 
 
 def worker_rights(settings: Settings) -> tuple[AclEntry, ...]:

@@ -10,6 +10,7 @@ from stream_peer.adapters.topic_plan import (
     Finding,
     WantedTopic,
     acl_commands,
+    in_words,
     reader_rights,
     set_up_rights,
     wanted_topics,
@@ -118,7 +119,7 @@ def _print_findings(findings: list[Finding], command: str) -> None:
     if not findings:
         click.echo("The brokers have them all, as planned.")
         return
-    for finding in findings:
-        click.echo(f"{finding.topic} {finding.message}")
+    for sentence in in_words(findings):
+        click.echo(sentence)
     if any(finding.kind in ("missing", "config") for finding in findings):
         click.echo(f"`{command}` mends what is missing or has other policies.")

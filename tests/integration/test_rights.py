@@ -151,7 +151,7 @@ def test_all_missing_rights_are_named_at_once_with_what_is_wrong_with_topics(clu
     assert set(rights_in(refusal)) == {str(entry) for entry in gone}
     assert refusal.exit_code == 77
     assert "control-events has 1 partitions, not 2" in str(refusal)
-    assert "weights may be missing: the brokers show it only to users who may Describe it" in str(refusal)
+    assert "weights may be missing: brokers hide a topic from users who may not Describe it" in str(refusal)
 
 
 def test_a_user_without_any_right_reads_all_that_are_needed(cluster: Cluster) -> None:

@@ -4,11 +4,13 @@ from msgspec.structs import replace
 from stream_peer.adapters.topic_plan import (
     AclEntry,
     ActualTopic,
+    Finding,
     Policy,
     WantedTopic,
     acl_commands,
     compare,
     creation_configs,
+    in_words,
     missing_rights,
     reader_rights,
     set_up_rights,
@@ -62,7 +64,7 @@ def test_a_missing_topic_is_named_with_its_shape() -> None:
 
     (finding,) = compare(WANTED.values(), rest)
 
-    assert finding == ("acme-feed-log", "missing", "is missing (3 partitions, delete)")
+    assert finding == Finding("acme-feed-log", "missing", "is missing (3 partitions, delete)")
 
 
 def test_other_partitions_are_named_with_both_counts_and_what_they_follow() -> None:
@@ -70,7 +72,20 @@ def test_other_partitions_are_named_with_both_counts_and_what_they_follow() -> N
 
     (finding,) = compare(WANTED.values(), {**AS_WANTED, name: AS_WANTED[name]._replace(partitions=4)})
 
-    assert finding == (name, "partitions", "has 4 partitions, not 6 (as many as acme-forecast-events)")
+    assert in_words([finding]) == [f"{name} has 4 partitions, not 6 (as many as acme-forecast-events)"]
+
+
+def test_what_is_the_same_of_all_topics_is_said_once() -> None:
+    settings = Settings()
+    small = {topic.name: ActualTopic(4, creation_configs(topic, 1)) for topic in wanted_topics(settings)}
+
+    (sentence,) = in_words(compare(wanted_topics(settings), small))
+
+    assert sentence.startswith("forecast-events, control-events, feed-log, weights, ")
+    assert sentence.endswith(
+        "-changelog have 4 partitions, not 16 "
+        "(partitions.forecast_events, partitions.control_events, partitions.feed_log)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]
 MISSING = Finding("weights", "missing", "is missing (16 partitions, compact)")
-MORE = Finding("feed-log", "partitions", "has 8 partitions, not 16 (partitions.feed_log)")
+MORE = Finding("feed-log", "partitions", "8 partitions, not 16", "partitions.feed_log")
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:

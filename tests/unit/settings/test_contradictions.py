@@ -58,3 +58,11 @@ def test_a_contradiction_with_a_faulty_value_is_not_reported() -> None:
 def test_a_bootstrap_that_is_no_address_is_refused_with_where_it_came_from(bootstrap: str) -> None:
     with pytest.raises(SettingsError, match=r"bootstrap \(environment STREAM_PEER_BOOTSTRAP\): "):
         load(None, {"STREAM_PEER_BOOTSTRAP": bootstrap})
+
+
+@pytest.mark.parametrize("bootstrap", ["PLAINTEXT://kafka:9092", "kafka:9092, PLAINTEXT://kafka-2:9092"])
+def test_a_protocol_before_an_address_is_named(bootstrap: str) -> None:
+    with pytest.raises(
+        SettingsError, match="leave PLAINTEXT:// out; security.protocol says how to talk to the brokers"
+    ):
+        load(None, {"STREAM_PEER_BOOTSTRAP": bootstrap})
