@@ -30,6 +30,7 @@ from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, Topic
 from stream_peer.security import aiokafka_options, kafka_python_options
 from stream_peer.settings import Settings
 
+_MADE_WITHIN_MILLISECONDS = 60_000  # however long somebody waits for a broker: it has answered by then
 _UNKNOWN_TOPIC = 3
 _NOT_AUTHORISED = 29
 
@@ -175,7 +176,7 @@ class KafkaAdmin:
         except kafka.KafkaTimeoutError as error:
             raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
         self._refuse_uncreated(answer["topics"])
-        client.wait_for_topics(list(asked), timeout_ms=round(self._settings.broker_patience * 1000))
+        client.wait_for_topics(list(asked), timeout_ms=_MADE_WITHIN_MILLISECONDS)
 
     def _refuse_uncreated(self, topics: Iterable[Mapping[str, Any]]) -> None:
         """Name every topic that the brokers did not make, and why."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from functools import partial
 from aiokafka import errors as kafka
 from aiokafka.conn import create_conn
 
-from stream_peer.adapters.waiting import say_waiting
+from stream_peer.adapters.waiting import is_watched, say_waiting
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Security, Settings
@@ -30,6 +31,9 @@ _VALIDITY = re.compile(
 def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
     """Connect and log in once, waiting up to ``broker_patience`` for a broker that is not there yet.
 
+    Where somebody looks on, names of hosts that are all unknown are not waited for: it is a slip, most likely. A worker
+    waits for them too: in a cluster a name comes into being with the first broker behind it.
+
     Parameters
     ----------
     settings : Settings
@@ -41,7 +45,7 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     Raises
     ------
     BrokerUnavailableError
-        If no broker could be reached in that time.
+        If no broker could be reached in that time, or at once if somebody looks on and no host is known.
     NotAuthorisedError
         If a broker refuses us: waiting would not help.
     SettingsError
@@ -58,9 +62,13 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
     tell: Callable[[str], None] | None = waiting or partial(say_waiting, settings)
     deadline = time.monotonic() + settings.broker_patience
     while True:
-        fault = await _attempt(addresses, options, max(deadline - time.monotonic(), 0.1))
-        if fault is None:
+        faults = await _attempt(addresses, options, max(deadline - time.monotonic(), 0.1))
+        if not faults:
             return
+        fault = "; ".join(dict.fromkeys(_fault(host, error) for host, error in faults))
+        if waiting is None and is_watched() and all(isinstance(error, socket.gaierror) for _, error in faults):
+            msg = f"No broker can be asked at {settings.bootstrap}: {fault}."
+            raise BrokerUnavailableError(msg)
         if time.monotonic() + _PAUSE_SECONDS >= deadline:
             break
         if tell is not None:
@@ -71,18 +79,20 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
     raise BrokerUnavailableError(msg)
 
 
-async def _attempt(addresses: list[tuple[str, int]], options: dict[str, object], left: float) -> str | None:
-    """None if one address lets us in, else why the last one could not be reached."""
-    fault = "no address"
+async def _attempt(
+    addresses: list[tuple[str, int]], options: dict[str, object], left: float
+) -> list[tuple[str, Exception]]:
+    """Nothing if one address lets us in, else each host with what was wrong."""
+    faults: list[tuple[str, Exception]] = []
     for host, port in addresses:
         try:
             await _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
         except (OSError, kafka.KafkaError) as error:
             _raise_if_refused(error, f"{host}:{port}")
-            fault = _fault(error)
+            faults.append((host, error))
         else:
-            return None
-    return fault
+            return []
+    return faults
 
 
 async def _connect(host: str, port: int, options: dict[str, object], patience: float) -> None:
@@ -120,7 +130,9 @@ def _reason(error: ssl.SSLError) -> str:
     return getattr(error, "reason", None) or str(error)
 
 
-def _fault(error: Exception) -> str:
+def _fault(host: str, error: Exception) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the host {host} is not known ({error.strerror})"
     if isinstance(error, TimeoutError):
         return "the connection was not answered in time (is the port that of another protocol?)"
     if isinstance(error, kafka.KafkaConnectionError):

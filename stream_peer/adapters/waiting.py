@@ -26,6 +26,11 @@ def tell_of_waiting(told: Told) -> Iterator[None]:
         _told.reset(token)
 
 
+def is_watched() -> bool:
+    """Whether somebody is to be told: a person who looks on, and rather reads of a slip at once."""
+    return _told.get() is not None
+
+
 def say_waiting(settings: Settings, reason: str) -> None:
     """Say that there is no broker yet, and why, if anybody is to be told."""
     told = _told.get()

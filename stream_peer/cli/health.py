@@ -28,7 +28,7 @@ _ASKED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
     metavar="SECONDS",
     help="How long to wait for its answer.",
 )
-@settings_options("http.host", "http.port")
+@settings_options("http.host", "http.port", waits="nobody")
 @click.pass_context
 def health_command(
     context: click.Context, invocation: Invocation, *, live: bool, started: bool, timeout: float

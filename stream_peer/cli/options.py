@@ -3,13 +3,13 @@
 import os
 import shlex
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from stream_peer.adapters.waiting import tell_of_waiting
 from stream_peer.events.incoming import is_feed_name
@@ -17,6 +17,8 @@ from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
 
 COMMON = ("bootstrap", "prefix", "id")
 # What decides which topics there are and how to reach them.
+_PATIENCE = "broker_patience"
+_PATIENCE_SECONDS = 10.0  # of a command that somebody waits for; the setting's own default is for workers
 _SHAPING = (*COMMON, "broker", "security.", "partitions.", "replication")
 
 
@@ -52,13 +54,15 @@ class NamedPath(click.Path):
 
 
 def settings_options(
-    *shown: str, in_replay: bool = False, says_waiting: bool = True
+    *shown: str, in_replay: bool = False, waits: Literal["somebody", "worker", "nobody"] = "somebody"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command ``--config`` and a flag for every setting; it gets an ``Invocation`` as its first argument.
 
     ``shown`` are dotted paths whose flags stand in ``--help`` beside the common ones; the others work unseen.
     ``in_replay``: whether the file may choose mathematics that only a replay computes.
-    ``says_waiting``: whether stderr is told when it waits for a broker; a worker has its log for that.
+    ``waits``: who waits for a broker. Somebody before a terminal is told so on stderr, for 10 s unless ``--patience``
+    or the setting ``broker_patience`` says otherwise. A worker has its log for that, and its own patience. Nobody waits
+    where no broker is asked.
     A secret has no flag, since anyone on the machine could read it there: its ``…-file`` flag names a file.
     """
 
@@ -70,12 +74,19 @@ def settings_options(
             given = {path: arguments.pop(name) for name, path in flags.items()}
             texts = {path: text for path, text in given.items() if text is not None}
             loaded = load(config, os.environ, texts, in_replay=in_replay)
-            with tell_of_waiting(_note_waiting) if says_waiting else nullcontext():
+            if waits != "somebody":
+                return function(Invocation(loaded, config, texts), **arguments)
+            if loaded.origins[_PATIENCE] == "default":
+                loaded = loaded._replace(settings=replace(loaded.settings, broker_patience=_PATIENCE_SECONDS))
+            with tell_of_waiting(_note_waiting):
                 return function(Invocation(loaded, config, texts), **arguments)
 
         decorated: Callable[..., Any] = with_settings
         for path, leaf in reversed(_flag_paths().items()):
-            decorated = _option(path, leaf, hidden=path not in (*COMMON, *shown))(decorated)
+            if path == _PATIENCE and waits == "somebody":
+                decorated = _patience_option(decorated)
+            else:
+                decorated = _option(path, leaf, hidden=path not in (*COMMON, *shown))(decorated)
         return _config_option(decorated)
 
     return decorate
@@ -147,6 +158,13 @@ def _option(path: str, leaf: Leaf, *, hidden: bool) -> Callable[[Callable[..., A
     return click.option(flag_of(path), _parameter(path), metavar=metavar, help=text + default, hidden=hidden)
 
 
+_patience_option = click.option(
+    "--patience",
+    flag_of(_PATIENCE),
+    _parameter(_PATIENCE),
+    metavar="DURATION",
+    help=f"How long to wait for a broker before giving up.  [default: {_PATIENCE_SECONDS:g}s]",
+)
 _config_option = click.option(
     "--config",
     "-c",

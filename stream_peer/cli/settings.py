@@ -22,7 +22,7 @@ def settings_group() -> None:
 @settings_group.command(name="show")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 @click.option("--changed", is_flag=True, help="Leave out what is at its default.")
-@settings_options()
+@settings_options(waits="nobody")
 def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> None:
     """Print every setting with its value and where it came from. Secrets are shown as ***.
 
@@ -44,7 +44,7 @@ def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> Non
 
 
 @settings_group.command(name="check", short_help="Say what is wrong with the settings, without a broker.")
-@settings_options()
+@settings_options(waits="nobody")
 def check_command(invocation: Invocation) -> None:
     """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
 

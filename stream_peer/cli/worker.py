@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 @click.command(name="worker")
 @settings_options(
-    "stage", "http.host", "http.port", "http.advertise", "instance", "log.format", "log.level", says_waiting=False
+    "stage", "http.host", "http.port", "http.advertise", "instance", "log.format", "log.level", waits="worker"
 )
 @click.pass_context
 def worker_command(context: click.Context, invocation: Invocation) -> None:

@@ -13,6 +13,7 @@ from aiokafka import errors as kafka
 
 from stream_peer.adapters import preflight as module
 from stream_peer.adapters.preflight import preflight
+from stream_peer.adapters.waiting import tell_of_waiting
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingsError
 from stream_peer.settings import Security, Settings
 
@@ -76,6 +77,43 @@ def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exc
 
     with pytest.raises(NotAuthorisedError, match=sentence):
         preflight(Settings(broker_patience=60.0))
+
+
+@pytest.fixture
+def only_localhost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(host: str, *_: object, **__: object) -> None:
+        await asyncio.sleep(0)
+        if host != "localhost":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(module, "create_conn", connect)
+
+
+@pytest.mark.usefixtures("only_localhost_is_known")
+def test_a_worker_waits_for_hosts_that_are_not_known_yet() -> None:
+    told: list[str] = []
+
+    with pytest.raises(BrokerUnavailableError, match=r"within 0\.6s: the host kafka-1 is not known \(Name or service"):
+        preflight(Settings(bootstrap="kafka-1:1,kafka-1:2", broker_patience=0.6), waiting=told.append)
+
+    assert told == ["the host kafka-1 is not known (Name or service not known)"]
+
+
+@pytest.mark.usefixtures("only_localhost_is_known")
+def test_somebody_who_looks_on_waits_for_no_host_that_is_not_known_but_for_those_that_are() -> None:
+    told: list[str] = []
+    with tell_of_waiting(lambda _, reason: told.append(reason)):
+        with pytest.raises(BrokerUnavailableError) as at_once:
+            preflight(Settings(bootstrap="kafka-1:1,kafka-2:1", broker_patience=600.0))
+        with pytest.raises(BrokerUnavailableError, match=r"within 0\.6s"):
+            preflight(Settings(bootstrap="kafka-1:1,localhost:1", broker_patience=0.6))
+
+    assert str(at_once.value) == (
+        "No broker can be asked at kafka-1:1,kafka-2:1: the host kafka-1 is not known (Name or service not known); "
+        "the host kafka-2 is not known (Name or service not known)."
+    )
+    assert told == ["the host kafka-1 is not known (Name or service not known); connection refused"]
 
 
 def test_an_expired_client_certificate_is_named_before_connecting(tmp_path: Path) -> None:

@@ -84,3 +84,33 @@ def test_a_suggested_command_reaches_the_same_topics(tmp_path: Path) -> None:
     assert invocation.command("topics apply") == (
         f"stream-peer topics apply --config '{file}' --bootstrap kafka:1 --prefix a-"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "seconds"),
+    [
+        ([], {}, 10.0),
+        (["--patience", "2m"], {}, 120.0),
+        (["--broker-patience", "90s"], {}, 90.0),
+        ([], {"STREAM_PEER_BROKER_PATIENCE": "60s"}, 60.0),
+        (["--patience", "3s"], {"STREAM_PEER_BROKER_PATIENCE": "60s"}, 3.0),
+    ],
+)
+def test_somebody_waits_ten_seconds_for_a_broker_unless_told_otherwise(
+    arguments: list[str], environment: dict[str, str], seconds: float
+) -> None:
+    assert invoked(*arguments, environment=environment).settings.broker_patience == seconds
+
+
+def test_the_patience_of_a_worker_and_of_what_asks_no_broker_is_the_settings_own() -> None:
+    for waits in ("worker", "nobody"):
+        found: list[Invocation] = []
+
+        @click.command()
+        @settings_options(waits=waits)
+        def command(invocation: Invocation, found: list[Invocation] = found) -> None:
+            found.append(invocation)
+
+        assert CliRunner().invoke(command, ["--patience", "1s"]).exit_code == 2
+        assert CliRunner().invoke(command, []).exit_code == 0
+        assert found[0].settings.broker_patience == 60.0

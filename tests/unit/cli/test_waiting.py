@@ -17,6 +17,7 @@ from tests.unit.engine.test_feed_import import exported
 
 Capture = pytest.CaptureFixture[str]
 
+UNKNOWN = "kafka.invalid:9092"
 ASKING = [
     "tail econ",
     "tail econ --once",
@@ -54,7 +55,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", ASKING)
 def test_a_command_says_on_stderr_that_it_waits_for_a_broker(capsys: Capture, nobody: str, command: str) -> None:
-    ended = run(capsys, *command.split(), "--bootstrap", nobody, "--broker-patience", "500ms")
+    ended = run(capsys, *command.split(), "--bootstrap", nobody, "--patience", "500ms")
 
     assert (ended.code, ended.out) == (69, "")
     assert ended.err.splitlines()[-2:] == [
@@ -62,6 +63,15 @@ def test_a_command_says_on_stderr_that_it_waits_for_a_broker(capsys: Capture, no
         f"stream-peer: No broker answered at {nobody} within 0.5s: connection refused.",
     ]
     assert ended.err.count("No broker at ") == 1
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_a_command_does_not_wait_for_a_host_that_is_not_known(capsys: Capture, command: str) -> None:
+    ended = run(capsys, *command.split(), "--bootstrap", UNKNOWN, "--patience", "10m")
+
+    assert (ended.code, ended.out) == (69, "")
+    assert f"stream-peer: No broker can be asked at {UNKNOWN}: the host kafka.invalid is not known (" in ended.err
+    assert "waiting up to" not in ended.err
 
 
 @pytest.mark.parametrize("command", ["expert econ ann --forget", "reset econ", "delete econ"])
