@@ -65,6 +65,12 @@ class TopicsError(StreamPeerError):
     exit_code = 78
 
 
+class SharedInstanceError(StreamPeerError):
+    """Two workers have the same `instance`; brokers keep the newer one. Give each worker an `instance` of its own."""
+
+    exit_code = 78
+
+
 class BrokerUnavailableError(StreamPeerError):
     """No broker answered within ``broker_patience``. Check ``bootstrap``, the network and the brokers."""
 

@@ -111,7 +111,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_timeout: Annotated[Seconds, _about("time that members have to rejoin")] = 60.0
     batch_deadline: Annotated[Seconds, _about("a batch that takes longer ends the worker; below session/2")] = 20.0
     shutdown_deadline: Annotated[Seconds, _about("a stopping worker that takes longer ends at once")] = 20.0
-    broker_patience: Annotated[Seconds, _about("how long to wait for a broker before giving up")] = 60.0
+    broker_patience: Annotated[
+        Seconds,
+        _about("how long to wait for a broker before giving up; a command waits 10s unless it or --patience is given"),
+    ] = 60.0
     snapshot_every: SnapshotEvery = SnapshotEvery()
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
     http: Http = Http()

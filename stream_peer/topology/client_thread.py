@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError
 from faust.transport.drivers import aiokafka as driver
 
 from stream_peer.security import ISOLATION
+from stream_peer.topology.instances import notice_replacement
 from stream_peer.topology.log_ends import LogEnd, high_watermarks, log_end
 
 
@@ -38,6 +39,13 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         client = self._ensure_consumer()
         stable = await client.end_offsets(places)  # before the high watermarks: a log only grows
         return {tp: LogEnd(high, min(high, stable[tp])) for tp, high in (await high_watermarks(client, places)).items()}
+
+    async def on_start(self) -> None:
+        """Start the client, and end the worker if another process takes its place in the group."""
+        await super().on_start()
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
+        if coordinator._group_instance_id is not None:  # noqa: SLF001
+            notice_replacement(coordinator, self.consumer.app.ownership.fail)
 
     async def on_thread_stop(self) -> None:
         """Close the client.
