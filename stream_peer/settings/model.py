@@ -112,8 +112,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_deadline: Annotated[Seconds, _about("a batch that takes longer ends the worker; below session/2")] = 20.0
     shutdown_deadline: Annotated[Seconds, _about("a stopping worker that takes longer ends at once")] = 20.0
     broker_patience: Annotated[
-        Seconds,
-        _about("how long to wait for a broker before giving up; a command waits 10s unless it or --patience is given"),
+        Seconds, _about("how long a worker waits for a broker before giving up; a command: 10s unless this is set")
     ] = 60.0
     snapshot_every: SnapshotEvery = SnapshotEvery()
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
