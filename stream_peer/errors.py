@@ -166,6 +166,6 @@ class FeedTransferError(StreamPeerError):
 
 
 class NotCaughtUpError(StreamPeerError):
-    """What is to be read is behind its input. Start a worker, or wait for it; then try again."""
+    """Workers have not read what they are to have read. Start one, or wait for it; then try again."""
 
     exit_code = 69

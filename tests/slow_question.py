@@ -5,6 +5,7 @@ outcome must have been told by now.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -13,16 +14,29 @@ from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, loa
 from stream_peer.events.partitioning import partition_of
 
 Content = tuple[bool, float, dict[str, float]]
+REFUSED = -3
 YEAR_2000 = 946_684_800_000
 
 
 class Said(NamedTuple):
-    """An event that counts, ``at`` when it was stated; forecasts ``count`` from a moment of their own."""
+    """An event that counts, ``at`` when it was stated, ``time`` when it arrived, maybe ``after`` its resolution."""
 
     kind: str
     at: int
     body: dict[str, Any]
-    counts: int = 0
+    time: int = 0
+    after: bool = False
+
+
+class Entry(NamedTuple):
+    """A forecast that is used."""
+
+    counts: int
+    expert: str
+    probability: float | None
+
+
+Books = list[tuple[float, FeedSettingsBook]]
 
 
 class Stub(NamedTuple):
@@ -37,21 +51,53 @@ class Stub(NamedTuple):
 class Life:
     """What was said of one question since it was first heard of."""
 
-    def __init__(self, settings: FeedSettings) -> None:
+    def __init__(self, settings: FeedSettings, books: Books) -> None:
         self.said: list[Said] = []
+        self.books = books
         self.settings = settings
         self.touched = 0
+        self.gone: list[int] = []
         self.terms: FeedSettings | None = None
+        self.terms_at = 0
+        self.would_have_been_at: int | None = None
         self.told: tuple[str, Any] | None = None
         self.boundaries: dict[int, str] = {}
         self.told_to = "default"
 
-    def forget(self, forgotten: set[str]) -> None:
+    def forget(self, forgotten: set[str], feed: str) -> None:
         """What some experts forecast was never said; that the question had a forecast then stays."""
+        if not any(forgotten.intersection(one.body.get("forecasts", ())) for one in self.said):
+            return
+        self.gone.extend(entry.counts for entry in self.entries(feed))
         for place, one in enumerate(self.said):
             if forgotten.intersection(one.body.get("forecasts", ())):
                 left = {expert: p for expert, p in one.body["forecasts"].items() if expert not in forgotten}
                 self.said[place] = one._replace(body={**one.body, "forecasts": left})
+
+    def counts(self, one: Said, feed: str) -> int:
+        """From when a forecast counts, by the settings that its feed had when it arrived."""
+        settings = max((since, place) for place, (since, _) in enumerate(self.books) if since <= one.time)[1]
+        return _counts(one, self.books[settings][1].of(feed))
+
+    def entries(self, feed: str, *more: Said) -> list[Entry]:
+        """All forecasts that are used, in the order of arrival."""
+        return [entry for entry in self.judged(feed, *more) if entry.counts >= 0]
+
+    def judged(self, feed: str, *more: Said) -> list[Entry]:
+        """All forecasts but the refused; of those that are not used ``counts`` says why: -1 repeated, -2 overtaken."""
+        judged, before = [], list[tuple[str, int, float | None]]()
+        for one in (one for one in (*self.said, *more) if "forecast" in one.kind):
+            counts = self.counts(one, feed)
+            if counts == REFUSED:
+                continue
+            for expert, p in _panel(one.body).items():
+                unused = 0
+                if counts != one.at:
+                    newer = any(who == expert and at > one.at for who, at, _ in before)
+                    unused = -1 if (expert, one.at, p) in before else -2 if newer else 0
+                judged.append(Entry(unused or counts, expert, p))
+            before.extend((expert, one.at, p) for expert, p in _panel(one.body).items())
+        return judged
 
     def latest(self, kinds: Sequence[str], field: str, said: Sequence[Said]) -> Any:
         stating = [(one.at, place, one.body[field]) for place, one in enumerate(said) if _states(one, kinds, field)]
@@ -74,7 +120,7 @@ class Life:
 
     def opens(self) -> int | None:
         stated = self.latest(["question"], "opens_at", self.said)
-        forecasts = [one.counts for one in self.said if "forecast" in one.kind]
+        forecasts = [*self.gone, *(entry.counts for entry in self.entries(self.feed()))]
         described = [one.at for one in self.said if one.kind == "question"]
         return _moment(stated) or min(forecasts, default=min(described, default=None))
 
@@ -86,9 +132,9 @@ class Life:
 
     def standing(self, moment: int, lifetime: int | None) -> dict[str, float]:
         latest: dict[str, tuple[int, float | None]] = {}
-        for one in sorted((one for one in self.said if "forecast" in one.kind), key=lambda one: one.counts):
-            if one.counts <= moment:
-                latest.update({expert: (one.counts, p) for expert, p in _panel(one.body).items()})
+        for entry in sorted(self.entries(self.feed()), key=lambda entry: entry.counts):
+            if entry.counts <= moment:
+                latest[entry.expert] = entry.counts, entry.probability
         return {
             expert: p
             for expert, (since, p) in latest.items()
@@ -105,7 +151,7 @@ class Life:
         if terms.round_every is not None:
             intervals = [terms.round_every * 2 ** (number // 8) for number in range(32)]
             boundaries |= {opens + sum(intervals[: number + 1]) for number in range(32)}
-        moments = sorted({opens, *(one.counts for one in self.said if "forecast" in one.kind)})
+        moments = sorted({opens, *(entry.counts for entry in self.entries(self.feed()))})
         if terms.quorum is not None:
             crowds = (moment for moment in moments if moment >= opens)
             lifetime = terms.forecast_for
@@ -127,6 +173,9 @@ class SlowPartition:
         self.clock = 0
         self._home = partition, partitions
         self._book: FeedSettingsBook = load_document({})
+        self._books: Books = [(-math.inf, self._book)]
+        self._has_document = False
+        self.noted = {"late": 0, "repeated": 0, "overtaken": 0}
         self._lives: dict[str, Life] = {}
         self.stubs: dict[str, Stub] = {}
         self._seen: dict[tuple[str, int], tuple[int, int]] = {}
@@ -142,7 +191,7 @@ class SlowPartition:
             return False
         counts = bool(getattr(self, f"_{body['type']}")(time, body, source))
         for question, life in sorted(self._lives.items()):
-            self._tell(question, life)
+            self._tell(question, life, time)
         return counts
 
     # --- events ---
@@ -165,12 +214,14 @@ class SlowPartition:
         settings = self._book.of(feed)
         if not YEAR_2000 <= at <= time + settings.horizon:
             return self._refuse("time-range")
-        counts = at if settings.backdate_limit is None else max(at, time - settings.backdate_limit)
-        if life.truth()[1] != "open" and not settings.history:
-            counts = max(counts, time)
-        if counts != at and settings.late_forecasts == "refuse":
+        said = Said(body["type"], at, {**body, "forecasts": panel}, time, life.truth()[1] != "open")
+        counts = life.counts(said, feed)
+        if counts == REFUSED:
             return self._refuse("late")
-        self._said(life, time, Said(body["type"], at, {**body, "forecasts": panel}, counts), at)
+        if counts != at:
+            for entry in life.judged(feed, said)[-len(panel) :]:
+                self.noted[{-1: "repeated", -2: "overtaken"}.get(entry.counts, "late")] += 1
+        self._said(life, time, said, at)
         return True
 
     def _question(self, time: int, body: dict[str, Any], source: Sequence[Any] | None) -> bool:
@@ -217,17 +268,27 @@ class SlowPartition:
         self._hear(_moment(body["now"]) or 0, time)
         return True
 
-    def _settings(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
+    def _settings(self, time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
         for question in list(self.stubs):
             self.stub(question)  # what has ended has ended, whatever is said from here on
         self._book = load_document(body["document"])
-        for life in self._lives.values():
+        since = body.get("since", time) if self._has_document else -math.inf
+        before = {question: life.entries(life.feed()) for question, life in self._lives.items()}
+        self._books[:] = [*(one for one in self._books if one[0] < since), (since, self._book)]
+        self._has_document = True
+        for question, life in self._lives.items():
             life.settings = self._book.of(life.feed())
+            others = before[question] != life.entries(life.feed()) or _terms(life.terms) != _terms(life.settings)
+            if life.terms is not None and life.terms_at >= since and others:
+                life.terms, life.would_have_been_at = None, life.terms_at
         return True
 
     def _expert(self, _time: int, body: dict[str, Any], _source: Sequence[Any] | None) -> bool:
         feed, expert = body["feed"], body["expert_id"]
         self._forgotten.add((feed, expert))
+        for life in self._lives.values():
+            if life.feed() == feed:
+                life.forget({expert}, feed)
         kept = {key: _without(content, expert) if key[0] == feed else content for key, content in self.rounds.items()}
         self.rounds = {key: content for key, content in kept.items() if content[2]}
         return True
@@ -262,7 +323,7 @@ class SlowPartition:
         if self.stub(question) is not None:
             self.too_late += 1
             return None
-        return self._lives.get(question) or Life(self._book.of(body.get("feed", "default")))
+        return self._lives.get(question) or Life(self._book.of(body.get("feed", "default")), self._books)
 
     def stub(self, question: str) -> Stub | None:
         """What is left of a question, unless it has ended."""
@@ -277,6 +338,9 @@ class SlowPartition:
         return stub
 
     def _said(self, life: Life, time: int, said: Said, stated: int | None) -> None:
+        feed = life.feed(said)
+        if feed != life.feed():
+            life.forget({expert for of_feed, expert in self._forgotten if of_feed == feed}, feed)
         life.said.append(said)
         life.touched = time
         life.settings = self._book.of(life.feed())
@@ -292,10 +356,9 @@ class SlowPartition:
         self.refused.append(reason)
         return False
 
-    def _tell(self, question: str, life: Life) -> None:
+    def _tell(self, question: str, life: Life, time: int) -> None:
         """Everything that must have been told of a question by now, and whether its history goes."""
         feed = life.feed()
-        life.forget({expert for of_feed, expert in self._forgotten if of_feed == feed})
         if feed != life.told_to:
             life.told_to, life.terms = feed, None
         wanted = life.rounds(self.clock)
@@ -305,6 +368,8 @@ class SlowPartition:
         life.boundaries = dict.fromkeys(wanted, feed)
         if wanted and life.terms is None:
             life.terms = life.settings
+            life.terms_at = time if life.would_have_been_at is None else life.would_have_been_at
+        life.would_have_been_at = None
         terms = life.terms or life.settings
         close = life.close(terms)
         self._tell_outcome(question, life, feed, has_closed=close is not None and close + terms.grace <= self.clock)
@@ -322,6 +387,18 @@ class SlowPartition:
         if verdict != "open" and life.terms is not None and has_closed:
             life.told = feed, verdict
             self.outcomes[feed, question] = verdict
+
+
+def _counts(one: Said, settings: FeedSettings) -> int:
+    counts = one.at if settings.backdate_limit is None else max(one.at, one.time - settings.backdate_limit)
+    if one.after and not settings.history:
+        counts = max(counts, one.time)
+    return REFUSED if counts != one.at and settings.late_forecasts == "refuse" else counts
+
+
+def _terms(settings: FeedSettings | None) -> Any:
+    names = ("round_every", "quorum", "grace", "max_open", "forecast_for")
+    return settings and [getattr(settings, name) for name in names]
 
 
 def _states(one: Said, kinds: Sequence[str], field: str) -> bool:

@@ -38,6 +38,7 @@ FIELDS = {
     "marks": "highest source of each partition of control-events that is told of here; signatures count from here on",
     "document": "`defaults` and `feeds`, as in the settings file",
     "hash": "of the document",
+    "since": "written by the service when it hands the event on: from when it counts, in milliseconds since 1970 UTC",
     "import_id": "names the import, the same in all its parts",
     "digest": "of all parts of the import together",
     "data": "a part of an exported feed, compressed",

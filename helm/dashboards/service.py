@@ -15,7 +15,7 @@ def dashboard() -> Dashboard:
     sections = [
         Row("At a glance", [_ready(), _behind(), _overdue(), _snapshot_now(), _open()]),
         Row("Keeping up", [_lag_records(), _lag_seconds(), _throughput(), _latency(), _gap()]),
-        Row("What comes and goes", [_results(), _dead(), _outputs()]),
+        Row("What comes and goes", [_results(), _dead(), _unused(), _outputs()]),
         Row("What hinders", [_recovery(), _unrest(), _skew()]),
         Row("What it takes", [_state(), _memory(), _cores(), _versions()]),
     ]
@@ -129,7 +129,8 @@ def _results() -> Panel:
         "late or tick-ahead. Many too-late ones: outcomes come after ledger_for."
     )
     query = over_time(rate(worker("events_total"), "result"), "{{result}}")
-    return graph(About("Events by result", "suffix: events/s", says, NONE), query, axis=Axis(low=0))
+    about = About("Events by result", "suffix: events/s", says, NONE, alerts=("StreamPeerInputStopped",))
+    return graph(about, query, axis=Axis(low=0))
 
 
 def _dead() -> Panel:
@@ -137,6 +138,19 @@ def _dead() -> Panel:
     query = over_time(or_none(f"{rate(worker('dead_letters_total'), 'reason', 60)} > 0", "reason"), "{{reason}}")
     about = About("Dead letters by reason", "short", says, NONE, alerts=("StreamPeerDeadLetters",))
     return graph(about, query, axis=Axis("messages a minute", low=0))
+
+
+def _unused() -> Panel:
+    says = (
+        "Forecasts a minute that were accepted and not used as stated: late (used from later only), repeated and "
+        "overtaken (delivered again), history-trimmed. dated-anew: settings that came later mended so many. "
+        "forecasts_not_used in the log and the status page name the feeds."
+    )
+    kinds = worker("noted_total", 'what=~"late|repeated|overtaken|history-trimmed|dated-anew"')
+    query = over_time(or_none(f"{rate(kinds, 'what', 60)} > 0", "what"), "{{what}}")
+    alerts = ("StreamPeerLateInput", "StreamPeerRepeatedInput")
+    about = About("Forecasts not used as stated", "short", says, NONE, alerts=alerts)
+    return graph(about, query, axis=Axis("forecasts a minute", low=0))
 
 
 def _outputs() -> Panel:

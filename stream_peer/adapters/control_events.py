@@ -1,6 +1,8 @@
 """Writing to control-events: controls of experts and feeds, imports, and the settings document, which is read too."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,15 +12,20 @@ from stream_peer.adapters.preflight import preflight_async
 from stream_peer.adapters.reading import kafka_errors, onlooker, partitions_of, read_to_end
 from stream_peer.engine.control import SETTINGS_KEY
 from stream_peer.engine.repair import Controls
-from stream_peer.errors import RejectedEvent
+from stream_peer.engine.sources import source_of
+from stream_peer.errors import NotCaughtUpError, RejectedEvent
 from stream_peer.events import topics
+from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
 from stream_peer.events.feed_settings import document_hash
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.security import aiokafka_options
 from stream_peer.settings import Settings
 
+_POLL_MILLISECONDS = 500
+
 Control = ExpertControl | FeedControl | FeedImport | SettingsControl
+Progress = Callable[[int, int], None]
 
 
 class Written(NamedTuple):
@@ -84,6 +91,40 @@ async def apply_document(settings: Settings, document: Mapping[str, Any]) -> App
     return Applied(document, event.hash, *written)
 
 
+async def apply_everywhere(
+    settings: Settings, document: Mapping[str, Any], patience: float, progress: Progress | None = None
+) -> Applied:
+    """The same, but return when every partition of forecast-events and of the feed-log holds it.
+
+    What is sent after that stands behind it. ``progress`` is told in how many of these partitions it was found.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    NotCaughtUpError
+        If no worker has handed it on within ``patience`` seconds; it is stored.
+    """
+    logs = (topics.FORECAST_EVENTS, topics.FEED_LOG)
+    async with onlooker(settings) as consumer:
+        places = [place for log in logs for place in await partitions_of(settings, settings.topic(log))]
+        consumer.assign(places)
+        for place, end in (await consumer.end_offsets(places)).items():
+            consumer.seek(place, end)
+        applied = await apply_document(settings, document)
+        lacking = set(places)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(_find(consumer, applied, lacking, progress), patience)
+    if lacking:
+        msg = (
+            f"Feed settings {applied.hash} are stored, not in force: no worker has handed them on to {len(lacking)} of "
+            f"{len(places)} partitions within {patience:g} s. They come into force when a worker runs, and count from "
+            "the moment at which they were stored."
+        )
+        raise NotCaughtUpError(msg)
+    return applied
+
+
 async def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Written:
     """Write a control of an expert or a feed to control-events; return when every in-sync replica has it.
 
@@ -125,6 +166,38 @@ async def _write(
                 if progress is not None:
                     progress(len(written), len(events))
     return written
+
+
+async def _find(consumer: Any, applied: Applied, lacking: set[TopicPartition], progress: Progress | None) -> None:
+    """Read on until a document was found in every partition; those are taken from ``lacking``."""
+    total = len(lacking)
+    while lacking:
+        for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
+            if any(_is_broadcast_of(record, applied) for record in records):
+                lacking.discard(place)
+                consumer.pause(place)
+        if progress is not None:
+            progress(total - len(lacking), total)
+
+
+def _is_broadcast_of(record: Any, applied: Applied) -> bool:
+    """Whether a record of forecast-events or of the feed-log hands a document on."""
+    if record.key != SETTINGS_KEY:
+        return False
+    source = source_of(record.headers) or _source_in(record.value)
+    return source is not None and (source.topic, source.partition, source.offset) == (
+        topics.CONTROL_EVENTS,
+        applied.partition,
+        applied.offset,
+    )
+
+
+def _source_in(value: bytes) -> Source | None:
+    try:
+        found = decode_feed_log(value)
+    except msgspec.MsgspecError:
+        return None
+    return found.src if isinstance(found, SettingsChanged) else None
 
 
 async def _place(settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:

@@ -90,15 +90,15 @@ def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
         "min.compaction.lag.ms": Policy(str(_DAY), "at-least"),
         "segment.bytes": Policy(str(64 * 2**20), "free"),
     }
-    events = {
-        "cleanup.policy": Policy("delete"),
-        "retention.ms": Policy(str(30 * _DAY), "at-least"),
-        "message.timestamp.type": Policy("LogAppendTime"),
-    }
+    of_brokers = {
+        "message.timestamp.type": Policy("LogAppendTime")
+    }  # a record's time is the broker's, not its sender's
+    events = {"cleanup.policy": Policy("delete"), "retention.ms": Policy(str(30 * _DAY), "at-least"), **of_brokers}
+    controls = {**durable, **of_brokers}
     setting, follows = "partitions.{}".format, "as many as {}".format
     return (
         WantedTopic(forecasts, by_question, setting("forecast_events"), events),
-        WantedTopic(settings.topic(topics.CONTROL_EVENTS), counts.control_events, setting("control_events"), durable),
+        WantedTopic(settings.topic(topics.CONTROL_EVENTS), counts.control_events, setting("control_events"), controls),
         WantedTopic(feed_log, by_feed, setting("feed_log"), {**durable, "retention.bytes": Policy(str(FOREVER))}),
         *(WantedTopic(settings.topic(t), by_feed, follows(feed_log), compacted) for t in topics.KEYED_BY_FEED),
         *(WantedTopic(settings.topic(t), by_question, follows(forecasts), kept) for t in topics.KEYED_BY_QUESTION),

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 import click
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.cli.progress import progress_bar
+from stream_peer.events.feed_settings import FeedSettings, parse_duration
 from stream_peer.settings import read_producers
 from stream_peer.settings.shown import shown_feed_settings, shown_settings
 
 Row = tuple[str, object, str]
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.group(name="settings", no_args_is_help=True)
@@ -60,12 +68,22 @@ def check_command(invocation: Invocation) -> None:
 
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")
 @click.option("--force", is_flag=True, help="Send them even if the same were sent last.")
+@click.option("--no-wait", is_flag=True, help="End when they are stored: no worker has to run.")
+@click.option(
+    "--patience",
+    metavar="DURATION",
+    default="30s",
+    show_default=True,
+    callback=_seconds,
+    help="How long to wait until the workers have handed them on.",
+)
 @settings_options()
-def apply_command(invocation: Invocation, *, force: bool) -> None:
-    """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are stored.
+def apply_command(invocation: Invocation, *, force: bool, no_wait: bool, patience: float) -> None:
+    """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are in force.
 
-    From there they reach every partition, and each feed takes them up at its place of the log: all workers
-    and every replay agree on when.
+    A worker hands them on to every partition. What is sent after this command has ended is read under these
+    settings. They count from the moment at which they are stored, the first ones that were ever applied from
+    the beginning. If no worker hands them on it ends with 69: they are stored, and come into force later.
 
     \b
     stream-peer settings apply --config settings.yaml
@@ -73,16 +91,22 @@ def apply_command(invocation: Invocation, *, force: bool) -> None:
     if invocation.config is None:
         msg = "name the file whose feed settings to apply: --config FILE"
         raise click.UsageError(msg)
-    from stream_peer.adapters.control_events import apply_document, newest_document
+    from stream_peer.adapters.control_events import apply_document, apply_everywhere, newest_document
 
     settings, book = invocation.settings, invocation.loaded.book
     newest = None if force else asyncio.run(newest_document(settings))
     if newest is not None and newest.hash == book.hash:
         click.echo(f"Nothing to do: feed settings {book.hash} are the ones applied last.")
         return
-    applied = asyncio.run(apply_document(settings, settings.document))
+    if no_wait:
+        applied = asyncio.run(apply_document(settings, settings.document))
+    else:
+        click.echo(f"Waiting up to {patience:g} s until the workers have handed the settings on.", err=True)
+        with progress_bar("partitions that have the settings") as progress:
+            applied = asyncio.run(apply_everywhere(settings, settings.document, patience, progress))
     was = f", after {newest.hash}" if newest is not None else ""
-    click.echo(f"Applied feed settings {book.hash}{was} (control-events {applied.partition}, offset {applied.offset}).")
+    how = "Stored" if no_wait else "Applied"
+    click.echo(f"{how} feed settings {book.hash}{was} (control-events {applied.partition}, offset {applied.offset}).")
 
 
 @settings_group.command(name="schema")

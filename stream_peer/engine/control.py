@@ -9,6 +9,7 @@ It keeps nothing: a repeat writes the same records again, and who reads them kno
 
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
 from msgspec import UNSET
 
 from stream_peer.engine.dead_letters import refuse
@@ -27,12 +28,23 @@ from stream_peer.events.feed_log import (
     shared_fields,
 )
 from stream_peer.events.feed_settings import document_hash, load_document
-from stream_peer.events.incoming import Event, ExpertControl, FeedControl, FeedImport, SettingsControl, decode, moment
+from stream_peer.events.incoming import (
+    MAX_EVENT_BYTES,
+    Event,
+    ExpertControl,
+    FeedControl,
+    FeedImport,
+    SettingsControl,
+    decode,
+    moment,
+)
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
 SETTINGS_KEY = b"settings"
+
+_encode = msgspec.json.Encoder().encode
 
 
 class ControlStage(NeverRefolds):
@@ -118,7 +130,7 @@ class ControlStage(NeverRefolds):
         """What others must know of an event; RejectedEvent if it cannot be done."""
         if isinstance(event, SettingsControl):
             check_settings(event)
-            return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record)]
+            return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record, _since(event, record))]
         if isinstance(event, ExpertControl):
             check_control(event)
             return self._of_a_feed(ExpertChanged, event, record, everywhere=event.forget)
@@ -158,14 +170,24 @@ class ControlStage(NeverRefolds):
         told = Output(topics.FEED_LOG, key, encode_feed_log(changed), record.timestamp, home)
         return [told, *self._broadcast(key, record)] if everywhere else [told]
 
-    def _broadcast(self, key: bytes, record: Record) -> Iterator[Output]:
-        """The event itself for every partition of ``forecast-events``."""
+    def _broadcast(self, key: bytes, record: Record, value: bytes | None = None) -> Iterator[Output]:
+        """The event itself, or another ``value``, for every partition of ``forecast-events``."""
+        value = record.value if value is None else value
         for partition in range(self._forecast_partitions):
-            told = Output(topics.FORECAST_EVENTS, key, record.value, record.timestamp, partition)
+            told = Output(topics.FORECAST_EVENTS, key, value, record.timestamp, partition)
             yield self._signatures.signed(told, self._source(record, partition))
 
     def _source(self, record: Record, index: int = 0) -> Source:
         return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)
+
+
+def _since(event: SettingsControl, record: Record) -> bytes:
+    """Settings with the moment from which they count: their broadcast is read later, and with another time."""
+    value = _encode(msgspec.structs.replace(event, since=record.timestamp))
+    if len(value) > MAX_EVENT_BYTES:
+        msg = f"with the moment from which it counts it has {len(value):,} bytes, more than {MAX_EVENT_BYTES:,}"
+        raise RejectedEvent(Reason.TOO_LARGE, message=msg)
+    return value
 
 
 def check_settings(event: SettingsControl) -> None:

@@ -2,12 +2,13 @@
 
 from datetime import datetime, timedelta
 
+from stream_peer.engine.dating import Rules
 from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook
+from stream_peer.events.feed_settings import FeedSettingsBook
 from stream_peer.events.incoming import Question, Resolution, moment
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.events.times import NEVER, Milliseconds, to_iso
 
 
 def plausible_moment(
@@ -32,26 +33,17 @@ def plausible_moment(
     return milliseconds
 
 
-def counts_from(
-    question: QuestionState, settings: FeedSettings, at: Milliseconds, record_time: Milliseconds
-) -> Milliseconds:
-    """From when a forecast stated for ``at`` counts: not earlier than ``backdate_limit`` before it arrived.
-
-    One that arrives after its question's resolution counts from its arrival, unless the feed is historical.
-    ``settings`` are those of the feed that the question belongs to with this forecast.
+def counts_from(question: QuestionState, rules: Rules, at: Milliseconds, record_time: Milliseconds) -> Milliseconds:
+    """From when a forecast stated for ``at`` counts, by the rules of the feed that its question belongs to with it.
 
     Raises
     ------
     RejectedEvent
         If it would count from another moment than stated, and ``late_forecasts`` is ``refuse``.
     """
-    limit = settings.backdate_limit
-    counts = at
-    if limit is not None and at < record_time - limit:
-        counts = record_time - limit
-    if question.resolved and counts < record_time and not settings.history:
-        counts = record_time
-    if counts != at and settings.late_forecasts == "refuse":
+    counts = question.history.counts_from(rules, at, record_time)
+    if counts == NEVER:
+        limit = rules.at(record_time).backdate_limit
         raise RejectedEvent(Reason.LATE, field="at", message=_too_late(question, limit, at, record_time))
     return counts
 

@@ -12,6 +12,7 @@ import msgspec
 
 from stream_peer.engine.clock import Clock
 from stream_peer.engine.contradictions import contradiction
+from stream_peer.engine.dating import BEGINNING
 from stream_peer.engine.dead_letters import bare, refuse
 from stream_peer.engine.draws import fingerprint
 from stream_peer.engine.forgotten import forgotten_rejection
@@ -114,6 +115,7 @@ class QuestionStage(NeverRefolds):
         self._controls = QuestionControls(*around, book=book, secret=secret)
         # At hand where every forecast passes:
         self._live = self._store.live
+        self._periods = self._controls.periods
         self._digests = self._controls.forgotten.digests
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
@@ -219,6 +221,7 @@ class QuestionStage(NeverRefolds):
             secret=fingerprint(self._secret) if self._digests else "",
             scrub=self._store.scrubs,
             signed=not self.needs_marker,
+            periods=controls.periods.stored(),
         )
         return Snapshot(changes, encode_head(head))
 
@@ -250,7 +253,8 @@ class QuestionStage(NeverRefolds):
         if stored.secret and stored.secret != fingerprint(self._secret):
             raise ForeignSecretError(expected=stored.secret, given=fingerprint(self._secret))
         if stored.document is not None:
-            self._controls.adopt(load_document(stored.document), stored.document)
+            self._controls.adopt(load_document(stored.document), stored.document, BEGINNING)
+            self._periods.load(stored.periods)
         self._digests.update(stored.forgotten)
         self._clock.now = stored.clock
         self.needs_marker = not stored.signed
@@ -262,6 +266,7 @@ class QuestionStage(NeverRefolds):
         self._store.follow(self._controls.book.of, 0)
         for question in list(self._live.values()):
             question.settings = self._controls.book.of(question.feed)
+            question.history.rules = self._periods.of(question.feed)
             self._reconciler.schedule(question, question.plan())
             if stored.scrub:
                 self._store.rewrite(question)
@@ -283,15 +288,18 @@ class QuestionStage(NeverRefolds):
         if not YEAR_2000 <= at <= record_time + settings.horizon:
             plausible_moment(event.at, "at", record_time, settings.horizon)
         effective = at
-        limit = settings.backdate_limit
-        if question.resolved or (limit is not None and at < record_time - limit):
-            effective = counts_from(question, settings, at, record_time)
+        limit, history = settings.backdate_limit, question.history
+        is_late = limit is not None and at < record_time - limit
+        if is_late or history.is_resolved or record_time < self._periods.since:
+            said = {event.expert_id: event.probability}
+            effective = self._counts_from(question, feed, said, at, record_time, effects)
         if feed is not None:
             self._note_feed(question, feed, at)
-        surplus = question.history.add(event.expert_id, effective, event.probability)
-        if surplus or effective != at or question.heard_from is not None:
-            self._note_unusual(question, (event.expert_id,), at, effective, effects)
+        surplus = history.add(event.expert_id, event.probability, at, record_time, effective)
+        if surplus or question.heard_from is not None:
+            self._note_unusual(question, (event.expert_id,), effects)
         effects.counts["event", "forecast"] += 1
+        effects.counts["forecasts", ""] += 1
         self._attend_forecast(question, at, effective, record, effects)
 
     def _forecasts(self, event: Forecasts, record: Record, effects: Effects) -> None:
@@ -322,13 +330,14 @@ class QuestionStage(NeverRefolds):
         self, question: QuestionState, settings: FeedSettings, event: Forecasts, record: Record, effects: Effects
     ) -> None:
         at = plausible_moment(event.at, "at", record.timestamp, settings.horizon) or 0
-        effective = counts_from(question, settings, at, record.timestamp)
+        effective = self._counts_from(question, event.feed, event.forecasts, at, record.timestamp, effects)
         if event.feed is not None:
             self._note_feed(question, event.feed, at)
-        surplus = question.history.add_all(event.forecasts, effective)
-        if surplus or effective != at or question.heard_from is not None:
-            self._note_unusual(question, event.forecasts, at, effective, effects)
+        surplus = question.history.add_all(event.forecasts, at, record.timestamp, effective)
+        if surplus or question.heard_from is not None:
+            self._note_unusual(question, event.forecasts, effects)
         effects.counts["event", "forecasts"] += 1
+        effects.counts["forecasts", ""] += len(event.forecasts)
         self._attend_forecast(question, at, effective, record, effects)
 
     def _question(self, event: Question, record: Record, effects: Effects) -> None:
@@ -357,7 +366,6 @@ class QuestionStage(NeverRefolds):
                 return
         truth, at = merged_truth(question.truth, event, record.timestamp, question.settings.horizon)
         question.truth = truth
-        question.resolved = truth.verdict != "open"
         before = question.feed
         note_feed(question, event.feed, at, self._controls.book)
         self._moved(question, before)
@@ -398,9 +406,9 @@ class QuestionStage(NeverRefolds):
         known = self._seen.of(MARKERS, topics.CONTROL_EVENTS)
         newer = {mark.partition for mark in marks if known.is_ahead_of(mark)}
         if settings is not None and settings.partition not in newer:
-            self._controls.put_in_force(settings.document, record, effects)
+            self._controls.put_in_force(settings.document, settings.at, record, effects)
         elif settings is None and self.needs_marker:
-            self._controls.put_in_force(None, record, effects)
+            self._controls.put_in_force(None, BEGINNING, record, effects)
         for mark in marks:
             known.add(mark)
         self._seen = known
@@ -427,31 +435,43 @@ class QuestionStage(NeverRefolds):
             self._moved(question, before)
 
     def _moved(self, question: QuestionState, before: str) -> None:
-        """A question may have come to another feed: who is forgotten there goes."""
+        """A question may have come to another feed: forecasts are dated as there, and who is forgotten there goes."""
         if question.feed != before:
+            question.history.redate(self._periods.of(question.feed))
             self._controls.let_go_forgotten(question)
 
     def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
         refuse(record, self._topic, self._routes.partition, rejection, effects)
 
-    def _note_unusual(
+    def _counts_from(
         self,
         question: QuestionState,
-        experts: Collection[str],
+        feed: str | None,
+        forecasts: Mapping[str, float | None],
         at: Milliseconds,
-        effective: Milliseconds,
+        record_time: Milliseconds,
         effects: Effects,
-    ) -> None:
-        """After forecasts were added: those that count from another moment than stated, surplus, chunks."""
+    ) -> Milliseconds:
+        """From when forecasts count that may name another feed than their question's; NEVER: none of them is used."""
+        feed = self._feed_with(question, feed, at)
+        rules = self._periods.of(feed)
+        counts = counts_from(question, rules, at, record_time)
+        if counts == at:
+            return at
+        repeated, overtaken = question.history.unused_of(rules, forecasts, at)
+        used = len(forecasts) - len(repeated) - len(overtaken)
+        for kind, number in (("late", used), ("repeated", len(repeated)), ("overtaken", len(overtaken))):
+            effects.note(feed, kind, number)
+        return counts if used else NEVER
+
+    @staticmethod
+    def _note_unusual(question: QuestionState, experts: Collection[str], effects: Effects) -> None:
+        """After forecasts were added: surplus, and chunks."""
         history = question.history
-        if effective != at:
-            effects.counts["late", ""] += len(experts)
-            for expert_id in experts:
-                history.note_moved(expert_id, at, effective)
         surplus = history.surplus(experts)
         if surplus:
             moments = sorted({*question.plan().boundaries, *question.emitted})
-            effects.counts["history-trimmed", ""] += sum(history.trim(expert_id, moments) for expert_id in surplus)
+            effects.note(question.feed, "history-trimmed", sum(history.trim(one, moments) for one in surplus))
         if question.heard_from is not None:
             question.heard_from.update(experts)
 
@@ -465,7 +485,7 @@ class QuestionStage(NeverRefolds):
         if at > clock.now:
             clock.hear(at, record.timestamp)
         if effective <= question.alert:
-            unchanged_before = effective if effective >= question.replan_before else 0
+            unchanged_before = effective if question.replan_before <= effective < NEVER else 0
             self._reconciler.attend(question, record, effects, unchanged_before)
         if clock.now >= self._agenda.next:
             self._reconciler.attend_due(record, effects)
@@ -484,12 +504,16 @@ class QuestionStage(NeverRefolds):
         """The question of an event that is new, or at home elsewhere; None if the event ends here."""
         if self._forwards(question_id, record, effects):
             return None
-        if self._store.stub(question_id, self._clock.now) is not None:
-            effects.counts["too-late", ""] += 1
+        stub = self._store.stub(question_id, self._clock.now)
+        if stub is not None:
+            effects.note(stub.feed, "too-late", 1)
             return None
         known = self._live.get(question_id)
         settings = self._controls.book.of(feed or DEFAULT_FEED)
-        return known or QuestionState(question_id, settings, foreign=self._routes.is_foreign(question_id))
+        if known is None:
+            known = QuestionState(question_id, settings, foreign=self._routes.is_foreign(question_id))
+            known.history.redate(self._periods.of(known.feed))
+        return known
 
     def _forwards(self, question_id: str, record: Record, effects: Effects) -> bool:
         """Send an event that came to the wrong partition to the right one; False if it is at home here."""

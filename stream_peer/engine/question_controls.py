@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from stream_peer.engine.clock import Clock
+from stream_peer.engine.dating import BEGINNING, Periods
 from stream_peer.engine.forgotten import Forgotten
 from stream_peer.engine.question_import import ImportedQuestions
 from stream_peer.engine.question_state import QuestionState
@@ -14,6 +15,7 @@ from stream_peer.engine.question_store import QuestionStore
 from stream_peer.engine.reconciling import Reconciler
 from stream_peer.engine.rounds import emitted_anew
 from stream_peer.engine.routing import Routes
+from stream_peer.engine.schedule import Terms
 from stream_peer.engine.sources import is_broadcast
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.engine.transfers import Transfers
@@ -40,6 +42,8 @@ class QuestionControls:
         The settings in force.
     document : dict or None
         The same, as they were applied; None: the log has said nothing of them.
+    periods : Periods
+        What dates forecasts, by when they arrive.
     forgotten : Forgotten
         Who is refused.
     transfers : Transfers
@@ -58,6 +62,7 @@ class QuestionControls:
     ) -> None:
         self.book = self._first_book = book
         self.document: dict[str, Any] | None = None
+        self.periods = Periods(book)
         self.forgotten = Forgotten(secret)
         self.transfers = Transfers()
         self._routes = routes
@@ -70,11 +75,15 @@ class QuestionControls:
     def settle(self, event: SettingsControl, record: Record, effects: Effects) -> None:
         """Settings from here on, for all questions."""
         _check_sender(record, effects, ": write them with `stream-peer settings apply`")
-        self.put_in_force(event.document, record, effects)
+        self.put_in_force(event.document, record.timestamp if event.since is None else event.since, record, effects)
         effects.counts["event", "settings"] += 1
 
-    def put_in_force(self, document: dict[str, Any] | None, record: Record, effects: Effects) -> None:
-        """A document, or those that hold before any is applied, for all questions.
+    def put_in_force(
+        self, document: dict[str, Any] | None, since: Milliseconds, record: Record, effects: Effects
+    ) -> None:
+        """A document, or those that hold before any is applied, for what arrives from ``since`` on.
+
+        The first document that a partition meets is in force for everything before it, too.
 
         Raises
         ------
@@ -87,11 +96,9 @@ class QuestionControls:
             raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
         if _stays(book) != _stays(self.book):
             self._store.follow(book.of, self._clock.now)
-        self.adopt(book, document)
+        self.adopt(book, document, BEGINNING if self.document is None else since)
         for question_id in sorted(self._store.live):
-            question = self._store.live[question_id]
-            question.settings = book.of(question.feed)
-            self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
+            self._settle(self._store.live[question_id], record, effects)
 
     def change_expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
         """Forget an expert; all else of experts is the feed stage's."""
@@ -142,6 +149,7 @@ class QuestionControls:
         self.forgotten.digests.update(imported.forgotten)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
             question.settings = self.book.of(question.feed)
+            question.history.redate(self.periods.of(question.feed))
             if self.let_go_forgotten(question):
                 emitted_anew(question, question.plan())
             self._reconciler.attend(question, record, effects)
@@ -149,10 +157,11 @@ class QuestionControls:
 
     # What the rest of the stage asks for.
 
-    def adopt(self, book: FeedSettingsBook, document: dict[str, Any] | None) -> None:
-        """Settings from here on, for what comes; questions alive keep theirs."""
+    def adopt(self, book: FeedSettingsBook, document: dict[str, Any] | None, since: Milliseconds) -> None:
+        """Settings for what arrives from ``since`` on; questions alive keep theirs."""
         self.book = book
         self.document = document
+        self.periods.begin(book, since)
         self._clock.skew = book.default.skew
 
     def let_go_forgotten(self, question: QuestionState) -> bool:
@@ -161,6 +170,22 @@ class QuestionControls:
         if forgotten:
             self._let_go(question, forgotten)
         return bool(forgotten)
+
+    def _settle(self, question: QuestionState, record: Record, effects: Effects) -> None:
+        """Bring a question to where it would be if the newest settings had been in force since their beginning."""
+        question.settings = self.book.of(question.feed)
+        dated_anew = question.history.redate(self.periods.of(question.feed))
+        terms, terms_at = question.terms, question.terms_at
+        has_others = dated_anew > 0 or terms != Terms.of(question.settings)
+        begins_anew = terms is not None and terms_at >= self.periods.since and has_others
+        if begins_anew:
+            question.terms = None
+        effects.note(question.feed, "dated-anew", dated_anew)
+        if dated_anew or begins_anew:
+            self._store.touch(question)
+        self._reconciler.attend(question, record, effects, 0 if dated_anew or begins_anew else NEVER)
+        if begins_anew:
+            question.terms_at = terms_at  # with these settings its first round would have come about then, not now
 
     def _let_go(self, question: QuestionState, experts: Collection[str]) -> None:
         """Keep nothing of some experts in a question."""

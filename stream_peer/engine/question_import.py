@@ -11,7 +11,7 @@ import msgspec
 
 from stream_peer.engine.portable import Header, QuestionLine
 from stream_peer.engine.question_state import QuestionState, Stub, decode_entry
-from stream_peer.engine.question_store import SCHEMA, QuestionStore
+from stream_peer.engine.question_store import READABLE, SCHEMA, QuestionStore
 from stream_peer.engine.reconciling import Reconciler
 from stream_peer.engine.transfers import import_refusal, read_transfer
 from stream_peer.errors import StateError
@@ -47,7 +47,7 @@ class ImportedQuestions:
 
     def __init__(self, data: bytes, feed: str, settings: FeedSettings) -> None:
         header, *lines = read_transfer(data, feed)
-        if not isinstance(header, Header) or header.question_schema != SCHEMA:
+        if not isinstance(header, Header) or header.question_schema not in READABLE:
             message = f"it was exported by another release, whose questions this one does not read (it reads {SCHEMA})"
             raise import_refusal(message)
         self.forgotten = header.forgotten
@@ -101,18 +101,19 @@ def _put_together(found: QuestionState, known: QuestionState) -> None:
     found.other_feed = _later(found.other_feed, known.other_feed)
     found.declared = known.declared if found.declared is None else found.declared
     found.told = known.told or found.told
-    found.terms = found.terms or known.terms
+    if found.terms is None:
+        found.terms, found.terms_at = known.terms, known.terms_at
     found.touched = max(found.touched, known.touched)
     found.emitted.update(known.emitted)
-    found.history.merge(list(known.history.experts), known.history.log, known.history.moved)
+    found.history.merge(list(known.history.experts), known.history.log)
     found.history.first = min(found.history.first, known.history.first)
+    found.history.gone = min(found.history.gone, known.history.gone)
     found.chunks = known.chunks
     found.heard_from = set(found.history.experts) if known.chunks else None
     named = found.own_feed or found.other_feed
     found.feed = found.feed if named is None else named[1]
     if known.truth is not None and (found.truth is None or known.truth.at >= found.truth.at):
         found.truth = known.truth
-    found.resolved = found.truth is not None and found.truth.verdict != "open"
 
 
 def _later(one: Dated | None, other: Dated | None) -> Dated | None:

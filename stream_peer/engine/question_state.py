@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from stream_peer.engine.history import History
+from stream_peer.engine.dating import UNKNOWN
+from stream_peer.engine.history import History, from_former
 from stream_peer.engine.schedule import Plan, Terms, close_of, regular_boundaries
 from stream_peer.errors import StateError
 from stream_peer.events.feed_log import Verdict
@@ -84,14 +85,16 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True, tag="q"):
     chunks: int
     experts: list[str]
     log: bytearray
-    moved: bytearray
+    moved: bytearray | None  # an earlier release wrote it, and its log has another form
     warned: bool = False
+    terms_at: Milliseconds = UNKNOWN
+    gone: Milliseconds | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True, array_like=True, tag="c"):
     experts: list[str]
     log: bytearray
-    moved: bytearray
+    moved: bytearray | None  # as above
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -107,9 +110,11 @@ class QuestionState:
     A forecast that counts from before ``replan_before`` may change the boundaries, one up to ``alert`` these or a
     round that is already due. ``heard_from``: experts with news since the last snapshot, if stored in chunks;
     ``whole``: all chunks are to be written. ``warned``: its times gave rise to a warning, the one that it gets.
+    ``terms_at``: when the record arrived with which ``terms`` were fixed.
     """
 
     __slots__ = (
+        "_truth",
         "alert",
         "chunks",
         "closes",
@@ -125,12 +130,11 @@ class QuestionState:
         "other_feed",
         "own_feed",
         "replan_before",
-        "resolved",
         "settings",
         "terms",
+        "terms_at",
         "told",
         "touched",
-        "truth",
         "warned",
         "weight",
         "whole",
@@ -146,9 +150,9 @@ class QuestionState:
         self.weight: NumberField | None = None
         self.own_feed: TextField | None = None
         self.other_feed: TextField | None = None
-        self.truth: Truth | None = None
-        self.resolved = False
+        self._truth: Truth | None = None
         self.terms: Terms | None = None
+        self.terms_at: Milliseconds = UNKNOWN
         self.told: Told | None = None
         self.touched: Milliseconds = 0
         self.history = History()
@@ -161,6 +165,21 @@ class QuestionState:
         self.heard_from: set[str] | None = None
         self.whole = False
         self.warned = False
+
+    @property
+    def truth(self) -> Truth | None:
+        """The resolution in force."""
+        return self._truth
+
+    @truth.setter
+    def truth(self, truth: Truth | None) -> None:
+        self._truth = truth
+        self.history.is_resolved = truth is not None and truth.verdict != "open"
+
+    @property
+    def resolved(self) -> bool:
+        """Whether it has an outcome."""
+        return self.history.is_resolved
 
     def plan(self) -> Plan:
         """The question's moments, from schedule, truth and history."""
@@ -237,20 +256,19 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
     if not parts:
         yield question_key(question.id), encode_whole(question)
         return
-    yield question_key(question.id), _encode_whole(question, parts, [], bytearray(), bytearray())
+    yield question_key(question.id), _encode_whole(question, parts, [], bytearray())
     members: dict[int, set[int]] = {chunk: set() for chunk in sorted(changed)}
     for expert, who in history.experts.items():
         if (chunk := _chunk_of(expert, parts)) in changed:
             members[chunk].add(who)
     for chunk, chosen in members.items():
-        yield _chunk_key(question.id, parts, chunk), _encode(_Chunk(*history.part(chosen)))
+        yield _chunk_key(question.id, parts, chunk), _encode(_Chunk(*history.part(chosen), None))
     question.heard_from = set()
 
 
 def encode_whole(question: QuestionState) -> bytes:
     """A question in one piece, however big: what ``decode_entry`` reads without chunks."""
-    history = question.history
-    return _encode_whole(question, 0, list(history.experts), history.log, history.moved)
+    return _encode_whole(question, 0, list(question.history.experts), question.history.log)
 
 
 def chunk_keys(question: QuestionState) -> list[bytes]:
@@ -276,7 +294,7 @@ def decode_entry(
         _take_up(question, stored)
         for chunk in range(stored.chunks):
             part = _decode_chunk(entries[_chunk_key(question_id, stored.chunks, chunk)])
-            question.history.merge(part.experts, part.log, part.moved)
+            question.history.merge(part.experts, _log_of(part))
     except KeyError as missing:
         msg = f"the stored state of question {question_id!r} lacks its chunk {missing.args[0]!r}"
         raise StateError(msg) from None
@@ -286,24 +304,27 @@ def decode_entry(
     return question
 
 
-_AS_STORED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "terms", "told", "touched", "warned")
+_STATED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "truth")
+_AS_STORED = (*_STATED, "terms", "terms_at", "told", "touched", "emitted", "warned")
 
 
 def _take_up(question: QuestionState, stored: _Stored) -> None:
     for name in _AS_STORED:
         setattr(question, name, getattr(stored, name))
-    question.truth = stored.truth
-    question.resolved = stored.truth is not None and stored.truth.verdict != "open"
-    question.emitted = stored.emitted
-    question.history.merge(stored.experts, stored.log, stored.moved)
+    question.history.merge(stored.experts, _log_of(stored))
     question.history.first = stored.first
+    question.history.gone = stored.first if stored.gone is None else stored.gone
     question.chunks = stored.chunks
     question.heard_from = set() if stored.chunks else None
     named = stored.own_feed or stored.other_feed
     question.feed = named[1] if named else DEFAULT_FEED
 
 
-def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log: bytearray, moved: bytearray) -> bytes:
+def _log_of(stored: _Stored | _Chunk) -> bytearray:
+    return stored.log if stored.moved is None else from_former(stored.log, stored.moved)
+
+
+def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log: bytearray) -> bytes:
     return _encode(
         _Stored(
             question.declared,
@@ -321,8 +342,10 @@ def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log:
             chunks,
             experts,
             log,
-            moved,
+            None,
             question.warned,
+            question.terms_at,
+            question.history.gone,
         )
     )
 
@@ -330,7 +353,7 @@ def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log:
 def _chunks_for(question: QuestionState) -> int:
     """Into how many chunks the history goes: a power of two, so that it seldom changes; it never shrinks."""
     history = question.history
-    size = len(history.log) + len(history.moved) + history.id_bytes
+    size = len(history.log) + history.id_bytes
     if size <= WHOLE_UP_TO:
         return question.chunks
     parts = max(2, question.chunks)

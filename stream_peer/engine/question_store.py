@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from stream_peer.engine.dating import Period
 from stream_peer.engine.question_state import (
     QuestionState,
     Stub,
@@ -22,7 +23,9 @@ from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import Milliseconds
 
-SCHEMA = 1
+SCHEMA = 2
+READABLE = range(1, SCHEMA + 1)
+"""Stored forms that this release reads: a question's state is never folded anew."""
 _PREFIX = question_key("")
 
 
@@ -32,7 +35,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     ``document``: the settings in force, if any were applied. ``stubs_since``: the clock when a release first met stubs
     that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
     fingerprint ``secret``. ``scrub``: every question is to be written once more. ``signed``: no header without a valid
-    signature was believed on the way to this state; false of all that earlier releases wrote.
+    signature was believed on the way to this state; false of all that earlier releases wrote. ``periods``: what
+    dates forecasts, by when they arrive.
     """
 
     schema: int
@@ -45,6 +49,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     secret: str = ""
     scrub: bool = False
     signed: bool = False
+    periods: list[Period] = []
 
 
 class _Schema(msgspec.Struct, frozen=True):

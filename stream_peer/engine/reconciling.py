@@ -46,6 +46,8 @@ class Reconciler:
             question, plan, self._clock.now, self._routes.next_source, unchanged_before
         ):
             effects.outputs.append(self._routes.to_feed_log(feed_record, value, record))
+        if is_first and question.terms is not None:
+            question.terms_at = record.timestamp
         if len(effects.outputs) > written:
             self._store.touch(question)
             if is_first and question.terms is not None:

@@ -77,8 +77,9 @@ def reconcile(
         yield _encoded(RoundWithdrawn(src=next_source(), feed=feed, question_id=question.id, boundary=boundary))
     for boundary, (standing, emitted) in fresh.items():
         question.emitted[boundary] = emitted
-        question.terms = terms
         yield from _round_records(question, boundary, standing, next_source, final=boundary == plan.close)
+    if question.emitted:
+        question.terms = terms
     yield from _outcome_records(question, plan, now - terms.grace, next_source)
 
 

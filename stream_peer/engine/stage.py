@@ -60,12 +60,16 @@ class Warned(NamedTuple):
     message: str
 
 
+UNUSED = ("late", "repeated", "overtaken", "too-late", "history-trimmed")
+"""What becomes of forecasts that are accepted and then not used, or only from later than they state."""
+
+
 class Effects:
     """What a run of records caused, in order: records to write, counts for the metrics, warnings for the log.
 
     ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …;
     ``of_feeds`` by (feed, kind): rounds that are ``scored`` or ``low-evidence``, outcomes that are ``revealed``,
-    ``revised`` or ``annulled``.
+    ``revised`` or ``annulled``; forecasts as in ``UNUSED``, and those that are ``dated-anew``.
     """
 
     __slots__ = ("counts", "of_feeds", "outputs", "warnings")
@@ -75,6 +79,12 @@ class Effects:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.of_feeds: Counter[tuple[str, str]] = Counter()
         self.warnings: list[Warned] = []
+
+    def note(self, feed: str, kind: str, number: int) -> None:
+        """Count what became of forecasts of a feed."""
+        if number:
+            self.counts[kind, ""] += number
+            self.of_feeds[feed, kind] += number
 
 
 class Snapshot(NamedTuple):

@@ -162,10 +162,12 @@ class SettingsControl(msgspec.Struct, frozen=True, kw_only=True, tag="settings")
     """The feed settings document. Topic ``control-events``, key ``settings``; broadcast to all partitions.
 
     ``document`` holds ``defaults`` and ``feeds`` as in the settings file; ``hash`` is ``document_hash`` of it.
+    ``since`` is written by the service when it hands the event on, in milliseconds since 1970: from when it counts.
     """
 
     document: dict[str, Any]
     hash: str
+    since: Milliseconds | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 

@@ -15,6 +15,8 @@ from stream_peer.pages.document import document
 from stream_peer.pages.status_view import ExpertShare, FeedStatus, OtherExperts, PartitionLag, StatusView
 
 FEEDS_SHOWN = 50
+UNUSED_SHOWN = 20
+"""Feeds whose forecasts were accepted and not used."""
 _LONGEST_NAME = 60
 _REASONS_SHOWN = 6
 _WORST_RATE = 0.5
@@ -36,6 +38,15 @@ _TRUST: dict[TrustState, _Trust] = {
     "warming-up": _Trust("warn", "Too few questions yet to judge."),
     "ok": _Trust("good", "Nothing speaks against these weights."),
 }
+_UNUSED = {
+    "late": "Late",
+    "repeated": "Repeated",
+    "overtaken": "Overtaken",
+    "too-late": "Too late",
+    "history-trimmed": "Trimmed",
+}
+"""Kinds, and what they are called here."""
+
 _ORDER = {state: place for place, state in enumerate(_TRUST)}
 
 
@@ -53,7 +64,8 @@ def status_page(view: StatusView) -> str:
     parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
     if not feeds:
         parts.append(_no_feed(view.events_topic))
-    return document("Whom to listen to", "\n".join(filter(None, [*parts, _worker(view), _footer(view)])), style=style)
+    parts += [_unused(view), _worker(view), _footer(view)]
+    return document("Whom to listen to", "\n".join(filter(None, parts)), style=style)
 
 
 def urgency(status: TrustState, name: str) -> tuple[int, str]:
@@ -208,6 +220,25 @@ def _certified(feed: FeedStatus) -> str:
     return (
         f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, for who follows select; "
         f"{bound.confidence:.0%} confidence, if errors are independent"
+    )
+
+
+def _unused(view: StatusView) -> str:
+    """Forecasts that were accepted and not used, a row a feed; nothing if there are none."""
+    if not view.unused:
+        return ""
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("Feed", *_UNUSED.values()))
+    rows = "".join(
+        f'<tr><th scope="row">{_name(feed)}</th>{"".join(f"<td>{counts.get(kind, 0):,}</td>" for kind in _UNUSED)}</tr>'
+        for feed, counts in view.unused
+    )
+    return (
+        '<section class="card"><h2>Forecasts not used as stated</h2><div class="wide-table" role="region" tabindex="0" '
+        'aria-label="Forecasts not used as stated"><table class="lag"><caption class="note">Accepted since this worker '
+        "started. Late: used only from <code>backdate_limit</code> before they arrived (a feed of the past needs "
+        "<code>history: true</code>). Repeated, overtaken: late, and the expert had said the same, or something newer. "
+        "Too late: their question is over. Trimmed: the expert has too many forecasts of one question.</caption>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 
 

@@ -1,6 +1,6 @@
 """What the status page shows: a worker, and of every feed what people look at first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -88,6 +88,13 @@ class PartitionLag(NamedTuple):
     waiting: float = 0.0
 
 
+class UnusedForecasts(NamedTuple):
+    """What became of forecasts of a feed that were accepted and not used as stated, by kind."""
+
+    feed: str
+    counts: Mapping[str, int]
+
+
 class StatusView(NamedTuple):
     """All that the page says.
 
@@ -104,6 +111,7 @@ class StatusView(NamedTuple):
     lag: Sequence[PartitionLag]
     settings: str
     events_topic: str = "forecast-events"
+    unused: Sequence[UnusedForecasts] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:

@@ -1,10 +1,11 @@
 """What stages warn of, in the log: the first of a kind in full, the rest as a number."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
-from stream_peer.engine.stage import Warned
+from stream_peer.engine.stage import UNUSED, Warned
 from stream_peer.topology.watchdog import now
 
 log = structlog.get_logger(__name__)
@@ -14,11 +15,24 @@ MOST = 100
 
 WITHIN_SECONDS = 60.0
 
+UNUSED_EVERY_SECONDS = 3600.0
+"""Of the forecasts of a feed that are not used the log has a line at first, and then one in so long."""
+
+MOST_FEEDS = 1_000
+_OTHER_FEEDS = "(others)"
+_TOLD = frozenset((*UNUSED, "dated-anew"))
+
 
 class _Minute:
     def __init__(self, since: float) -> None:
         self.since = since
         self.told = self.left_out = 0
+
+
+class _Hour:
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.counts: Counter[str] = Counter()
 
 
 class Notices:
@@ -27,6 +41,7 @@ class Notices:
     def __init__(self, clock: Callable[[], float] = now) -> None:
         self._clock = clock
         self._minutes: dict[str, _Minute] = {}
+        self._hours: dict[str, _Hour] = {}
 
     def note(self, warnings: Iterable[Warned]) -> None:
         """Log them, or count them."""
@@ -34,8 +49,34 @@ class Notices:
             if self._may_tell(code):
                 log.warning("question_noted", code=code, feed=feed, question=question_id, message=message)
 
+    def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Log what became of forecasts that are not used as stated, by feed and kind: a line a feed and hour."""
+        told = {key: number for key, number in counts.items() if key[1] in _TOLD}
+        for name in dict.fromkeys(feed for feed, _ in told):
+            feed = name if name in self._hours or len(self._hours) < MOST_FEEDS else _OTHER_FEEDS
+            is_first = feed not in self._hours
+            hour = self._hours.setdefault(feed, _Hour(self._clock()))
+            hour.counts.update({kind: number for (of, kind), number in told.items() if of == name})
+            if is_first:
+                self._tell_unused(feed, hour)
+
+    def _tell_unused(self, feed: str, hour: _Hour) -> None:
+        counts = {kind.replace("-", "_"): number for kind, number in sorted(hour.counts.items())}
+        log.warning("forecasts_not_used", feed=feed, **counts)
+        hour.counts.clear()
+
+    def _close_hours(self, *, all_of_them: bool) -> None:
+        at = self._clock()
+        for feed, hour in list(self._hours.items()):
+            if all_of_them or at - hour.since >= UNUSED_EVERY_SECONDS:
+                if hour.counts:
+                    self._tell_unused(feed, hour)
+                    hour.since = at
+                else:
+                    del self._hours[feed]
+
     def _may_tell(self, code: str) -> bool:
-        self.close()
+        self._close_minutes(all_of_them=False)
         minute = self._minutes.setdefault(code, _Minute(self._clock()))
         if minute.told < MOST:
             minute.told += 1
@@ -45,6 +86,10 @@ class Notices:
 
     def close(self, *, all_of_them: bool = False) -> None:
         """Say what was left out of the minutes that are over; at the end, of all."""
+        self._close_hours(all_of_them=all_of_them)
+        self._close_minutes(all_of_them=all_of_them)
+
+    def _close_minutes(self, *, all_of_them: bool) -> None:
         at = self._clock()
         for code, minute in list(self._minutes.items()):
             if all_of_them or at - minute.since >= WITHIN_SECONDS:

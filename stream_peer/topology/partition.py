@@ -298,6 +298,7 @@ class OwnedPartition:
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
         self._around.notices.note(effects.warnings)
+        self._around.notices.note_unused(effects.of_feeds)
         await self._around.producer.send(effects.outputs)
         if not self._records:
             self._since = now()

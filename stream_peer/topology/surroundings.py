@@ -68,6 +68,9 @@ class Noticing(Protocol):
     def note(self, warnings: Iterable[Warned]) -> None:
         """Log them, without flooding."""
 
+    def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Log what became of forecasts that are not used as stated, by feed and kind."""
+
 
 class Surroundings(NamedTuple):
     """What all partitions of a worker share.

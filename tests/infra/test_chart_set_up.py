@@ -22,7 +22,10 @@ def job(name: str) -> Manifest:
 
 
 def test_the_topics_are_made_before_the_feed_settings_are_applied() -> None:
-    assert commands(job("default")["spec"]["template"]["spec"]) == [["topics", "apply"], ["settings", "apply"]]
+    assert commands(job("default")["spec"]["template"]["spec"]) == [
+        ["topics", "apply"],
+        ["settings", "apply", "--no-wait"],
+    ]
 
 
 def test_topics_of_others_are_checked_and_feed_settings_of_others_left_alone() -> None:

@@ -189,7 +189,7 @@ def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
     for words in (words for lines in found.values() for words in lines):
         parse(words)
 
-    assert found["set-up"] == [["topics", "apply"], ["settings", "apply"]]
+    assert found["set-up"] == [["topics", "apply"], ["settings", "apply", "--no-wait"]]
     assert found["worker-0"] == found["worker-1"] == [["worker"]]
     assert found["feeder"][0][:2] == ["demo", "--send-only"]
 

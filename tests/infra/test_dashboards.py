@@ -27,7 +27,6 @@ RATES = {"rate", "increase", "irate"}
 UNUSED = {
     "weights_total": "how often weights moved too little to be published: nothing to act on",
     "rounds_total": "the sum over feeds of feed_rounds_total, which is shown",
-    "noted_total": "oddities of single forecasts, for whoever looks for one: see the log",
     "batch_records": "batch sizes follow from throughput and latency, which are shown",
     "snapshot_seconds": "slow snapshots show in the age of the oldest one",
     "snapshot_rows_total": "what snapshots write, for sizing",
@@ -138,7 +137,7 @@ def test_it_can_be_provisioned_as_it_is(dashboard: dict[str, Any]) -> None:
     assert len(dashboard["uid"]) <= 40
 
 
-def test_it_has_at_most_twenty_panels_that_do_not_overlap(dashboard: dict[str, Any]) -> None:
+def test_it_has_a_bounded_number_of_panels_that_do_not_overlap(dashboard: dict[str, Any]) -> None:
     shown = dashboard["panels"]
     cells = [
         (x, y)
@@ -147,7 +146,7 @@ def test_it_has_at_most_twenty_panels_that_do_not_overlap(dashboard: dict[str, A
         for y in range(grid["y"], grid["y"] + grid["h"])
     ]
 
-    assert len(list(panels(dashboard))) <= 20
+    assert len(list(panels(dashboard))) <= 24
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 24
     assert len({panel["id"] for panel in shown}) == len(shown)

@@ -110,8 +110,8 @@ def test_a_plan_changes_nothing(file: Path, topic_prefix: str, kafka: KafkaClien
 def test_feed_settings_reach_control_events_once(file: Path, topic_prefix: str, kafka: KafkaClient) -> None:
     command("topics", "apply", "-c", str(file))
 
-    applied = command("settings", "apply", "-c", str(file))
-    again = command("settings", "apply", "-c", str(file))
+    applied = command("settings", "apply", "--no-wait", "-c", str(file))
+    again = command("settings", "apply", "--no-wait", "-c", str(file))
 
     assert (applied.returncode, again.returncode) == (0, 0), applied.stderr + again.stderr
     assert "Nothing to do" in again.stdout
@@ -127,11 +127,11 @@ def test_changed_feed_settings_are_applied_after_the_older_ones(
     file: Path, topic_prefix: str, kafka: KafkaClient
 ) -> None:
     command("topics", "apply", "-c", str(file))
-    command("settings", "apply", "-c", str(file))
+    command("settings", "apply", "--no-wait", "-c", str(file))
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "defaults": {"round_every": "2d"}}))
 
-    changed = command("settings", "apply", "-c", str(file))
+    changed = command("settings", "apply", "--no-wait", "-c", str(file))
 
     assert ", after " in changed.stdout
     first, second = kafka.read_all(topic_prefix + topics.CONTROL_EVENTS)
@@ -140,7 +140,7 @@ def test_changed_feed_settings_are_applied_after_the_older_ones(
 
 
 def test_settings_cannot_be_applied_where_there_are_no_topics(file: Path, topic_prefix: str) -> None:
-    ended = command("settings", "apply", "-c", str(file))
+    ended = command("settings", "apply", "--no-wait", "-c", str(file))
 
     assert ended.returncode == 78
     assert ended.stderr.startswith(f"stream-peer: There is no topic {topic_prefix}control-events, or we may not see it")

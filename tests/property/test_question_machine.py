@@ -88,9 +88,10 @@ class Questions(RuleBasedStateMachine):
         self.told = Known([])
         self.sent: list[tuple[bytes, Source]] = []
 
-    @initialize(document=st.sampled_from(DOCUMENTS))
-    def begin(self, document: dict[str, Any]) -> None:
-        self._control(settings_event(document))
+    @initialize(document=st.sampled_from([None, *DOCUMENTS]))
+    def begin(self, document: dict[str, Any] | None) -> None:
+        if document is not None:
+            self._control(settings_event(document))
 
     # --- what platforms send ---
 
@@ -143,7 +144,8 @@ class Questions(RuleBasedStateMachine):
     @rule(what=st.sampled_from(["settings", "settings", "forget", "forget", "delete"]), data=st.data())
     def somebody_operates(self, what: str, data: st.DataObject) -> None:
         if what == "settings":
-            self._control(settings_event(data.draw(st.sampled_from(DOCUMENTS))))
+            since = self.now - data.draw(st.sampled_from([0, HOUR, 30 * HOUR]))
+            self._control(settings_event(data.draw(st.sampled_from(DOCUMENTS)), since=since))
             return
         at_stake = sorted({stub.feed for stub in self.slow.stubs.values()}.intersection(FEEDS))
         feed = data.draw(st.sampled_from(at_stake or FEEDS))
@@ -197,6 +199,7 @@ class Questions(RuleBasedStateMachine):
         assert reasons == self.slow.refused
         assert (counts["too-late", ""], counts["forwarded", ""]) == (self.slow.too_late, self.slow.forwarded)
         assert counts["duplicate", ""] == self.slow.repeated
+        assert {what: counts[what, ""] for what in self.slow.noted} == self.slow.noted
 
     # ---
 

@@ -228,13 +228,18 @@ class Reference:
 
     def _entries(self, events: list[tuple[int, dict[str, Any]]]) -> list[tuple[int, str, float | None]]:
         entries: list[tuple[int, str, float | None]] = []
+        said: list[tuple[str, int, float | None]] = []
         for place, (time, at, e) in enumerate(self._timed(events)):
             before = [(at, e) for _, at, e in self._timed(events)[:place] if e["type"] == "resolution"]
             truth = _latest(before)
             resolved = truth is not None and truth["outcome"] != "open"
             counts = at if self.historical else max(at, time - 5 * HOUR, time if resolved else 0)
             panel = e.get("forecasts") or ({e["expert_id"]: e["probability"]} if "expert_id" in e else {})
-            entries += [(counts, expert, p) for expert, p in panel.items()]
+            late = counts != at
+            newer = {who for who, stated, _ in said if stated > at}
+            used = [who for who, p in panel.items() if not late or (who not in newer and (who, at, p) not in said)]
+            entries += [(counts, expert, panel[expert]) for expert in used]
+            said += [(expert, at, p) for expert, p in panel.items()]
         return entries
 
     def _rounds(

@@ -6,6 +6,7 @@ Only the owner of a partition reports it: what it released ends with the release
 - ``catalogue``: every metric with its labels and how to read it
 - ``observer``: counters and histograms, and the registry
 - ``feeds``, ``feed_series``, ``top_experts``: series of feeds, a bounded number of them
+- ``unused``: forecasts that were accepted and not used, by feed, for the status page
 - ``work``: the worker and its partitions at this moment
 - ``points``: values, and where they go
 """

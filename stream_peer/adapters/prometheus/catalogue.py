@@ -252,7 +252,13 @@ EVENTS = (
         " as an ordinary one, control and tick were refused.",
         "kind",
     ),
-    _counter("noted", "Forecasts or questions out of the ordinary: late, unknown-question, history-trimmed.", "what"),
+    _counter("forecasts", "Forecasts accepted, each one in a message of many counts."),
+    _counter(
+        "noted",
+        "Forecasts accepted and not used as stated: late (used from later), repeated and overtaken (late, and nothing"
+        " new), history-trimmed; dated-anew: settings that came later mended it. Also unknown-question, and odd times.",
+        "what",
+    ),
     _counter(
         "rounds", "Rounds scored. low-evidence: too few voters, adds nothing until there is an outcome.", "result"
     ),

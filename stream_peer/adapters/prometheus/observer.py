@@ -15,9 +15,10 @@ from prometheus_client import (
 
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
+from stream_peer.adapters.prometheus.unused import Unused
 from stream_peer.adapters.prometheus.work import INPUTS, Health, Lag, Owned, WorkCollector
 from stream_peer.engine.signatures import UNSIGNED_KINDS
-from stream_peer.engine.stage import Effects, Stage
+from stream_peer.engine.stage import UNUSED, Effects, Stage
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 
@@ -27,7 +28,7 @@ _OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
 
 
 class Metrics:
-    """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
+    """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves, ``unused`` the status page shows.
 
     Parameters
     ----------
@@ -48,6 +49,10 @@ class Metrics:
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
+        self.unused = Unused()
+        for what in (*UNUSED, "dated-anew"):
+            if what not in _RESULTS:
+                self._child("noted_total", what)
         for reason in Reason:  # all begin at 0: of a series that began at 1, rate and increase would not see the first
             self._child("dead_letters_total", reason)
         for kind in UNSIGNED_KINDS:
@@ -107,7 +112,9 @@ class Metrics:
         for topic, count in Tally(output.topic for output in effects.outputs).items():
             self._child("outputs_total", topic).inc(count)
         if effects.of_feeds:
-            self._feeds.count(partition, effects.of_feeds)
+            self.unused.count(effects.of_feeds)
+            if stage_name == "feed":
+                self._feeds.count(partition, effects.of_feeds)
         owned = self._work.owned.get((stage_name, partition))
         if owned is not None and records and owned.undurable is None:
             owned.undurable = self._work.clock()
@@ -119,6 +126,8 @@ class Metrics:
             self._child("events_total", topic, kind, "").inc(count)
             if kind == "dead-letter":
                 self._child("dead_letters_total", detail).inc(count)
+        elif kind == "forecasts":
+            self._child("forecasts_total").inc(count)
         elif kind == "round":
             self._child("rounds_total", detail).inc(count)
         elif kind == "unsigned":

@@ -223,11 +223,15 @@ class Service:
 
     def apply(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
         """Change settings of feeds in the file, and apply them."""
+        self.change(feeds)
+        self.run("settings", "apply")
+
+    def change(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
+        """Change settings of feeds in the file."""
         content = yaml.safe_load(self._file.read_text())
         for feed, settings in feeds.items():
             content["feeds"][feed] = {**content["feeds"].get(feed, {}), **settings}
         self._file.write_text(yaml.safe_dump(content))
-        self.run("settings", "apply")
 
     def lose_group_offsets(self) -> None:
         """Its groups come to have no offsets, as those do in which nobody was for long."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from stream_peer.engine.history import History
 from stream_peer.engine.producers import Producers
 from stream_peer.engine.question import QuestionStage
 from stream_peer.engine.signatures import Signatures
@@ -52,8 +53,8 @@ def tick(now: Milliseconds) -> bytes:
     return event("tick", now=now)
 
 
-def settings_event(document: Settings) -> bytes:
-    return event("settings", document=document, hash=document_hash(document))
+def settings_event(document: Settings, **more: Any) -> bytes:
+    return event("settings", document=document, hash=document_hash(document), **more)
 
 
 def forget(expert_id: str, feed: str = "econ") -> bytes:
@@ -95,6 +96,16 @@ def stage(
         secret=secret,
         producers=producers,
     )
+
+
+def said(history: History, expert_id: str, at: Milliseconds, probability: float | None) -> bool:
+    """Add an entry that arrives when it is stated."""
+    return history.add(expert_id, probability, at, at, at)
+
+
+def all_said(history: History, forecasts: dict[str, float | None], at: Milliseconds) -> bool:
+    """Add entries that arrive when they are stated."""
+    return history.add_all(forecasts, at, at, at)
 
 
 class Partition:

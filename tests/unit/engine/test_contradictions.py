@@ -3,7 +3,7 @@ import pytest
 from stream_peer.engine.contradictions import contradiction, missing
 from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.events.feed_settings import FeedSettings
-from tests.unit.engine.question_log import DAY, T0
+from tests.unit.engine.question_log import DAY, T0, said
 
 SETTINGS = FeedSettings(max_open=100 * DAY)
 
@@ -16,7 +16,6 @@ def known(
     question.opens = None if opens is None else (stated, opens)
     question.closes = None if closes is None else (stated, closes)
     question.truth = truth
-    question.resolved = truth is not None and truth.verdict != "open"
     return question
 
 
@@ -53,7 +52,7 @@ def test_times_that_agree_are_no_contradiction(question: QuestionState) -> None:
 
 def test_what_was_left_out_of_a_description_is_said_with_what_stands_in_for_it() -> None:
     question = known(opens=None, closes=None)
-    question.history.add("ann", T0 + 5, 0.5)
+    said(question.history, "ann", T0 + 5, 0.5)
 
     sentence = missing(question, question.plan())
 
@@ -65,7 +64,7 @@ def test_what_was_left_out_of_a_description_is_said_with_what_stands_in_for_it()
 def test_forecasts_alone_describe_no_question_and_miss_nothing() -> None:
     question = known(opens=None, closes=None)
     question.declared = None
-    question.history.add("ann", T0 + 5, 0.5)
+    said(question.history, "ann", T0 + 5, 0.5)
 
     assert missing(question, question.plan()) is None
     assert missing(known(), known().plan()) is None

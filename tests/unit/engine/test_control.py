@@ -17,6 +17,7 @@ from stream_peer.events.feed_log import (
     decode_feed_log,
 )
 from stream_peer.events.feed_settings import document_hash
+from stream_peer.events.incoming import decode
 from stream_peer.events.partitioning import partition_of
 from tests.unit.engine.question_log import T0, event, forecast, settings_event
 
@@ -54,8 +55,20 @@ def test_settings_go_to_every_partition_of_both_logs() -> None:
     assert decode_feed_log(outputs[1].value or b"") == SettingsChanged(
         src=Source("control-events", 2, 0, 7, 1), document=DOCUMENT, hash=document_hash(DOCUMENT)
     )
-    assert outputs[3].value == value
+    assert decode(outputs[3].value) == msgspec.structs.replace(decode(value), since=T0)
     assert source_of(outputs[3].headers) == Source("control-events", 2, 0, 7, 1)
+
+
+def test_settings_that_have_no_room_for_the_moment_from_which_they_count_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    value = settings_event(DOCUMENT)
+    monkeypatch.setattr("stream_peer.engine.control.MAX_EVENT_BYTES", len(value))
+
+    effects = control(value)
+
+    assert effects.counts["dead-letter", "too-large"] == 1
+    assert [output.topic for output in effects.outputs] == [topics.DEAD_LETTERS]
 
 
 @pytest.mark.parametrize("fields", [{"team": "lab"}, {"team": None}, {"excluded": True}, {"excluded": False}])

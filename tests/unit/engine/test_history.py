@@ -1,12 +1,20 @@
-import pytest
+from typing import Any
 
+from stream_peer.engine.dating import BEGINNING, Dating, Rules
 from stream_peer.engine.history import MAX_ENTRIES, History
+from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.times import NEVER
+from tests.unit.engine.question_log import all_said, said
+
+
+def rules(**settings: Any) -> Rules:
+    return Rules((BEGINNING, Dating.of(FeedSettings(**settings))))
 
 
 def history(*entries: tuple[str, int, float | None]) -> History:
     made = History()
     for expert_id, at, probability in entries:
-        made.add(expert_id, at, probability)
+        said(made, expert_id, at, probability)
     return made
 
 
@@ -30,10 +38,10 @@ def test_of_two_entries_of_one_moment_the_later_arrival_stands() -> None:
     assert made.standing_at([3])[0] == (["ann"], [0.1])
 
 
-def test_twenty_bytes_hold_an_entry() -> None:
+def test_twenty_eight_bytes_hold_an_entry() -> None:
     made = history(*(("ann", at, 0.5) for at in range(50)))
 
-    assert len(made.log) == 50 * 20
+    assert len(made.log) == 50 * 28
 
 
 def test_the_quorum_stands_at_the_first_moment_with_enough_experts() -> None:
@@ -67,30 +75,32 @@ def test_trimming_drops_the_oldest_entries_that_stand_nowhere() -> None:
     assert kept == [1, 3, *range(6, MAX_ENTRIES + 4)]
 
 
-def test_moved_entries_go_with_the_entries_they_belong_to() -> None:
-    made = history(("bob", 4, 0.5))
-    made.note_moved("bob", 1, 4)
+def test_both_moments_of_an_entry_are_kept_and_go_with_it() -> None:
+    made = History()
+    made.rules = rules(backdate_limit=1)
     for at in range(5, 5 + MAX_ENTRIES + 1):
-        made.add("ann", at, 0.5)
-        made.note_moved("ann", at - 5, at)
+        made.add("ann", 0.5, at - 5, at, at - 1)
+    made.add("bob", 0.5, 1, 4, 3)
 
     made.trim("ann", [])
 
-    assert made.stated("bob") == [(1, 4)]
-    assert made.stated("ann")[0] == (1, 6)
+    assert made.stated("bob") == [(1, 3)]
+    assert made.stated("ann")[0] == (1, 5)
     assert made.stated("nobody") == []
 
 
 def test_a_history_taken_apart_by_expert_can_be_put_together_again() -> None:
     made = history(("ann", 3, 0.3), ("bob", 5, 0.5), ("cyd", 4, None), ("ann", 3, 0.4), ("bob", 2, 0.1))
-    made.note_moved("ann", 1, 3)
+    made.is_resolved = True
+    made.add("ann", 0.6, 1, 3, 3)
 
     whole = History()
+    whole.rules = made.rules = rules(backdate_limit=1)
     whole.merge(*made.part({1}))
     whole.merge(*made.part({0, 2}))
 
     assert whole.standing_at([2, 3, 5]) == made.standing_at([2, 3, 5])
-    assert whole.stated("ann") == [(1, 3)]
+    assert whole.stated("ann") == made.stated("ann") == []
     assert len(whole) == len(made)
 
 
@@ -98,10 +108,10 @@ def test_adding_many_is_adding_each() -> None:
     one_by_one, together = History(), History()
     panel = {"ann": 0.3, "bob": None, "cyd": 0.9}
 
-    surplus = [together.add_all(panel, 7) for _ in range(MAX_ENTRIES + 1)]
+    surplus = [all_said(together, panel, 7) for _ in range(MAX_ENTRIES + 1)]
     for _ in range(MAX_ENTRIES + 1):
         for expert_id, probability in panel.items():
-            one_by_one.add(expert_id, 7, probability)
+            said(one_by_one, expert_id, 7, probability)
 
     assert surplus == [False] * MAX_ENTRIES + [True]
     assert together.log == one_by_one.log
@@ -110,8 +120,8 @@ def test_adding_many_is_adding_each() -> None:
 
 def test_an_entry_stands_before_the_moment_at_which_it_is_as_old_as_its_lifetime() -> None:
     history = History()
-    history.add("ann", 10, 0.5)
-    history.add("bob", 12, 0.25)
+    said(history, "ann", 10, 0.5)
+    said(history, "bob", 12, 0.25)
 
     standing = history.standing_at([10, 14, 15, 17], lifetime=5)
 
@@ -121,7 +131,7 @@ def test_an_entry_stands_before_the_moment_at_which_it_is_as_old_as_its_lifetime
 def test_a_quorum_is_of_those_whose_entries_are_not_too_old() -> None:
     history = History()
     for at, expert in ((0, "ann"), (10, "bob"), (11, "ann")):
-        history.add(expert, at, 0.5)
+        said(history, expert, at, 0.5)
 
     assert history.quorum_moment(0, 100, quorum=2, lifetime=10) == 11
     assert history.quorum_moment(0, 100, quorum=2, lifetime=11) == 10
@@ -132,27 +142,22 @@ def test_experts_who_are_let_go_of_leave_nothing_and_the_others_stand_as_they_di
     history = History()
     for at in range(3):
         for expert in ("zoe", "ann", "bob"):
-            history.add(expert, at, at / 10)
-            history.note_moved(expert, at - 5, at)
+            said(history, expert, at, at / 10)
 
     history.let_go({"zoe"})
-    history.add("cyd", 2, 0.7)
+    said(history, "cyd", 2, 0.7)
 
     assert history.experts == {"ann": 0, "bob": 1, "cyd": 2}
     assert history.standing_at([2])[0] == (["ann", "bob", "cyd"], [0.2, 0.2, 0.7])
-    assert history.stated("bob") == [(-5, 0), (-4, 1), (-3, 2)]
-    assert (len(history), len(history.moved) // 20, history.first, history.id_bytes) == (7, 6, 0, 9)
+    assert (len(history), history.first, history.gone, history.id_bytes) == (7, 0, 0, 9)
 
 
-@pytest.mark.case("C34")
-def test_stated_moments_do_not_pile_up_where_all_entries_count_from_one_moment() -> None:
+def test_of_a_surplus_entries_that_are_not_used_go_first() -> None:
     history = History()
-    for number in range(1_000):
-        if history.add("ann", 50, number / 1_000):
-            history.trim("ann", [])
-        history.note_moved("ann", number, 50)
+    history.rules = rules(backdate_limit=1)
+    for number in range(MAX_ENTRIES):
+        said(history, "ann", 100 + number, number / 100)
+    history.add("ann", 0.5, 50, 200, NEVER)
 
-    history.trim("ann", [])
-
-    assert len(history) == MAX_ENTRIES
-    assert history.stated("ann") == [(number, 50) for number in range(1_000 - MAX_ENTRIES, 1_000)]
+    assert history.trim("ann", []) == 1
+    assert history.standing_at([100])[0] == (["ann"], [0.0])

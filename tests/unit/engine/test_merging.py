@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from stream_peer.engine.dating import BEGINNING, Dating, Rules
 from stream_peer.engine.merging import counts_from, feed_with, merge_question, merged_truth, note_feed, plausible_moment
 from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.errors import RejectedEvent
@@ -18,6 +19,10 @@ BOOK = load_document({"feeds": {"old": {"history": True}}})
 
 def known(**settings: object) -> QuestionState:
     return QuestionState("q", FeedSettings(**settings), foreign=False)  # type: ignore[arg-type]  # any of its fields
+
+
+def rules_of(question: QuestionState) -> Rules:
+    return Rules((BEGINNING, Dating.of(question.settings)))
 
 
 def test_a_time_before_2000_or_beyond_the_horizon_is_refused_with_the_likely_error() -> None:
@@ -43,9 +48,9 @@ def test_a_time_before_2000_or_beyond_the_horizon_is_refused_with_the_likely_err
 )
 def test_when_a_forecast_counts_from(settings: dict[str, object], resolved: bool, at: int, counts: int) -> None:
     question = known(**settings)
-    question.resolved = resolved
+    question.truth = Truth(NOW, 1 if resolved else "open")
 
-    assert counts_from(question, question.settings, at, NOW) == counts
+    assert counts_from(question, rules_of(question), at, NOW) == counts
 
 
 def test_without_at_a_question_event_was_said_when_it_arrived_or_in_a_file_when_it_opened() -> None:
@@ -124,9 +129,9 @@ def test_the_feed_that_an_event_would_give_is_the_one_that_it_gives() -> None:
 def test_what_would_count_from_another_moment_is_refused_if_the_setting_says_so() -> None:
     question = known(backdate_limit=10, late_forecasts="refuse")
 
-    in_time = counts_from(question, question.settings, NOW - 10, NOW)
+    in_time = counts_from(question, rules_of(question), NOW - 10, NOW)
     with pytest.raises(RejectedEvent) as refusal:
-        counts_from(question, question.settings, NOW - 11, NOW)
+        counts_from(question, rules_of(question), NOW - 11, NOW)
 
     assert in_time == NOW - 10
 

@@ -520,8 +520,8 @@ def test_a_late_correction_is_moved_and_counted_or_refused_as_the_setting_says(l
     partition = closed(backdate_limit="1h", late_forecasts=late_forecasts)
     many = event("forecasts", question_id="q", at=T0 + HOUR, forecasts={"ann": 0.99, "bob": 0.98})
 
-    partition.send(forecast("ann", 0.99, T0 + HOUR, feed="sport"), many, now=CLOSE + 2 * HOUR)
-    partition.restart(stage())
+    partition.send(forecast("ann", 0.98, T0 + HOUR, feed="sport"), many, now=CLOSE + 2 * HOUR)
+    partition.restart(stage(book(backdate_limit="1h", late_forecasts=late_forecasts)))
 
     refused = late_forecasts == "refuse"
     assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2}}
@@ -605,9 +605,11 @@ def test_forecasts_that_are_too_old_make_no_quorum() -> None:
 
 def test_a_question_keeps_the_forecast_for_of_its_first_round() -> None:
     partition = opened(round_every="1d", forecast_for="1d")
+    partition.apply({"defaults": {"round_every": "1d", "forecast_for": "1d"}})
     partition.pass_to(T0 + DAY + GRACE)
     partition.restart(stage())
 
+    partition.now += 1
     partition.apply({"defaults": {"round_every": "1d"}})
     partition.pass_to(CLOSE + GRACE)
 
@@ -619,7 +621,7 @@ def test_stated_and_effective_time_of_a_moved_forecast_are_both_kept() -> None:
     partition = opened(backdate_limit="1h")
 
     partition.send(forecast("ann", 0.9, T0 + 2 * HOUR), now=T0 + DAY)
-    partition.restart(stage())
+    partition.restart(stage(book(backdate_limit="1h")))
 
     history = partition.stage._live["q"].history
     assert history.stated("ann") == [(T0 + 2 * HOUR, T0 + DAY - HOUR)]
@@ -741,9 +743,11 @@ def test_settings_apply_from_their_place_on() -> None:
 
 
 def test_a_question_keeps_the_terms_of_its_first_round() -> None:
-    partition = opened(round_every="1d")
+    partition = opened()
+    partition.apply({"defaults": {"round_every": "1d"}})
     partition.pass_to(T0 + DAY + GRACE)
 
+    partition.now += 1
     partition.apply({"defaults": {"round_every": "5h", "grace": "1h", "max_open": "25h", "quorum": 1}})
     partition.pass_to(CLOSE + GRACE)
 
@@ -1212,8 +1216,8 @@ def test_state_of_another_schema_or_torn_state_is_an_error_that_says_so() -> Non
 
     with pytest.raises(StateError, match="head"):
         stage().load(b"\xc1", {})
-    with pytest.raises(StateError, match="schema 2"):
-        stage().load(msgspec.msgpack.encode({**msgspec.msgpack.decode(snapshot.head), "schema": 2}), {})
+    with pytest.raises(StateError, match="schema 3"):
+        stage().load(msgspec.msgpack.encode({**msgspec.msgpack.decode(snapshot.head), "schema": 3}), {})
     with pytest.raises(StateError, match="question 'q'"):
         stage().load(snapshot.head, {b"q/q": b"\x01"})
 

@@ -15,6 +15,7 @@ from stream_peer.engine.schedule import Terms
 from stream_peer.errors import StateError
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.times import NEVER
+from tests.unit.engine.question_log import all_said, said
 
 SETTINGS = FeedSettings(round_every=10, max_open=1000)
 
@@ -26,8 +27,8 @@ def filled() -> QuestionState:
     question.truth, question.told = Truth(9, "annulled", 8), Told("econ", 1)
     question.terms, question.touched = Terms(10, None, 1, 1000), 77
     question.emitted = {12: Emitted("econ", b"digest")}
-    question.history.add("ann", 5, 0.5)
-    question.history.add("bob", 3, None)
+    said(question.history, "ann", 5, 0.5)
+    said(question.history, "bob", 3, None)
     return question
 
 
@@ -54,7 +55,7 @@ def test_a_stub_comes_back_and_is_about_a_hundred_bytes() -> None:
 
 def test_a_missing_chunk_is_an_error_that_names_the_question() -> None:
     question = QuestionState("big", SETTINGS, foreign=False)
-    question.history.add_all({f"{number:0100d}": 0.5 for number in range(4000)}, 5)
+    all_said(question.history, {f"{number:0100d}": 0.5 for number in range(4000)}, 5)
     entries = dict(encode_question(question))
     whole = {key: value for key, value in entries.items() if value is not None}
     del whole[b"c/4/1/big"]
@@ -79,7 +80,7 @@ def test_a_forecast_before_the_first_one_moves_an_opening_that_is_not_stated() -
     question.declared = 50
     assert question.plan().opens == 50
 
-    question.history.add("ann", 60, 0.5)
+    said(question.history, "ann", 60, 0.5)
     question.watch(question.plan(), passed=0)
 
     assert question.plan().opens == 60
@@ -89,11 +90,11 @@ def test_a_forecast_before_the_first_one_moves_an_opening_that_is_not_stated() -
 def test_while_a_quorum_is_awaited_every_forecast_may_change_the_plan() -> None:
     question = QuestionState("q", FeedSettings(round_every=10, quorum=2), foreign=False)
     question.opens = (0, 0)
-    question.history.add("ann", 5, 0.5)
+    said(question.history, "ann", 5, 0.5)
     question.watch(question.plan(), passed=0)
     awaited = question.replan_before
 
-    question.history.add("bob", 7, 0.5)
+    said(question.history, "bob", 7, 0.5)
     question.watch(question.plan(), passed=20)
 
     assert awaited == NEVER

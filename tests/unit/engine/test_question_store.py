@@ -6,13 +6,23 @@ import msgspec
 import pytest
 
 from stream_peer.engine.question_state import QuestionState, Stub, encode_question
-from stream_peer.engine.question_store import QuestionStore, decode_head
+from stream_peer.engine.question_store import QuestionStore, decode_head, encode_head
 from stream_peer.engine.sources import MARKERS
 from stream_peer.errors import NewerStateError, UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import SettingsStanding, SignaturesFromHere
-from tests.unit.engine.question_log import Partition, stage
+from tests.unit.engine.question_log import (
+    DAY,
+    HOUR,
+    T0,
+    Partition,
+    all_said,
+    broadcast,
+    forecast,
+    settings_event,
+    stage,
+)
 
 SETTINGS = FeedSettings()
 
@@ -54,7 +64,7 @@ def test_a_shrunk_question_leaves_a_stub_or_nothing() -> None:
 def test_the_chunks_of_a_shrunk_question_go() -> None:
     store = QuestionStore(settings_of)
     big = question("big")
-    big.history.add_all({f"{number:0100d}": 0.5 for number in range(4000)}, 5)
+    all_said(big.history, {f"{number:0100d}": 0.5 for number in range(4000)}, 5)
     store.touch(big)
     written = store.changes()
 
@@ -144,14 +154,44 @@ def test_state_of_the_release_before_goes_on_as_if_nothing_had_happened(restart_
 
     assert answers == BEFORE["answers"]
     counts = sorted([*key, number] for key, number in partition.effects.counts.items())
-    later_kinds = "contradictory-times", "signatures-from-here"
-    assert [count for count in counts if not set(count).intersection(later_kinds)] == BEFORE["counts"]
+    later_kinds = "contradictory-times", "signatures-from-here", "forecasts"
+    assert [count for count in counts if count[0] not in later_kinds and count[1] not in later_kinds] == BEFORE[
+        "counts"
+    ]
+
+
+LATE_BEFORE = (
+    "iaZzY2hlbWEBpWNsb2NrzwAAAZzSd+oApHNlZW6QqGRvY3VtZW50wKtpbmNhcm5hdGlvbgCrc3R1YnNfc2luY2UAqWZvcmdvdHRlbpCmc2VjcmV0"
+    "oKVzY3J1YsI=",
+    "3AASoXHPAAABnKlFCgCSzwAAAZypRQoAzwAAAZypRQoAks8AAAGcqUUKAM8AAAGc3MSiAMCSzwAAAZypRQoApGVjb27AwJXOJAyEAMDN6mDPAAAADq"
+    "9iWADAwM8AAAGcwwTWAM8AAAGcqXv4gIHPAAABnM1RjgCSpGVjb27EDLYi0NS5g8qGCf4rCACSo2FubqNib2LEPID4e6mcAQAAZmZmZmZm5j8AAAAA"
+    "gPh7qZwBAACamZmZmZnJPwEAAAAAet69nAEAAM3MzMzMzOw/AAAAAMQUAOeyqZwBAAAAet69nAEAAAAAAADC",
+)
+"""Head and question that the release before stored: open for ten days, of three forecasts ann's last came days late."""
+
+
+def test_forecasts_of_which_the_release_before_did_not_keep_the_arrival_are_never_dated_anew() -> None:
+    head, stored = (b64decode(value) for value in LATE_BEFORE)
+    partition = Partition(stage())
+    partition.stage.load(encode_head(msgspec.structs.replace(decode_head(head), signed=True)), {b"q/q": stored})
+
+    partition.send(settings_event({"defaults": {"history": True}}), now=T0 + 9 * DAY, source=broadcast())
+    partition.send(forecast("bob", 0.3, T0 + 3 * HOUR))
+    partition.pass_to(T0 + 11 * DAY)
+
+    history = partition.stage._live["q"].history
+    assert partition.count("dated-anew") == 0
+    assert history.stated("ann") == [(T0 + 2 * HOUR, T0 + 4 * DAY)]
+    assert history.standing_at([T0 + 3 * HOUR, T0 + 5 * DAY]) == [
+        (["ann", "bob"], [0.7, 0.3]),
+        (["ann", "bob"], [0.9, 0.3]),
+    ]
 
 
 def test_of_a_cleared_store_all_that_was_stored_or_waited_to_be_is_gone() -> None:
     store = QuestionStore(settings_of)
     big = question("big")
-    big.history.add_all({f"{number:0100d}": 0.5 for number in range(4000)}, 5)
+    all_said(big.history, {f"{number:0100d}": 0.5 for number in range(4000)}, 5)
     store.touch(big)
     store.put_stub("s", Stub("econ", None, None, news=1))
     written = store.changes()

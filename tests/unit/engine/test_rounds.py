@@ -3,13 +3,14 @@ from stream_peer.engine.question_state import QuestionState, Truth
 from stream_peer.engine.rounds import content_digest, emitted_anew, reconcile
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
 from stream_peer.events.feed_settings import FeedSettings
+from tests.unit.engine.question_log import said
 
 
 def known(*entries: tuple[str, int, float], close: int = 100, grace: int = 5) -> QuestionState:
     question = QuestionState("q", FeedSettings(grace=grace, round_every=40), foreign=False)
     question.opens, question.closes = (0, 0), (0, close)
     for expert_id, at, probability in entries:
-        question.history.add(expert_id, at, probability)
+        said(question.history, expert_id, at, probability)
     return question
 
 
@@ -48,7 +49,7 @@ def test_what_is_due_is_emitted_and_nothing_twice() -> None:
 def test_boundaries_said_to_be_unchanged_are_not_looked_at() -> None:
     question = known(("ann", 1, 0.5))
     emitted(question, 200)
-    question.history.add("bob", 50, 0.1)
+    said(question.history, "bob", 50, 0.1)
 
     again = emitted(question, 200, unchanged_before=50)
 

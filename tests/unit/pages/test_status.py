@@ -6,7 +6,7 @@ import pytest
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
 from stream_peer.pages.document import style_sheet
 from stream_peer.pages.status import FEEDS_SHOWN, status_page
-from stream_peer.pages.status_view import TOP_EXPERTS, FeedStatus, PartitionLag, StatusView
+from stream_peer.pages.status_view import TOP_EXPERTS, FeedStatus, PartitionLag, StatusView, UnusedForecasts
 
 _CLOSED_BY_THEMSELVES = {"meta", "br"}
 
@@ -190,6 +190,17 @@ def test_nothing_is_fetched_and_every_table_and_part_has_a_name() -> None:
     assert page.count("link") == page.count("script") == 0
     assert page.count("caption") == page.count("table") == 4
     assert [tag for tag, _ in page.seen if re.fullmatch("h[1-6]", tag)] == ["h1", "h2", *["h2", "h3", "h3"] * 2, "h2"]
+
+
+def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_mentioned() -> None:
+    unused = [UnusedForecasts(HOSTILE[0], {"late": 1_200, "history-trimmed": 3}), UnusedForecasts("b", {"repeated": 7})]
+    page = read(status_page(view(crowd("a", 3))._replace(unused=unused)))
+
+    assert page.count("img") == 0
+    assert page.count("caption") == page.count("table")
+    assert f"{HOSTILE[0]}1,2000003" in page.text
+    assert "b07000" in page.text
+    assert "Overtaken" not in read(status_page(view(crowd("a", 3)))).text
 
 
 def test_lag_is_summed_by_topic_and_what_is_unknown_is_said() -> None:

@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.engine.stage import Warned
-from stream_peer.topology.notices import MOST, WITHIN_SECONDS, Notices
+from stream_peer.topology.notices import MOST, MOST_FEEDS, UNUSED_EVERY_SECONDS, WITHIN_SECONDS, Notices
 
 
 class Clock:
@@ -64,3 +64,32 @@ def test_at_the_end_nothing_is_left_untold(clock: Clock) -> None:
         notices.close(all_of_them=True)
 
     assert logs[-1]["count"] == 3
+
+
+def test_of_forecasts_that_are_not_used_the_log_has_a_line_a_feed_and_hour(clock: Clock) -> None:
+    notices = Notices(clock)
+    with capture_logs() as logs:
+        notices.note_unused({("econ", "late"): 2, ("econ", "history-trimmed"): 1, ("sport", "repeated"): 3})
+        notices.note_unused({("econ", "late"): 5, ("econ", "scored"): 7})
+        clock.at += UNUSED_EVERY_SECONDS
+        notices.close()
+        notices.close()
+        clock.at += UNUSED_EVERY_SECONDS
+        notices.close()
+        notices.note_unused({("econ", "late"): 1})
+
+    line = {"event": "forecasts_not_used", "log_level": "warning"}
+    assert logs == [
+        {**line, "feed": "econ", "late": 2, "history_trimmed": 1},
+        {**line, "feed": "sport", "repeated": 3},
+        {**line, "feed": "econ", "late": 5},
+        {**line, "feed": "econ", "late": 1},
+    ]
+
+
+def test_feeds_beyond_a_number_share_their_lines(clock: Clock) -> None:
+    notices = Notices(clock)
+    with capture_logs() as logs:
+        notices.note_unused({(f"f{number}", "late"): 1 for number in range(MOST_FEEDS + 500)})
+
+    assert [entry["feed"] for entry in logs[MOST_FEEDS:]] == ["(others)"]

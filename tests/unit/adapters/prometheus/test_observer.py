@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.adapters.prometheus import Metrics
+from stream_peer.adapters.prometheus.unused import MOST_FEEDS, UnusedInput
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.stage import Effects, Output
 from stream_peer.events.outputs import (
@@ -193,6 +194,7 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
             ("dead-letter", "not-json"): 2,
             ("duplicate", ""): 1,
             ("late", ""): 3,
+            ("forecasts", ""): 12,
             ("round", "counts"): 4,
             ("published", ""): 1,
         }
@@ -208,10 +210,30 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
     assert found["events_total", (("result", "duplicate"), ("topic", "forecast-events"), ("type", ""))] == 1
     assert found["dead_letters_total", (("reason", "not-json"),)] == 2
     assert found["noted_total", (("what", "late"),)] == 3
+    assert found["forecasts_total", ()] == 12
     assert found["rounds_total", (("result", "counts"),)] == 4
     assert found["weights_total", (("result", "published"),)] == 1
     assert found["outputs_total", (("topic", "feed-log"),)] == 4
     assert found["batch_seconds_count", (("stage", "question"),)] == 1
+
+
+def test_what_was_not_used_is_known_by_feed_largest_first_of_a_bounded_number_of_feeds() -> None:
+    metrics = Metrics()
+    for number in range(MOST_FEEDS + 5):
+        effects = Effects()
+        effects.note(f"f{number}", "late", 1)
+        metrics.folded("question", 3, 1, 0.1, effects, number)
+    many = Effects()
+    many.note("f7", "repeated", 4)
+    many.of_feeds["f7", "scored"] = 9
+
+    metrics.folded("question", 0, 1, 0.1, many, 0)
+
+    assert metrics.unused.largest(2) == [
+        UnusedInput("f7", {"late": 1, "repeated": 4}),
+        UnusedInput("f0", {"late": 1}),
+    ]
+    assert len(metrics.unused.largest(MOST_FEEDS + 5)) == MOST_FEEDS
 
 
 def test_lag_and_recovery_are_never_negative_and_recovery_ends_with_ownership() -> None:
