@@ -44,19 +44,27 @@ class ProducerGate:
 
     def _check(self, event: SignedEvent, record: Record) -> None:
         present = self._feed_of(event.question_id) or event.feed or DEFAULT_FEED
+        named = event.feed or present
+        moves = named != present and not isinstance(event, Question) and not self._is_settled(event.question_id)
         try:
-            self._producers.check(event, record, self._topic, (present, event.feed or present))
+            self._producers.check(event, record, self._topic, (present, named), moves=moves)
         except RejectedEvent:
             self._check_forgotten(event, present)
             raise
 
     def _feed_of(self, question_id: str) -> str | None:
-        """The feed that a question is in, if an event has named it."""
+        """The feed that a question is in, if it is asked or an event has named its feed."""
         question = self._store.live.get(question_id)
         if question is not None:
-            return question.feed if question.own_feed or question.other_feed else None
+            is_asked = question.declared is not None
+            return question.feed if is_asked or question.own_feed or question.other_feed else None
         stub = self._store.stub(question_id, self._clock.now)
         return None if stub is None else stub.feed
+
+    def _is_settled(self, question_id: str) -> bool:
+        """Whether forecasts and resolutions cannot move a question: a ``question`` event has named its feed."""
+        question = self._store.live.get(question_id)
+        return question is None or question.own_feed is not None
 
     def _check_forgotten(self, event: SignedEvent, feed: str) -> None:
         """Of a refused event that names a forgotten expert nothing may be kept: that reason goes before others."""

@@ -80,7 +80,9 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def check(self, event: SignedEvent, record: Record, topic: str, feeds: Iterable[str]) -> None:
+    def check(
+        self, event: SignedEvent, record: Record, topic: str, feeds: Iterable[str], *, moves: bool = False
+    ) -> None:
         """Check that whoever produced a record may say what its event says.
 
         Parameters
@@ -93,6 +95,8 @@ class Producers:
             Physical name of the topic that the record is on.
         feeds : iterable of str
             The feeds that the event touches: the one that its question is in, the one that it names.
+        moves : bool
+            Whether its question is asked already, and would move to the feed that the event names.
 
         Raises
         ------
@@ -101,9 +105,14 @@ class Producers:
             producer may not say this.
         """
         producer = self._proven(record, topic)
+        feeds = tuple(feeds)
+        if moves:
+            may_ask = producer is not None and producer.may_ask
+            self._check_right(producer, "move questions to another feed", feeds, has_right=may_ask)
         if isinstance(event, Forecast):
             self._check_experts(producer, (event.expert_id,), feeds)
         elif isinstance(event, Forecasts):
+            _check_any(event)
             self._check_experts(producer, event.forecasts, feeds)
         elif isinstance(event, Question):
             self._check_right(producer, "ask questions", feeds, has_right=producer is not None and producer.may_ask)
@@ -130,7 +139,6 @@ class Producers:
         return producer
 
     def _check_experts(self, producer: Producer | None, experts: Iterable[str], feeds: Iterable[str]) -> None:
-        feeds = tuple(feeds)
         foreign = None if producer is None else self._foreign(producer, feeds)
         for expert_id in experts:
             speaks = producer is not None and self._experts[producer.name].match(expert_id) is not None
@@ -162,6 +170,12 @@ class Producers:
 def _any_of(patterns: Iterable[str]) -> "re.Pattern[str]":
     """What matches a text that any of some shell patterns matches as a whole; nothing if there are none."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def _check_any(event: Forecasts) -> None:
+    """No expert speaks in a batch without forecasts, so no right covers it; yet it may name a feed, and has a time."""
+    if not event.forecasts:
+        raise RejectedEvent(Reason.MISSING_FIELD, field="forecasts", message="forecasts is empty: nobody speaks")
 
 
 def _check_repeatable(event: Question) -> None:

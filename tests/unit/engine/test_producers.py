@@ -199,6 +199,46 @@ def test_a_question_cannot_be_taken_from_a_feed_in_which_its_producer_has_no_rig
     assert said(partition, "asker", resolution(1, T0, feed="rain")) == [Reason.PRODUCER_FORBIDDEN]
 
 
+def test_a_question_that_was_asked_without_a_feed_is_in_the_feed_default_for_other_askers() -> None:
+    thief = Producer(name="thief", keys=(b"the key of thief ",), may_ask=True, feeds=("rain",))
+    partition = of(Producers((*KNOWN, thief)))
+    said(partition, "asker", question(at=T0, opens_at=T0, closes_at=T0 + DAY))
+
+    assert said(partition, "thief", question(at=T0 + 1, feed="rain"), key=b"the key of thief ") == [
+        Reason.PRODUCER_FORBIDDEN
+    ]
+    assert said(partition, "asker", question(at=T0 + 1, feed="rain")) == []
+
+
+@pytest.mark.parametrize("first", [question(at=T0), forecast("ann", 0.4, T0, feed="default")])
+def test_only_who_may_ask_moves_a_question_to_another_feed(first: bytes) -> None:
+    resolver = Producer(name="resolver", keys=(b"the resolver's key",), may_resolve=True)
+    partition = of(Producers((*KNOWN, resolver), "accept"))
+    said(partition, "house" if b"ann" in first else "asker", first)
+
+    assert said(partition, "house", forecast("ann", 0.5, T0 + 1, feed="rain")) == [Reason.PRODUCER_FORBIDDEN]
+    assert unsigned(partition, forecast("zoe", 0.5, T0 + 1, feed="rain")) == [Reason.PRODUCER_UNKNOWN]
+    resolved = resolution(1, T0 + 1, feed="rain")
+    assert said(partition, "resolver", resolved, key=b"the resolver's key") == [Reason.PRODUCER_FORBIDDEN]
+    assert said(partition, "asker", resolution(1, T0 + 1, feed="rain")) == []
+
+
+def test_a_forecast_that_names_the_former_feed_of_a_moved_question_is_accepted() -> None:
+    partition = of()
+    said(partition, "asker", question(at=T0, feed="default"))
+    said(partition, "asker", question(at=T0 + 1, feed="rain"))
+
+    assert said(partition, "house", forecast("ann", 0.5, T0 + 2, feed="default")) == []
+
+
+@pytest.mark.parametrize("producers", [REFUSE, ACCEPT])
+def test_a_batch_without_forecasts_is_refused_for_no_right_covers_it(producers: Producers) -> None:
+    empty = event("forecasts", question_id="q", at=T0 + 1, forecasts={}, feed="rain")
+
+    assert unsigned(of(producers), empty) == [Reason.MISSING_FIELD]
+    assert said(of(producers), "house", empty) == [Reason.MISSING_FIELD]
+
+
 def test_a_resolution_of_a_question_whose_history_has_gone_is_checked_by_its_feed() -> None:
     partition = of()
     said(partition, "asker", question(at=T0, feed="rain", opens_at=T0, closes_at=T0 + DAY))
