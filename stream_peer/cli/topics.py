@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _RIGHTS: dict[str, Callable[[Settings], Iterable[AclEntry]]] = {
-    "A worker (--stage {0.stage})": worker_rights,
+    "A worker (--stage {0.stage}), and a user who runs `repair`,": worker_rights,
     "A user who runs `topics`, `settings apply`, `expert`, `reset`, `delete` and `import`": set_up_rights,
     "A user who runs `tail`, `explain`, `export` and `replay --from-log`": reader_rights,
 }

@@ -118,6 +118,7 @@ def test_with_the_printed_rights_and_no_more_everything_works(secured: Service, 
     replayed = run_as("reader", "replay", "--from-log", "econ")
     run_as("reader", "export", "econ", "--out", str(directory / "econ.feed.gz"))
     run_as("setup", "expert", "econ", "e5", "--exclude")
+    run_as("worker", "repair", "--all")
     secured.settle()
     answered, _ = secured.workers["w1"].http("/feeds/econ/experts/e1/explain")
     code = secured.workers["w1"].terminate()
