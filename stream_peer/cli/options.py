@@ -34,6 +34,11 @@ class Invocation(NamedTuple):
         """The settings."""
         return self.loaded.settings
 
+    @property
+    def is_patience_given(self) -> bool:
+        """Whether somebody said how long to wait, by ``--patience`` or by the setting."""
+        return self.loaded.origins[_PATIENCE] != "default"
+
     def command(self, name: str) -> str:
         """Another command of ours as the user would type it to get the same settings."""
         config = [] if self.config is None or "STREAM_PEER_CONFIG" in os.environ else ["--config", str(self.config)]

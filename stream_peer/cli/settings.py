@@ -8,18 +8,12 @@ import click
 
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.cli.progress import progress_bar
-from stream_peer.events.feed_settings import FeedSettings, parse_duration
+from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.settings import read_producers
 from stream_peer.settings.shown import shown_feed_settings, shown_settings
 
 Row = tuple[str, object, str]
-
-
-def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
-    try:
-        return parse_duration(text) / 1000
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+_PATIENCE_SECONDS = 30.0  # for the workers, unless the patience with brokers is said
 
 
 @click.group(name="settings", no_args_is_help=True)
@@ -69,21 +63,14 @@ def check_command(invocation: Invocation) -> None:
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")
 @click.option("--force", is_flag=True, help="Send them even if the same were sent last.")
 @click.option("--no-wait", is_flag=True, help="End when they are stored: no worker has to run.")
-@click.option(
-    "--patience",
-    metavar="DURATION",
-    default="30s",
-    show_default=True,
-    callback=_seconds,
-    help="How long to wait until the workers have handed them on.",
-)
 @settings_options()
-def apply_command(invocation: Invocation, *, force: bool, no_wait: bool, patience: float) -> None:
+def apply_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None:
     """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are in force.
 
     A worker hands them on to every partition. What is sent after this command has ended is read under these
     settings. They count from the moment at which they are stored, the first ones that were ever applied from
-    the beginning. If no worker hands them on it ends with 69: they are stored, and come into force later.
+    the beginning. If no worker hands them on within 30 s, or --patience, it ends with 69: they are stored, and come
+    into force when a worker runs.
 
     \b
     stream-peer settings apply --config settings.yaml
@@ -101,6 +88,7 @@ def apply_command(invocation: Invocation, *, force: bool, no_wait: bool, patienc
     if no_wait:
         applied = asyncio.run(apply_document(settings, settings.document))
     else:
+        patience = settings.broker_patience if invocation.is_patience_given else _PATIENCE_SECONDS
         click.echo(f"Waiting up to {patience:g} s until the workers have handed the settings on.", err=True)
         with progress_bar("partitions that have the settings") as progress:
             applied = asyncio.run(apply_everywhere(settings, settings.document, patience, progress))
