@@ -142,7 +142,7 @@ class NewerStateError(UnreadableStateError):
 
 
 class RecreatedTopicError(StreamPeerError):
-    """A topic was deleted and made anew under a state that was folded from the old one. Choose ``on_recreated``."""
+    """A topic was deleted and recreated under a state that was folded from the old one. Choose ``on_recreated``."""
 
     exit_code = 78
 

@@ -122,7 +122,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "earliest"
     )
     on_recreated: Annotated[
-        Literal["stop", "keep", "rebuild"], _about("what to do if a topic was deleted and made anew under our state")
+        Literal["stop", "keep", "rebuild"], _about("what to do if a topic was deleted and recreated under our state")
     ] = "stop"
     instance: Annotated[Name | None, _about("static member id, e.g. the pod's name")] = None
     secret_file: Annotated[

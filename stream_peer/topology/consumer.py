@@ -378,7 +378,7 @@ def _check_ends(places: Mapping[Any, int], logs: Mapping[Any, InputLog]) -> None
 
 def _shorter(tp: Any, want: int, end: int) -> StateError:
     """A log that became shorter while it was read: the next start finds out what became of it."""
-    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was made anew")
+    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was recreated")
 
 
 def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:

@@ -58,7 +58,7 @@ class LogReader:
             if up_to is None:  # what an open transaction holds back is no part of the log yet
                 up_to = (await consumer.end_offsets([place]))[place] - 1
             if end <= up_to:
-                msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was made anew"
+                msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was recreated"
                 raise StateError(msg)
             first = min(max(first, begin), end)
             consumer.seek(place, first)

@@ -53,9 +53,9 @@ class FeedOwners:
             return Unknown("the worker is starting")
         owned = self._app.ownership.keepers[self._topic].partitions.get(partition)
         if owned is not None:
-            return Unknown("the feed's log is being folded anew") if _is_unready(owned) else Here(owned.stage)
+            return Unknown("the feed is being rebuilt") if _is_unready(owned) else Here(owned.stage)
         if not self._app.started or self._app.rebalancing or not self._app.rebalancing_count:
-            return Unknown("partitions are being assigned anew")
+            return Unknown("partitions are being reassigned")
         return self._elsewhere(partition)
 
     def _elsewhere(self, partition: int) -> Owner:

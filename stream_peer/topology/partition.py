@@ -34,7 +34,7 @@ _SLICE_OUTPUTS = 20_000
 _STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
 _WAITS_FOR_ITS_TURN = Progress(0, 0)
-_WITHOUT_FORMER = "the topic was made anew, and holds nothing of what came before: that is gone from the state"
+_WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
 _NOTHING = -2  # less than any offset that can count as covered
 
 

@@ -1,4 +1,4 @@
-"""Topics that were deleted and made anew under a state that was folded from the former ones: noticing, and what then.
+"""Topics that were deleted and recreated under a state that was folded from the former ones: noticing, and what then.
 
 Before 2.8 brokers give no ids to topics; then only a log that ends before what the state covers is noticed.
 """
@@ -146,7 +146,7 @@ def _action(found: tuple[Any, Finding], choice: Choice) -> str:
 
 def _refusal(topic: str, found: Sequence[tuple[Any, Finding]]) -> str:
     _, finding = found[0]
-    what = f"topic {topic} was deleted and made anew: partition {finding.partition} {finding.evidence}"
+    what = f"topic {topic} was deleted and recreated: partition {finding.partition} {finding.evidence}"
     if finding.state_is_lost or finding.is_stateless:
         choices = f"on_recreated: keep or rebuild will both {_action(found[0], 'keep')}"
     else:

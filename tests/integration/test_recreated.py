@@ -1,4 +1,4 @@
-"""Topics deleted and made anew under a stopped service: for each topic and each choice, with a restart halfway."""
+"""Topics deleted and recreated under a stopped service: for each topic and each choice, with a restart halfway."""
 
 import json
 from collections.abc import Iterator
@@ -131,7 +131,7 @@ def test_a_topic_made_anew_stops_the_service_with_a_sentence_that_names_the_choi
     code = worker.process.wait(60)
 
     assert code == 78, worker.said()
-    (line,) = [line for line in worker.said().splitlines() if "was deleted and made anew" in line]
+    (line,) = [line for line in worker.said().splitlines() if "was deleted and recreated" in line]
     asked = {QUESTIONS: made.settings.changelog("question"), FEEDS_STATE: made.settings.changelog("feed")}
     for part in (asked.get(name) or made.topic(name), "on_recreated: keep ", "rebuild ", "stop (in force)"):
         assert part in line

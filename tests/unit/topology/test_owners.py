@@ -58,7 +58,7 @@ async def test_what_it_owns_it_answers_from() -> None:
 
 @pytest.mark.parametrize("unready", [partition(counting=True), partition(refolding=(3, 10))])
 async def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
-    assert await group({PLACE: unready}).of(FEED) == Unknown("the feed's log is being folded anew")
+    assert await group({PLACE: unready}).of(FEED) == Unknown("the feed is being rebuilt")
 
 
 async def test_what_another_owns_is_at_its_address() -> None:
@@ -69,7 +69,7 @@ async def test_what_another_owns_is_at_its_address() -> None:
 
 @pytest.mark.parametrize("owners", [group({}, {THEIRS: [PLACE]}, rebalancing=True), group({}, {}, joined=0)])
 async def test_in_a_rebalance_nobody_is_named(owners: FeedOwners) -> None:
-    assert await owners.of(FEED) == Unknown("partitions are being assigned anew")
+    assert await owners.of(FEED) == Unknown("partitions are being reassigned")
 
 
 async def test_nobody_is_ever_sent_to_this_worker_itself() -> None:

@@ -97,7 +97,7 @@ def test_who_shall_stop_says_in_one_sentence_what_was_found_and_what_can_be_chos
         decide(findings(state(9), InputLog(NEW, 0, 100)), "stop")
 
     assert str(caught.value) == (
-        f"topic forecast-events was deleted and made anew: partition 3 has the id {NEW}, and the state was folded from "
+        f"topic forecast-events was deleted and recreated: partition 3 has the id {NEW}, and the state was folded from "
         f"{OLD}, up to offset 9; on_recreated: keep will keep what is known, and go on with the new topic from its "
         "start; rebuild will drop what is known, and fold the new topic from its start; stop (in force) leaves "
         "everything as it is"

@@ -259,7 +259,7 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
 
     (error,) = world.errors
     assert isinstance(error, RecreatedTopicError)
-    assert "forecast-events was deleted and made anew: partition 0 ends at offset 10" in str(error)
+    assert "forecast-events was deleted and recreated: partition 0 ends at offset 10" in str(error)
     assert not list(world.ownership.partitions())
 
 
@@ -353,7 +353,7 @@ async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(wo
 
     (error,) = world.errors
     assert isinstance(error, StateError)
-    assert str(error) == "forecast-events-0 ends at 41, but 41 was read: it was made anew"
+    assert str(error) == "forecast-events-0 ends at 41, but 41 was read: it was recreated"
 
 
 @pytest.mark.case("C29")
@@ -407,7 +407,7 @@ async def test_control_events_made_anew_are_noticed_by_what_the_feed_log_met() -
 
     world.ownership.examine_controls(ids)
     world.stages[-1].met = {0: 17}
-    with pytest.raises(RecreatedTopicError, match="topic control-events was deleted and made anew"):
+    with pytest.raises(RecreatedTopicError, match="topic control-events was deleted and recreated"):
         world.ownership.examine_controls(ids)
 
     world.ownership.drop()
