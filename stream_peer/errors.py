@@ -153,6 +153,12 @@ class UnreadableFileError(StreamPeerError):
     exit_code = 2
 
 
+class NothingUsableError(StreamPeerError):
+    """No line of the files can be used: they hold something else than events."""
+
+    exit_code = 65
+
+
 class UnwritableFileError(StreamPeerError):
     """A file could not be written to its end: the disk is full, most likely. What was written of it is incomplete."""
 

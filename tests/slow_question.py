@@ -16,6 +16,7 @@ from stream_peer.events.partitioning import partition_of
 Content = tuple[bool, float, dict[str, float]]
 REFUSED = -3
 YEAR_2000 = 946_684_800_000
+YEAR_1900 = -2_208_988_800_000
 
 
 class Said(NamedTuple):
@@ -212,7 +213,7 @@ class SlowPartition:
             if not panel:
                 return False
         settings = self._book.of(feed)
-        if not YEAR_2000 <= at <= time + settings.horizon:
+        if not _earliest(settings) <= at <= time + settings.horizon:
             return self._refuse("time-range")
         said = Said(body["type"], at, {**body, "forecasts": panel}, time, life.truth()[1] != "open")
         counts = life.counts(said, feed)
@@ -230,7 +231,7 @@ class SlowPartition:
             return False
         settings = self._book.of(body["feed"]) if "feed" in body else life.settings
         times = [_moment(body[field]) or 0 for field in ("at", "opens_at", "closes_at") if field in body]
-        if any(not YEAR_2000 <= moment <= time + settings.horizon for moment in times):
+        if any(not _earliest(settings) <= moment <= time + settings.horizon for moment in times):
             return self._refuse("time-range")
         default = body.get("opens_at") if settings.history else None
         at = _moment(body.get("at", default)) or time
@@ -246,7 +247,7 @@ class SlowPartition:
         if life is None:
             return False
         times = [at, _moment(body.get("closed_at")) or at]
-        if any(not YEAR_2000 <= moment <= time + life.settings.horizon for moment in times):
+        if any(not _earliest(life.settings) <= moment <= time + life.settings.horizon for moment in times):
             return self._refuse("time-range")
         self._said(life, time, Said("resolution", at, body), at)
         return True
@@ -412,6 +413,10 @@ def _panel(body: dict[str, Any]) -> dict[str, float | None]:
 
 def _verdict(outcome: Any) -> Any:
     return "annulled" if outcome is None else outcome
+
+
+def _earliest(settings: FeedSettings) -> int:
+    return YEAR_1900 if settings.history else YEAR_2000
 
 
 def _moment(value: str | None) -> int | None:

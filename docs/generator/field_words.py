@@ -19,7 +19,7 @@ FIELDS = {
     "Question.at": "when it was said, ISO 8601; without an offset: UTC; default: the time of the record",
     "event_id": "the sender's own name for the event; not interpreted",
     "opens_at": "start, ISO 8601; default: the first forecast's time; rounds come at multiples of round_every after it",
-    "closes_at": "end, ISO 8601; may be moved, even into the past",
+    "closes_at": "end, ISO 8601 (a date alone: 00:00 UTC); may be moved, even into the past",
     "Question.weight": "share of a full question in every sum; default 1",
     "Round.weight": "share of a full question in every sum",
     "probability": "the expert's probability that the outcome is 1, as it stood in the round",

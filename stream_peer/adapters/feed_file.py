@@ -1,6 +1,7 @@
 """Exported feeds as files: gzip, one JSON object a line."""
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from stream_peer import __version__
+from stream_peer.adapters.jsonl import bounded_line
 from stream_peer.engine.feed_export import Origin
 from stream_peer.engine.portable import Line, decode_lines, encode_line, with_end
 from stream_peer.errors import FeedTransferError
 from stream_peer.events.times import to_iso
 
 _LEVEL = 6
+LONGEST = 256_000_000
+"""Bytes of a line beyond which it is of no exported feed: a few of gzip may hold a line of any length."""
 
 
 def origin(document: Mapping[str, Any] | None = None) -> Origin:
@@ -47,6 +51,14 @@ def write_feed(file: Path, lines: Iterable[Line]) -> int:
     return file.stat().st_size
 
 
+def _bounded(file: io.BufferedIOBase) -> Iterator[bytes]:
+    while line := bounded_line(file, LONGEST):
+        if len(line) > LONGEST + 1:
+            msg = f"a line is longer than {LONGEST:,} bytes; no release writes such lines"
+            raise FeedTransferError(msg)
+        yield line
+
+
 def read_feed(file: Path) -> Iterator[Line]:
     """The lines of a file, the header first.
 
@@ -57,7 +69,7 @@ def read_feed(file: Path) -> Iterator[Line]:
     """
     try:
         with gzip.open(file) as lines:
-            yield from decode_lines(lines)
+            yield from decode_lines(_bounded(lines))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         msg = f"{file} is no exported feed, or a damaged one: {error}; export the feed again"
         raise FeedTransferError(msg) from None

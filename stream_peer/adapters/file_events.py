@@ -12,7 +12,8 @@ import numpy as np
 
 from stream_peer.adapters.jsonl import Line
 from stream_peer.engine.draws import draw
-from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
+from stream_peer.events.incoming import with_usual_times
+from stream_peer.events.times import NEVER, Milliseconds, to_iso, to_milliseconds
 
 
 class FileEvent(NamedTuple):
@@ -60,7 +61,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 def file_event(line: Line) -> FileEvent:
     """Place a line in time; a line that cannot be understood is kept as it is, to be refused with its reason."""
     try:
-        fields = _decode_fields(line.payload)
+        fields = _fields(line.payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return FileEvent(line.place, line.payload)
     return FileEvent(
@@ -97,6 +98,13 @@ order of a file is not that in which they came: it may be sorted by expert or by
 _FORECASTS = frozenset(("forecast", "forecasts"))
 _RANK = {"question": 0, "resolution": 2}
 """Of one moment a question comes first, and an outcome last: no forecast is mixed by weights that know it."""
+
+
+def _fields(payload: bytes) -> _Fields:
+    try:
+        return _decode_fields(payload)
+    except msgspec.ValidationError:
+        return _decode_fields(with_usual_times(payload))
 
 
 def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> tuple[list[FileEvent], list[FileOrder]]:
@@ -145,11 +153,12 @@ def _late(events: Iterable[FileEvent]) -> Iterator[str]:
 
     Nothing is late below a question that states only when it opens: it may have been there long before.
     """
-    latest = 0
+    latest = -NEVER
     for event in events:
         if event.at is not None and event.at < latest:
             yield _kind(event)
-        latest = max(latest, event.stated or 0)
+        if event.stated is not None:
+            latest = max(latest, event.stated)
 
 
 def _behind(events: Iterable[FileEvent]) -> tuple[str, ...]:
@@ -169,10 +178,10 @@ def _keys(events: Iterable[FileEvent]) -> Iterator[tuple[int, Milliseconds, int]
 
     No line passes a reset or the end of a feed, which state no time.
     """
-    key = (0, 0, 0)
+    key = (0, -NEVER, 0)
     for event in events:
         if event.kind == "feed":
-            key = (key[0] + 1, 0, 0)
+            key = (key[0] + 1, -NEVER, 0)
         elif event.at is not None:
             key = (key[0], event.at, _RANK.get(event.kind, 1))
         yield key
@@ -183,26 +192,22 @@ def timed(events: Iterable[FileEvent], horizon: Milliseconds) -> Iterator[TimedE
 
     Events before the first that states a moment get that moment.
     """
-    now: Milliseconds = 0
+    now: Milliseconds | None = None
     early: list[FileEvent] = []
     for event in events:
-        if event.at is not None and event.at > now and (not now or event.at <= now + horizon):
+        if event.at is not None and (now is None or now < event.at <= now + horizon):
             now = event.at
         early.append(event)
-        if now:
+        if now is not None:
             yield from (TimedEvent(now, waiting) for waiting in early)
             early.clear()
-    yield from (TimedEvent(now, waiting) for waiting in early)
+    yield from (TimedEvent(0, waiting) for waiting in early)
 
 
 def last_moment(events: Sequence[FileEvent], horizon: Milliseconds) -> Milliseconds:
     """The last moment that the events know of, closes included; 0 if they know none."""
-    latest: Milliseconds = 0
-    for time, event in timed(events, horizon):
-        end = event.end
-        if end is not None and latest < end <= time + horizon:
-            latest = end
-    return latest
+    ends = ((time, event.end) for time, event in timed(events, horizon))
+    return max((end for time, end in ends if end is not None and end <= time + horizon), default=0)
 
 
 def in_feed(events: Iterable[FileEvent], feed: str) -> list[FileEvent]:
@@ -229,7 +234,7 @@ def reveal(events: Sequence[FileEvent], told_of: Revealed) -> list[FileEvent]:
     told = []
     for question_id, event in outcomes.items():
         if question_id is not None and draw(b"", "", question_id, 0, purpose) < told_of.share:
-            close = closes.get(question_id) or event.closed_at or event.at or 0
+            close = next((at for at in (closes.get(question_id), event.closed_at, event.at) if at is not None), 0)
             told.append(
                 TimedEvent(close, _with(event, at=to_iso(close), closed_at=None)._replace(at=close, stated=close))
             )

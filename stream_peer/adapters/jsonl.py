@@ -1,11 +1,13 @@
 """Files of JSON lines, compressed or not: events in, outputs out."""
 
+import codecs
 import gzip
+import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -13,8 +15,24 @@ from stream_peer.engine.dead_letters import refusal_of
 from stream_peer.engine.stage import Output
 from stream_peer.errors import UnreadableFileError, UnwritableFileError
 from stream_peer.events import topics
+from stream_peer.events.incoming import MAX_EVENT_BYTES
+
+MOST_BLANK = 1_000_000
+"""Blank lines one after the other beyond which a file is none of events: a few bytes of gzip may hold any number."""
 
 _GZIP = b"\x1f\x8b"
+_MARK = codecs.BOM_UTF8
+_UTF_16 = {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"{\0": "utf-16-le",
+    b"\0{": "utf-16-be",
+}
+"""Text of two bytes a letter, by its first two: a byte order mark, or the brace of the first event."""
+_AT_ONCE = 1 << 16
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of how many are read."""
 
 
 class Line(NamedTuple):
@@ -24,28 +42,85 @@ class Line(NamedTuple):
     payload: bytes
 
 
-def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a file that are not blank; gzip is told by its first bytes, whatever the file's name.
+def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
+    """The lines of a file that are not blank; gzip and UTF-16 are told by the first bytes, whatever the file's name.
+
+    Of a line that is longer than an event may be, only so much is kept that it is refused for its length.
 
     Raises
     ------
     UnreadableFileError
-        If there is no such file, it may not be read, or it is damaged.
+        If there is no such file, it may not be read, it is damaged, or has ``MOST_BLANK`` blank lines in a row.
     """
     try:
         with path.open("rb") as file:
-            compressed = file.peek(len(_GZIP)).startswith(_GZIP)  # a pipe cannot be read from its start again
-            lines = gzip.GzipFile(fileobj=file) if compressed else file
-            for number, line in enumerate(lines, 1):
-                payload = line.strip()
-                if payload:
-                    yield Line(f"{path.name}:{number}", payload)
+            size = path.stat().st_size
+            for number, line in enumerate(_not_blank(_text(file), path), 1):
+                if progress is not None and number % 4096 == 0 and size:
+                    progress(file.tell(), size)
+                yield line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         msg = f"{path} is a damaged gzip file: {error}"
         raise UnreadableFileError(msg) from error
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror or error}"
         raise UnreadableFileError(msg) from error
+
+
+def _text(file: io.BufferedReader) -> io.BufferedReader:
+    """The bytes of a file as UTF-8. Only looked at, never read again from the start: it may be a pipe."""
+    if file.peek(len(_GZIP)).startswith(_GZIP):
+        file = io.BufferedReader(gzip.GzipFile(fileobj=file), _AT_ONCE)
+    encoding = _UTF_16.get(file.peek(2)[:2])
+    return file if encoding is None else io.BufferedReader(_Recoded(file, encoding), _AT_ONCE)
+
+
+class _Recoded(io.RawIOBase):
+    """Text in another encoding, as UTF-8; what is no text in it becomes U+FFFD."""
+
+    def __init__(self, file: io.BufferedIOBase, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Some bytes more; 0 at the end."""
+        while not self._ready:
+            raw = self._file.read(_AT_ONCE)
+            self._ready = self._decoder.decode(raw, final=not raw).encode()
+            if not raw:
+                break
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+
+def _not_blank(file: io.BufferedIOBase, path: Path) -> Iterator[Line]:
+    number = blank = 0
+    while line := bounded_line(file, MAX_EVENT_BYTES):
+        number += 1
+        payload = line.removeprefix(_MARK).strip() or (line if len(line) > MAX_EVENT_BYTES + 1 else b"")
+        if payload:
+            blank = 0
+            yield Line(f"{path.name}:{number}", payload)
+            continue
+        blank += 1
+        if blank > MOST_BLANK:
+            msg = f"{path} has more than {MOST_BLANK:,} blank lines one after the other: it is no file of events"
+            raise UnreadableFileError(msg)
+
+
+def bounded_line(file: io.BufferedIOBase, longest: int) -> bytes:
+    """The next line with its end; of a longer one than ``longest`` bytes two bytes more than these. Empty: no more."""
+    line = file.readline(longest + 2)
+    if len(line) > longest + 1 and not line.endswith(b"\n"):
+        while (rest := file.readline(_AT_ONCE)) and not rest.endswith(b"\n"):
+            pass
+    return line
 
 
 class OutputFiles:

@@ -26,7 +26,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_settings import FeedSettingsBook
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
 
 KEPT = 1_000
 """So many refused lines and so many warnings are kept; all are counted."""
@@ -136,7 +136,7 @@ class Run:
         self._offsets = [count() for _ in self._questions]
         self._control_offsets = count()
         self._log_offsets = [count() for _ in self._feeds]
-        self._log_times = [0 for _ in self._feeds]
+        self._log_times = [YEAR_1900 for _ in self._feeds]
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +163,8 @@ class Run:
             self._step(partition, LogRecord(0, time, key, event.payload))
 
     def end(self, now: Milliseconds) -> None:
-        """Let time pass in every partition, and publish what is unpublished."""
+        """Let time pass in every partition, and publish what is unpublished. Ticks take no time before 2000."""
+        now = max(now, YEAR_2000)
         tick = msgspec.json.encode({"type": "tick", "now": to_iso(now)})
         self._line = FileEvent(THE_END, tick, "tick", at=now)
         for partition in range(len(self._questions)):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_peer.cli.file_options import OfFiles, file_options, refuse_flags_of_files
+from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
-from stream_peer.cli.progress import progress_bar
+from stream_peer.cli.progress import of_reading, progress_bar
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def _from_files(
     options, account = of_files.options(invocation), request.account()
     witness = WeightWitness(request.feed, [account])
     with progress_bar("events") as progress:
-        replay([read_lines(file) for file in files], options, progress=progress, witness=witness)
+        lines = [read_lines(file, of_reading(progress)) for file in files]
+        result = replay(lines, options, progress=progress, witness=witness)
+    must_be_usable(result, files)
     witness.finish()
     log = LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
     return answer(request, account, log)

@@ -1,18 +1,21 @@
 """The flags of commands that fold files as a replay does, the same for all of them."""
 
 import math
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from stream_peer.cli.options import Invocation
+from stream_peer.errors import NothingUsableError
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
     from stream_peer.adapters.file_events import Revealed
-    from stream_peer.adapters.replay import ReplayOptions
+    from stream_peer.adapters.replay import ReplayOptions, ReplayResult
 
 
 class OfFiles(NamedTuple):
@@ -33,6 +36,26 @@ class OfFiles(NamedTuple):
             secret=read_secret(invocation.settings),
             **more,
         )
+
+
+def must_be_usable(result: "ReplayResult", files: Sequence[Path]) -> None:
+    """Stop if no line of the files could be used; nothing that is said of them would mean anything.
+
+    Raises
+    ------
+    NothingUsableError
+        With the first refused line, if there is one.
+    """
+    kinds = Counter[str]()
+    for (kind, _), number in result.counts.items():
+        kinds[kind] += number
+    if kinds["event"] or kinds["dead-letter"] < result.events:
+        return
+    named = " and ".join(str(file) for file in files)
+    first = result.refused[0] if result.refused else None
+    why = f"the first line refused is {first.place}: {first.message}" if first else "no line holds anything"
+    msg = f"nothing in {named} can be used: {why}"
+    raise NothingUsableError(msg)
 
 
 def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":

@@ -2,11 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import click
 
-Progress = Callable[[int, int], None]
-"""Told how much of how much is done."""
+
+class Progress(Protocol):
+    """Told how much of how much is done; and of what, if it is not what the bar was made for."""
+
+    def __call__(self, done: int, total: int, what: str = "", /) -> None:
+        """Show it."""
+
+
+def of_reading(progress: "Progress | None") -> Callable[[int, int], None] | None:
+    """The same bar for the bytes of the files while they are read."""
+    return None if progress is None else lambda done, total: progress(done, total, "bytes read")
 
 
 @contextmanager
@@ -16,9 +26,10 @@ def progress_bar(what: str) -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, now=what: bar.update(task, description=now, completed=done, total=total)

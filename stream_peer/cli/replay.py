@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stream_peer.cli.file_options import OfFiles, file_options, refuse_flags_of_files
+from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options
-from stream_peer.cli.progress import progress_bar
+from stream_peer.cli.progress import of_reading, progress_bar
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.settings import read_secret
@@ -160,13 +160,14 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         report = None if choices.report is None else stack.enter_context(ReplayReport(choices.report, options))
         progress = stack.enter_context(progress_bar("events"))
         result = replay(
-            shadows.kept([read_lines(file) for file in files]),
+            shadows.kept([read_lines(file, of_reading(progress)) for file in files]),
             options,
             write=report.beside(write) if report else write,
             progress=progress,
             witness=shadows.following(asked.explainer if asked else None),
             finished=exports,
         )
+        must_be_usable(result, files)
         compared_with = shadows.run(progress)
         if report:
             report.write(result, compared_with)
@@ -212,7 +213,9 @@ def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> 
         raise click.UsageError(msg)
     counter = RevisionCounter()
     with progress_bar("events") as progress:
-        replay([read_lines(file) for file in files], options, write=counter.write, progress=progress)
+        lines = [read_lines(file, of_reading(progress)) for file in files]
+        result = replay(lines, options, write=counter.write, progress=progress)
+    must_be_usable(result, files)
     ranked = counter.ranked()
     if not ranked:
         msg = (

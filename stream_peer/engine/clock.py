@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
-from stream_peer.events.times import NEVER, Milliseconds
+from stream_peer.events.times import NEVER, YEAR_1900, Milliseconds
 
 
 class Clock:
-    """The largest moment that a partition's records credibly stated; 0 before the first.
+    """The largest moment that a partition's records credibly stated; 1900 before the first.
 
     A moment is credible up to ``skew`` ahead of the time of the record that states it: one event from 2099 moves
     nothing.
@@ -15,7 +15,7 @@ class Clock:
 
     __slots__ = ("now", "skew")
 
-    def __init__(self, skew: Milliseconds, now: Milliseconds = 0) -> None:
+    def __init__(self, skew: Milliseconds, now: Milliseconds = YEAR_1900) -> None:
         self.skew = skew
         self.now = now
 

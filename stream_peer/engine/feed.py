@@ -56,7 +56,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.feed_settings import FeedSettingsBook, load_document
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import Milliseconds
+from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import safety_net_step
 
@@ -123,7 +123,7 @@ class FeedStage:
         self._uncounted: list[str] = []
         self.feeds = Feeds(secret, self._first_book, firm or {})
         self.document: dict[str, object] | None = None
-        self.clock: Milliseconds = 0
+        self.clock: Milliseconds = YEAR_1900
         self.seen = Seen()
         self.parts = Assembly()
         self.imports = Imports()
@@ -412,7 +412,7 @@ class FeedStage:
         if not keep:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
-            self.clock, self.seen, self.parts, self._begins_anew = 0, Seen(), Assembly(), False
+            self.clock, self.seen, self.parts, self._begins_anew = YEAR_1900, Seen(), Assembly(), False
             self.imports.clear()
 
     # --- state ---

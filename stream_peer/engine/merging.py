@@ -12,18 +12,18 @@ from stream_peer.events.times import NEVER, Milliseconds, to_iso
 
 
 def plausible_moment(
-    value: datetime | None, field: str, record_time: Milliseconds, horizon: Milliseconds
+    value: datetime | None, field: str, record_time: Milliseconds, horizon: Milliseconds, *, is_history: bool = False
 ) -> Milliseconds | None:
     """A moment of an event in milliseconds; None stays None.
 
     Raises
     ------
     RejectedEvent
-        If it lies before 2000, or more than ``horizon`` ahead of the record.
+        If it lies before 2000, of a historical feed before 1900, or more than ``horizon`` ahead of the record.
     """
     if value is None:
         return None
-    milliseconds = moment(value, field)
+    milliseconds = moment(value, field, is_history=is_history)
     if milliseconds > record_time + horizon:
         msg = (
             f"{field} is {value.isoformat()}, more than {horizon // 86_400_000} days ahead of the record's own time"
@@ -102,10 +102,10 @@ def merge_question(
     Without ``at`` it is taken as said when it arrived, in a historical feed when the question opened.
     """
     settings = book.of(event.feed) if event.feed else question.settings
-    horizon = settings.horizon
-    stated = plausible_moment(event.at, "at", record_time, horizon)
-    opens = plausible_moment(event.opens_at, "opens_at", record_time, horizon)
-    closes = plausible_moment(event.closes_at, "closes_at", record_time, horizon)
+    horizon, is_history = settings.horizon, settings.history
+    stated = plausible_moment(event.at, "at", record_time, horizon, is_history=is_history)
+    opens = plausible_moment(event.opens_at, "opens_at", record_time, horizon, is_history=is_history)
+    closes = plausible_moment(event.closes_at, "closes_at", record_time, horizon, is_history=is_history)
     at = stated
     if at is None:
         at = opens if settings.history and opens is not None else record_time
@@ -121,10 +121,15 @@ def merge_question(
 
 
 def merged_truth(
-    truth: Truth | None, event: Resolution, record_time: Milliseconds, horizon: Milliseconds
+    truth: Truth | None,
+    event: Resolution,
+    record_time: Milliseconds,
+    horizon: Milliseconds,
+    *,
+    is_history: bool = False,
 ) -> tuple[Truth, Milliseconds]:
     """The resolution in force after ``event``, and the moment that the event states."""
-    at = plausible_moment(event.at, "at", record_time, horizon)
-    closed_at = plausible_moment(event.closed_at, "closed_at", record_time, horizon)
+    at = plausible_moment(event.at, "at", record_time, horizon, is_history=is_history)
+    closed_at = plausible_moment(event.closed_at, "closed_at", record_time, horizon, is_history=is_history)
     stated = Truth(at or 0, event.verdict, closed_at)
     return (stated if truth is None or stated.at >= truth.at else truth), stated.at

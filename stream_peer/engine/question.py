@@ -57,7 +57,7 @@ from stream_peer.events.incoming import (
     moment,
 )
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import NEVER, YEAR_2000, Milliseconds, to_milliseconds
+from stream_peer.events.times import NEVER, YEAR_1900, YEAR_2000, Milliseconds, to_milliseconds
 
 _HOUR: Milliseconds = 3_600_000
 _OF_QUESTIONS = (Forecast, Forecasts, Question, Resolution)
@@ -141,7 +141,7 @@ class QuestionStage(NeverRefolds):
     @property
     def clock(self) -> Milliseconds:
         """The partition's time: the largest credible time stated in its records; 0 before the first."""
-        return self._clock.now
+        return self._clock.now if self._clock.now > YEAR_1900 else 0
 
     @property
     def incarnation(self) -> int:
@@ -234,7 +234,7 @@ class QuestionStage(NeverRefolds):
         """
         self._routes.reincarnate(incarnation)
         if not keep:
-            self._clock.now = 0
+            self._clock.now = YEAR_1900
             self._store.clear(self._controls.book.of)
             self._reconciler.clear()
             self._controls.transfers.clear()
@@ -286,7 +286,7 @@ class QuestionStage(NeverRefolds):
         if self._digests or (feed is not None and feed != question.feed):
             settings = self._admitted(question, event, at)
         if not YEAR_2000 <= at <= record_time + settings.horizon:
-            plausible_moment(event.at, "at", record_time, settings.horizon)
+            plausible_moment(event.at, "at", record_time, settings.horizon, is_history=settings.history)
         effective = at
         limit, history = settings.backdate_limit, question.history
         is_late = limit is not None and at < record_time - limit
@@ -329,7 +329,8 @@ class QuestionStage(NeverRefolds):
     def _merge_forecasts(
         self, question: QuestionState, settings: FeedSettings, event: Forecasts, record: Record, effects: Effects
     ) -> None:
-        at = plausible_moment(event.at, "at", record.timestamp, settings.horizon) or 0
+        stated = plausible_moment(event.at, "at", record.timestamp, settings.horizon, is_history=settings.history)
+        at = stated or 0
         effective = self._counts_from(question, event.feed, event.forecasts, at, record.timestamp, effects)
         if event.feed is not None:
             self._note_feed(question, event.feed, at)
@@ -364,7 +365,8 @@ class QuestionStage(NeverRefolds):
             question = self._unusual(event.question_id, event.feed, record, effects)
             if question is None:
                 return
-        truth, at = merged_truth(question.truth, event, record.timestamp, question.settings.horizon)
+        settings = question.settings
+        truth, at = merged_truth(question.truth, event, record.timestamp, settings.horizon, is_history=settings.history)
         question.truth = truth
         before = question.feed
         note_feed(question, event.feed, at, self._controls.book)
@@ -526,7 +528,8 @@ class QuestionStage(NeverRefolds):
     def _resolve_stub(self, stub: Stub, event: Resolution, record: Record, effects: Effects) -> None:
         if self._forwards(event.question_id, record, effects):
             return
-        truth, at = merged_truth(stub.truth, event, record.timestamp, self._controls.book.of(stub.feed).horizon)
+        settings = self._controls.book.of(stub.feed)
+        truth, at = merged_truth(stub.truth, event, record.timestamp, settings.horizon, is_history=settings.history)
         told = stub.told
         if truth.verdict != (told.verdict if told else "open"):
             self._routes.begin(record)

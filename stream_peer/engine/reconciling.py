@@ -8,7 +8,7 @@ from stream_peer.engine.rounds import reconcile
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.engine.stage import Effects, Record, Warned
-from stream_peer.events.times import NEVER, Milliseconds
+from stream_peer.events.times import NEVER, YEAR_1900, Milliseconds
 
 
 class Reconciler:
@@ -35,7 +35,7 @@ class Reconciler:
         self.deadlines = Agenda()
 
     def attend(
-        self, question: QuestionState, record: Record, effects: Effects, unchanged_before: Milliseconds = 0
+        self, question: QuestionState, record: Record, effects: Effects, unchanged_before: Milliseconds = YEAR_1900
     ) -> None:
         """Reconcile a question, and look when it is due again."""
         self._routes.begin(record)

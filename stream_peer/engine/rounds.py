@@ -18,7 +18,7 @@ from stream_peer.events.feed_log import (
     Verdict,
     encode_feed_log,
 )
-from stream_peer.events.times import Milliseconds
+from stream_peer.events.times import YEAR_1900, Milliseconds
 
 MAX_RECORD_BYTES = 900_000
 _DIGEST_BYTES = 12
@@ -39,7 +39,7 @@ def reconcile(
     plan: Plan,
     now: Milliseconds,
     next_source: NextSource,
-    unchanged_before: Milliseconds = 0,
+    unchanged_before: Milliseconds = YEAR_1900,
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
     """Bring what was emitted of a question up to date: records to append, each with its bytes.
 

@@ -10,7 +10,7 @@ import msgspec
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import Place, Source
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import YEAR_2000, Milliseconds, to_milliseconds
+from stream_peer.events.times import TAKEN, YEAR_1900, YEAR_2000, Milliseconds, from_iso, to_milliseconds
 
 MAX_EVENT_BYTES = 1_000_000
 MAX_ID_BYTES = 256
@@ -254,6 +254,8 @@ _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
 }
 _decode_event = msgspec.json.Decoder(Event).decode
 _feed_name_matches = re.compile(_FEED_NAME).fullmatch  # "$" alone would let a line's end pass
+_NO_TIME = "Invalid RFC3339"
+"""As the decoder complains of a text that is no time to it."""
 _TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 
@@ -274,12 +276,12 @@ def decode(payload: bytes | None) -> Event:
     if not payload:
         raise RejectedEvent(Reason.EMPTY, message="the message has no payload")
     if len(payload) > MAX_EVENT_BYTES:
-        msg = f"the message has {len(payload):,} bytes, more than {MAX_EVENT_BYTES:,}"
+        msg = f"the message is longer than {MAX_EVENT_BYTES:,} bytes"
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
         event: Event = _decode_event(payload)
     except msgspec.ValidationError as error:
-        raise _rejection(str(error), payload) from None
+        event = _decoded_again(payload, str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         msg = f"not a JSON object in UTF-8: {_registry_frame(payload) or error}"
         raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
@@ -287,18 +289,52 @@ def decode(payload: bytes | None) -> Event:
     return event
 
 
-def moment(value: datetime, field: str = "at") -> Milliseconds:
+def _decoded_again(payload: bytes, fault: str) -> Event:
+    """What the decoder refuses for a time that has another form of ISO 8601: rare, and so not looked for beforehand."""
+    if _NO_TIME in fault:
+        try:
+            event: Event = _decode_event(with_usual_times(payload))
+        except msgspec.ValidationError as error:
+            fault = str(error)
+        else:
+            return event
+    raise _rejection(fault, payload) from None
+
+
+def with_usual_times(payload: bytes) -> bytes:
+    """An event whose times, in any form that ``from_iso`` takes, are in the one that decoders take.
+
+    Raises
+    ------
+    msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+        If it is no JSON object.
+    """
+    fields = msgspec.json.decode(payload, type=dict[str, Any])
+    usual = {name: _usual(fields[name]) for name in _TIME_FIELDS if name in fields}
+    return msgspec.json.encode({**fields, **usual})
+
+
+def _usual(value: object) -> object:
+    """A time in the form that decoders take; anything else as it is, for them to refuse."""
+    try:
+        return from_iso(value).isoformat() if isinstance(value, str) else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def moment(value: datetime, field: str = "at", *, is_history: bool = False) -> Milliseconds:
     """A moment of an event in milliseconds.
 
     Raises
     ------
     RejectedEvent
-        If it lies before 2000, which no forecast does: seconds were taken for milliseconds, most likely.
+        If it lies before 2000, or in a feed with ``history: true`` before 1900: seconds were taken for milliseconds,
+        most likely.
     """
     milliseconds = to_milliseconds(value)
-    if milliseconds < YEAR_2000:
-        hint = "the earliest that is taken (seconds passed where milliseconds were meant?)"
-        msg = f"{field} is {value.isoformat()}, before 2000, {hint}"
+    if milliseconds < (YEAR_1900 if is_history else YEAR_2000):
+        hint = "(seconds passed where milliseconds were meant? Only feeds with history: true take times from 1900 on)"
+        msg = f"{field} is {value.isoformat()}, before {1900 if is_history else 2000} {hint}"
         raise RejectedEvent(Reason.TIME_RANGE, field=field, message=msg)
     return milliseconds
 
@@ -370,7 +406,7 @@ def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one
     if field in ("probability", "forecasts") and ("`float` <=" in what or "`float` >=" in what):
         return Reason.PROBABILITY_RANGE, " (percent? convert at the source)"
     if field in _TIME_FIELDS:
-        return Reason.TIME_FORMAT, " (times are ISO 8601 text, not seconds or milliseconds)"
+        return Reason.TIME_FORMAT, f" (a time is text in ISO 8601, not a number: {TAKEN})"
     if field == "weight" and ("`float` <=" in what or "`float` >" in what):
         return Reason.WEIGHT_RANGE, ""
     if "length" in what:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -11,7 +10,7 @@ from stream_peer.adapters.weight_story.records import WeightKind, WeightStory
 from stream_peer.adapters.weight_story.story import story_of
 from stream_peer.engine.weight_account import Account, Bound
 from stream_peer.events.near_names import did_you_mean
-from stream_peer.events.times import to_milliseconds
+from stream_peer.events.times import from_iso, to_milliseconds
 
 _REVISION = re.compile(r"[0-9]{1,18}")
 
@@ -75,11 +74,11 @@ def bound_of(text: str) -> Bound:
     if _REVISION.fullmatch(text):
         return Bound(revision=int(text))
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
+        at = from_iso(text)
+    except (ValueError, OverflowError):
         msg = f"{text!r} is neither a moment, such as 2026-03-01 or 2026-03-01T12:00Z, nor a revision, such as 4711"
         raise ValueError(msg) from None
-    return Bound(at=to_milliseconds(at if at.tzinfo else at.replace(tzinfo=UTC)))
+    return Bound(at=to_milliseconds(at))
 
 
 def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStory | NotThere:

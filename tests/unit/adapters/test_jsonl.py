@@ -1,13 +1,16 @@
 import gzip
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from stream_peer.adapters.jsonl import Line, OutputFiles, read_lines
+from stream_peer.adapters import jsonl
+from stream_peer.adapters.jsonl import Line, OutputFiles, bounded_line, read_lines
 from stream_peer.engine.stage import Output
 from stream_peer.errors import UnreadableFileError
+from stream_peer.events.incoming import MAX_EVENT_BYTES
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -30,6 +33,96 @@ def test_a_pipe_is_read_like_a_file(compressed: bool) -> None:
     os.close(read)
 
     assert [line.payload for line in lines] == [b'{"a":1}'] * 5
+
+
+EVENT = '{"type":"forecast","expert_id":"Zoë 𝄞"}'
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_text_is_read_in_either_encoding_with_or_without_a_byte_order_mark(
+    tmp_path: Path, encoding: str, compressed: bool
+) -> None:
+    path = tmp_path / "events.jsonl"
+    content = f"{EVENT}\r\n\r\n{EVENT}\n".encode(encoding)
+    path.write_bytes(gzip.compress(content) if compressed else content)
+
+    assert list(read_lines(path)) == [Line(f"events.jsonl:{number}", EVENT.encode()) for number in (1, 3)]
+
+
+def test_files_with_marks_that_were_put_together_have_one_before_each_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(f"{EVENT}\n".encode("utf-8-sig") * 2)
+
+    assert [line.payload for line in read_lines(path)] == [EVENT.encode()] * 2
+
+
+def test_what_is_no_text_in_utf_16_is_replaced_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(f"{EVENT}\n".encode("utf-16") + b"\x00\xd8" + f"x\n{EVENT}\n".encode("utf-16-le")[:-1])
+
+    payloads = [line.payload for line in read_lines(path)]
+
+    assert payloads[0] == EVENT.encode()
+    assert payloads[1].startswith("\ufffdx".encode())
+
+
+class Counted(io.BytesIO):
+    """A stream that notes how much was asked for at once."""
+
+    most = 0
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        assert size > 0
+        self.most = max(self.most, size)
+        return super().readline(size)
+
+
+def test_of_a_line_without_end_no_more_is_read_than_shows_that_it_is_too_long() -> None:
+    stream = Counted(b"short\n" + b"x" * 1_000_000 + b"\nlast")
+
+    lines = [bounded_line(stream, 10) for _ in range(4)]
+
+    assert lines == [b"short\n", b"x" * 12, b"last", b""]
+    assert stream.most == 1 << 16
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_line_as_long_as_an_event_may_be_is_read_whole_and_one_byte_more_is_refused(
+    tmp_path: Path, end: bytes
+) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"x" * MAX_EVENT_BYTES + end + b"x" * (MAX_EVENT_BYTES + 1) + end + b" " * 2_000_000 + end + b"{}")
+
+    sizes = {line.place: len(line.payload) for line in read_lines(path)}
+
+    assert sizes["long.jsonl:1"] == MAX_EVENT_BYTES
+    assert sizes["long.jsonl:4"] == 2
+    assert MAX_EVENT_BYTES < sizes["long.jsonl:2"] <= MAX_EVENT_BYTES + 2
+    assert MAX_EVENT_BYTES < sizes["long.jsonl:3"] <= MAX_EVENT_BYTES + 2
+
+
+def test_blank_lines_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "MOST_BLANK", 1000)
+    path = tmp_path / "blank.gz"
+    path.write_bytes(gzip.compress(b"{}\n" + b"\n" * 999 + b"{}\n" + b"\n" * 1001))
+
+    lines = read_lines(path)
+
+    assert [next(lines).place for _ in range(2)] == ["blank.gz:1", "blank.gz:1001"]
+    with pytest.raises(UnreadableFileError, match="more than 1,000 blank lines"):
+        next(lines)
+
+
+def test_how_far_a_file_is_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"{}\n" * 10_000)
+    told: list[tuple[int, int]] = []
+
+    assert len(list(read_lines(path, lambda done, total: told.append((done, total))))) == 10_000
+    assert [total for _, total in told] == [30_000, 30_000]
+    assert 0 < told[0][0] <= told[1][0] <= 30_000
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

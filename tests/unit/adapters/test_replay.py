@@ -1,4 +1,6 @@
+import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -171,6 +173,26 @@ def test_progress_is_told_up_to_the_end() -> None:
 
     total = len(season())
     assert seen == [(0, total), (total, total)]
+
+
+@pytest.mark.parametrize("days", [40 * 365, 71 * 365 + 18, 125 * 365])
+def test_a_file_of_any_age_since_1900_is_scored_as_if_it_were_of_today(days: int) -> None:
+    new = season(questions=12)
+    old = [re.sub(rb"2026-[^\"]+Z", lambda at: _earlier(at[0], days), value) for value in new]
+
+    assert old != new
+    results = [replay([lines(values)]) for values in (new, old)]
+
+    assert [result.refused for result in results] == [[], []]
+    today, then = (result.history.feeds["econ"] for result in results)
+    assert then.scores() == today.scores()
+    assert today.weights is not None
+    assert then.weights is not None
+    assert then.weights.experts == today.weights.experts
+
+
+def _earlier(at: bytes, days: int) -> bytes:
+    return (datetime.fromisoformat(at.decode()) - timedelta(days=days)).isoformat().encode()
 
 
 def test_an_empty_file_gives_nothing() -> None:

@@ -185,6 +185,52 @@ def test_a_file_sorted_by_expert_is_scored_like_one_sorted_by_time(capsys: Captu
     assert by_expert.partition("feed econ")[2] == said.partition("feed econ")[2]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("iso-8601-forms", "  experts      6\n"),
+        ("dates-without-time", "  questions    1 (1 counted, 1 resolved)\n"),
+        ("bom-before-first-line", "  experts      4\n"),
+    ],
+)
+def test_no_line_is_refused_for_how_it_is_written(capsys: Capture, repository: Path, name: str, said: str) -> None:
+    ended = run(capsys, "replay", str(repository / "tests" / "cases2" / f"{name}.jsonl"))
+
+    assert ended.code == 0
+    assert "refused" not in ended.out
+    assert said in ended.out
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n\n", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n", b'{"a":1}\n[]\n'],
+    ids=["empty", "blank", "png", "other"],
+)
+@pytest.mark.parametrize("command", [["replay"], ["replay", "--explain"], ["explain", "econ", "ann"]])
+def test_files_in_which_nothing_can_be_used_end_with_65_and_one_sentence(
+    capsys: Capture, tmp_path: Path, content: bytes, command: list[str]
+) -> None:
+    path = tmp_path / "photo.png"
+    path.write_bytes(content)
+    arguments = [command[0], str(path), *command[1:]] if command[0] == "replay" else [*command, str(path)]
+
+    ended = run(capsys, *arguments)
+
+    assert (ended.code, ended.out) == (65, "")
+    assert ended.err.count("\n") == 1
+    assert f"nothing in {path} can be used: " in ended.err
+
+
+def test_one_line_that_can_be_used_is_enough(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_bytes(b"x\n" * 400 + season()[0])
+
+    ended = run(capsys, "replay", str(path))
+
+    assert ended.code == 0
+    assert "400 refused" in ended.out
+
+
 SHOWN = re.compile(r"```bash\nstream-peer (replay [^\n]+)\n```\n\n```text\n(.*?)```", re.DOTALL)
 
 

@@ -826,6 +826,25 @@ def test_a_repeated_broadcast_of_settings_is_a_duplicate() -> None:
 # --- refusals, forwarding, repeats ---
 
 
+def test_times_before_2000_are_taken_in_a_historical_feed_alone() -> None:
+    nineties = 800_000_000_000
+    partition = Partition(now=T0)
+    partition.apply({"feeds": {"old": {"history": True}}})
+
+    live, old = (
+        partition.send(
+            question(name, feed=feed, opens_at=nineties, closes_at=nineties + DAY),
+            *(forecast(e, 0.7, nineties + HOUR, name) for e in "abc"),
+            resolution(1, nineties + 2 * DAY, name),
+        )
+        for name, feed in (("p", "live"), ("q", "old"))
+    )
+
+    assert reasons(live) == ["time-range"] * 5
+    assert {output.topic for output in old} == {topics.FEED_LOG}
+    assert [type(record) for record in records(old)].count(OutcomeRevealed) == 1
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -1,9 +1,10 @@
 """What passes the door, and why the rest does not."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream_peer.errors import RejectedEvent
@@ -21,7 +22,7 @@ from stream_peer.events.incoming import (
     moment,
 )
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import YEAR_2000
+from stream_peer.events.times import YEAR_1900, YEAR_2000
 
 NOON = "2026-03-01T12:00:00Z"
 FORECAST: dict[str, Any] = {"type": "forecast", "question_id": "q", "expert_id": "e", "probability": 0.5, "at": NOON}
@@ -237,6 +238,39 @@ def test_a_naive_time_is_utc_and_an_offset_is_honoured() -> None:
     assert isinstance(naive, Forecast)
     assert isinstance(shifted, Forecast)
     assert moment(naive.at) == moment(shifted.at) == 1_772_366_400_000
+
+
+@pytest.mark.parametrize("at", ["2026-03-01", "2026-03-01 00:00:00.000+00", "20260301T00Z", "2026-03-01T02:00+02"])
+@pytest.mark.parametrize("event", [FORECAST, RESOLUTION])
+def test_times_may_have_any_form_of_iso_8601_that_names_a_day(event: dict[str, Any], at: str) -> None:
+    read, usual = decode(encoded(event, at=at)), decode(encoded(event, at="2026-03-01T00:00:00Z"))
+
+    assert isinstance(read, Forecast | Resolution)
+    assert isinstance(usual, Forecast | Resolution)
+    assert moment(read.at) == moment(usual.at)
+    assert read == msgspec.structs.replace(usual, at=read.at)
+
+
+def test_another_fault_beside_such_a_time_is_still_named() -> None:
+    error = refused(encoded(FORECAST, at="2026-03-01", probability=70))
+
+    assert (error.reason, error.field) == (Reason.PROBABILITY_RANGE, "probability")
+
+
+def test_a_refused_time_is_shown_with_what_is_taken() -> None:
+    said = refused(encoded(FORECAST, at="1 March")).message
+
+    assert "'1 March'" in said
+    assert "2026-03-01, 2026-03-01T09:00Z" in said
+
+
+def test_a_moment_before_2000_is_taken_from_1900_on_in_historical_feeds_alone() -> None:
+    old = datetime(1900, 1, 1, tzinfo=UTC)
+
+    assert moment(old, is_history=True) == YEAR_1900
+    for value, is_history in ((old, False), (old - timedelta(seconds=1), True)):
+        with pytest.raises(RejectedEvent, match=r"before (1900|2000)"):
+            moment(value, is_history=is_history)
 
 
 def test_a_moment_before_2000_is_refused() -> None:
