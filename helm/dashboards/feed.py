@@ -1,4 +1,4 @@
-"""*Feed*: whom to trust, how far, and why."""
+"""*Feed*: weights of experts, trust in the feed, and the reasons."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -24,13 +24,15 @@ _MIX, _SELECT = 'kind="mix"', 'kind="select"'
 
 def dashboard() -> Dashboard:
     """Build it."""
-    says = "Whom to trust in a feed, how far, and why. Choose one feed; with several, each has lines of its own."
+    says = (
+        "Expert weights of a feed, trust in it, and the reasons. Choose one feed; with several, each has its own lines."
+    )
     sections = [
         Row("At a glance", [_trust(), _questions(), _listens(), _rate_now(), _age()]),
-        Row("Whom to trust", [_weights(), _top_experts()]),
-        Row("Whether to trust it", [_states(), _error_rate(), _rests_on(), _alarms()]),
-        Row("What it is worth", [_brier(), _mixers(), _certificate()]),
-        Row("What it rests on", [_terms(), _ranks(), _shares(), _suspects(), _voters(), _told()]),
+        Row("Expert weights", [_weights(), _top_experts()]),
+        Row("Trust", [_states(), _error_rate(), _rests_on(), _alarms()]),
+        Row("Gain", [_brier(), _mixers(), _certificate()]),
+        Row("Evidence", [_terms(), _ranks(), _shares(), _suspects(), _voters(), _told()]),
     ]
     return build(UID, "stream_peer / Feed", says, sections, feeds=True)
 
@@ -39,7 +41,8 @@ def _trust() -> Panel:
     says = (
         "The state of trust. warming-up: too few questions yet. low-evidence: too few voters a question. dependent: "
         "experts say the same or err together. contradicted: outcomes disprove what votes say. uninformative: "
-        "reference answers are like coins, use the plain mean. Follow mix in every state; select only while it is ok."
+        "reference answers are no better than chance, use the plain mean. Follow mix in every state; select only "
+        "while it is ok."
     )
     return states_now(
         About("Trust", "none", says, alerts=("StreamPeerFeedContradicted",)), at_the_end(trust(), "{{feed}}"), width=6
@@ -59,29 +62,31 @@ def _questions() -> Panel:
 
 
 def _listens() -> Panel:
-    says = "How many experts the mix listens to: 1 / Σ weight². 1 is a single expert, N experts is the plain mean."
-    about = About("Listens to", "suffix: experts", says, "no weights yet")
+    says = "1 / Σ weight² of the mix: 1 is a single expert, N the plain mean of N experts."
+    about = About("Effective number of experts", "none", says, "no weights yet")
     return number(about, at_the_end(of_feed("effective_experts"), "{{feed}}"), decimals=1)
 
 
 def _rate_now() -> Panel:
     says = (
-        "Estimated share of wrong reference answers, the mean of both classes; 47.5 % at most. Above 40 % they are "
-        "like coins: trust is uninformative."
+        "Estimated share of wrong reference answers, the mean of both classes; 47.5 % at most. Above 40 % they are no"
+        " better than chance: trust is uninformative."
     )
     limits = ((None, "green"), (0.3, "orange"), (0.4, "red"))
     return number(About("Error rate", "percentunit", says), at_the_end(ESTIMATE, "{{feed}}"), decimals=1, limits=limits)
 
 
 def _age() -> Panel:
-    says = "Time since the feed last changed. It grows while nobody forecasts; beside lag, it means that work waits."
+    says = (
+        "Time since the feed last changed. It grows without forecasts; together with lag, it means that records wait."
+    )
     return number(About("Newest change", "s", says, "no weights yet"), at_the_end(AGE, "{{feed}}"), decimals=0)
 
 
 def _weights() -> Panel:
     says = (
         "Shares in the mixed forecast; each feed's add up to 1. Experts beyond the first ones (top_experts) are "
-        "'other'. A break is a time without an owner of the feed, not a change of weights."
+        "'other'. A gap is a time without an owner of the feed, not a change of weights."
     )
     query = over_time(of_feed("expert_weight", _MIX, by="feed, expert"), "{{expert}} · {{feed}}")
     about = About("Weights over time", "percentunit", says, "no weights yet")
@@ -90,8 +95,8 @@ def _weights() -> Panel:
 
 def _top_experts() -> Panel:
     says = (
-        "mix: share in the mixed forecast. select: how much to rely on this expert alone. Answers: share of the "
-        "questions that it has a forecast for; a weight that rests on few answers may still move a lot."
+        "mix: share in the mixed forecast. select: weight for following this expert alone. Answers: share of the"
+        " questions with a forecast of the expert; a weight based on few answers may still move a lot."
     )
     columns = [
         Column("Mix", column(of_feed("expert_weight", _MIX, by="feed, expert")), "percentunit", 1),
@@ -104,8 +109,8 @@ def _top_experts() -> Panel:
 
 def _states() -> Panel:
     says = (
-        "Trust in the feed, and the status of its error rates, over time. A status other than ok says how well "
-        "a rate is known (insufficient: too few questions). The error-rates topic has the reasons."
+        "Trust in the feed, and the status of its error rates, over time. An error-rate status other than ok"
+        " (insufficient: too few questions) is explained by status_reasons in the error-rates topic."
     )
     queries = [over_time(trust(), "trust · {{feed}}"), over_time(rate_status(), "error rate · {{feed}}")]
     return timeline(About("Trust over time", "none", says), *queries, height=6)
@@ -130,7 +135,7 @@ def _error_rate() -> Panel:
 
 def _rests_on() -> Panel:
     says = (
-        "Questions whose votes the error rate rests on, resolved or not; fewer than there are where weights differ. "
+        "Effective number of questions behind the error rate, resolved or not; fewer than all where weights differ. "
         "Below 50 the rate is a guess; from 200 on trust is no longer warming-up."
     )
     query = over_time(of_feed("reference_error_effective_questions"), "{{feed}}")
@@ -140,7 +145,7 @@ def _rests_on() -> Panel:
 def _alarms() -> Panel:
     says = (
         "Dependence: how far votes are from those of independent experts; above 3, and from 200 questions on, trust "
-        "becomes dependent. Error rate drift: by how much the rate rose (above 0) or fell lately; 0 while it is steady."
+        "becomes dependent. Error rate drift: by how much the rate rose (above 0) or fell lately; 0 without drift."
     )
     queries = [
         over_time(of_feed("dependence_z"), "dependence · {{feed}}"),
@@ -155,9 +160,9 @@ def _alarms() -> Panel:
 
 def _brier() -> Panel:
     says = (
-        "Mean squared error on resolved questions, of what was published first at their close; smaller is better. mix "
-        "below mean: weighing pays. best-expert is chosen in hindsight, and judged on its own questions. Shadows are "
-        "variants under trial, live the mixers on the same questions. No lines: no outcomes."
+        "Mean squared error on resolved questions of the forecast first published at their close; smaller is better."
+        " mix below mean: the weights help. best-expert is chosen in hindsight, and judged on its own questions."
+        " Shadows are variants under test, live is the mix on the same questions. No lines: no outcomes."
     )
     queries = [
         over_time(of_feed("brier", by="feed, forecast"), "{{forecast}} · {{feed}}"),
@@ -169,18 +174,19 @@ def _brier() -> Panel:
 
 def _mixers() -> Panel:
     says = (
-        "Which way of weighing makes the mix: the plain mean, by peer losses, by outcomes slowly or quickly. Outcomes "
-        "move these shares; without outcomes they stay as set."
+        "Shares of the mixers in the mix: plain mean, peer losses, outcomes slowly or quickly. Outcomes move these"
+        " shares; without outcomes they stay as set."
     )
     query = over_time(of_feed("mixer_share_ratio", by="feed, mixer"), "{{mixer}} · {{feed}}")
-    about = About("Ways of weighing", "percentunit", says, "no weights yet")
+    about = About("Mixer shares", "percentunit", says, "no weights yet")
     return graph(about, query, width=7, height=9, axis=Axis(low=0), stacked=True)
 
 
 def _certificate() -> Panel:
     says = (
-        "Certificate: select has lost at most so much more than the best expert, in sum, if errors are independent. "
-        "Regret: the same as estimated from the same votes, so it lies below. No certificate line: no bound holds now."
+        "Certificate: upper bound on the summed loss of select above that of the best expert, if errors are"
+        " independent. Regret: its estimate from the same votes, always below the bound. No certificate line: no bound"
+        " holds now."
     )
     queries = [
         over_time(of_feed("certificate_regret"), "certificate · {{feed}}"),
@@ -192,9 +198,8 @@ def _certificate() -> Panel:
 
 def _terms() -> Panel:
     says = (
-        "What the certificate is made of; the terms add up to it. estimate: questions without outcome, at the worst "
-        "error rates of their interval. noise: what wrong answers may hide; outcomes take it away. outcomes: where the "
-        "truth is known."
+        "Terms of the certificate; they add up to it. estimate: questions without outcome, at the worst error rates of"
+        " their interval. noise: regret that wrong answers may hide; outcomes remove it. outcomes: resolved questions."
     )
     query = over_time(of_feed("certificate_term", by="feed, term"), "{{term}} · {{feed}}")
     about = About("Terms of the certificate", "none", says, "no bound")
@@ -203,13 +208,13 @@ def _terms() -> Panel:
 
 def _ranks() -> Panel:
     says = (
-        "Rank correlation of peer losses and true losses over experts. Near 1: who agrees is who is right. Below 0.2: "
-        "it is not; if by two standard deviations, trust becomes contradicted. No line: fewer than eight experts with "
-        "20 resolved questions."
+        "Rank correlation of peer losses and true losses over experts. Near 1: experts that agree are right. Below "
+        "0.2 they are not; by two standard deviations, trust becomes contradicted. No line: fewer than eight experts "
+        "with 20 resolved questions."
     )
     query = over_time(of_feed("loss_rank_correlation"), "{{feed}}")
     return graph(
-        About("Do peers rank as outcomes do?", "none", says),
+        About("Rank correlation of peer and true losses", "none", says),
         query,
         axis=Axis("rank correlation", low=-1, high=1, mark=0.2),
     )
@@ -218,8 +223,8 @@ def _ranks() -> Panel:
 def _shares() -> Panel:
     says = (
         "Ties: share of reference answers with as many votes for as against. Low evidence: share of rounds with too "
-        "few voters, which add nothing until there is an outcome. Shrinkage: share of equal weights in select; above 0 "
-        "the feed is not trusted."
+        "few voters, which do not count until there is an outcome. Shrinkage: share of equal weights in select; above "
+        "0 the feed is not trusted."
     )
     queries = [
         over_time(of_feed("tie_ratio"), "ties · {{feed}}"),
@@ -235,26 +240,26 @@ def _shares() -> Panel:
 
 def _suspects() -> Panel:
     says = (
-        "Drifting: experts that got better or worse lately beside the others. Say the same: experts found to copy one "
-        "another or the crowd. The weights topic names them. Put copies in a team."
+        "Drifting: experts that got better or worse lately, relative to the others. Copies: experts that copy one"
+        " another or the crowd. The weights topic names them. Put copies in a team."
     )
     queries = [
         over_time(of_feed("drifting_experts"), "drifting · {{feed}}"),
-        over_time(of_feed("grouped_experts"), "say the same · {{feed}}"),
+        over_time(of_feed("grouped_experts"), "copies · {{feed}}"),
     ]
-    return graph(About("Conspicuous experts", "short", says), *queries, axis=Axis("experts", low=0))
+    return graph(About("Drifting experts and copies", "short", says), *queries, axis=Axis("experts", low=0))
 
 
 def _voters() -> Panel:
-    says = "Independent voters a question, those of a team being one. Below min_experts (3) nothing is learnt."
+    says = "Independent voters a question, a team counts as one. Below min_experts (3) votes do not count."
     query = over_time(of_feed("mean_voters"), "{{feed}}")
     return graph(About("Voters a question", "short", says), query, axis=Axis("voters", low=0))
 
 
 def _told() -> Panel:
     says = (
-        "Rounds by kind, and outcomes by what they were: revealed for the first time, revised, annulled. No rounds for "
-        "long: nobody forecasts, or the service lags."
+        "Rounds and outcomes by kind: revealed for the first time, revised, annulled. No rounds for long: no forecasts"
+        " arrive, or the service lags."
     )
     queries = [
         over_time(rate(feed("feed_rounds_total"), f"{DEPLOYMENT}, feed, kind", 60), "{{kind}} rounds · {{feed}}"),

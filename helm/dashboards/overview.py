@@ -1,4 +1,4 @@
-"""*Overview*: all feeds beside one another, and whether anything needs somebody."""
+"""*Overview*: all feeds side by side, and problems that need an operator."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -32,14 +32,12 @@ TO_FEED = (
 
 def dashboard() -> Dashboard:
     """Build it."""
-    says = (
-        "All feeds beside one another: which can be trusted, what they are worth, and whether anything needs somebody."
-    )
+    says = "All feeds side by side: trust, gain over the plain mean, and problems that need an operator."
     sections = [
         Row("At a glance", [_feeds(), _untrusted(), _alerts_now(), _workers(), _behind(), _not_shown()]),
         Row("Feeds", [_table(), _states()]),
-        Row("How well they do", [_rates(), _gain(), _certificates()]),
-        Row("How they live", [_dependence(), _rounds(), _resolved(), _ages(), _lags(), _alerts()]),
+        Row("Gain", [_rates(), _gain(), _certificates()]),
+        Row("Activity", [_dependence(), _rounds(), _resolved(), _ages(), _lags(), _alerts()]),
     ]
     return build("stream-peer-overview", "stream_peer / Overview", says, sections, feeds=True)
 
@@ -50,18 +48,17 @@ def _feeds() -> Panel:
 
 
 def _untrusted() -> Panel:
-    says = "Feeds whose trust is neither ok nor warming-up. The table below says which; their own dashboard says why."
+    says = "Feeds whose trust is neither ok nor warming-up. The table names them; their own dashboard says why."
     bad = of_feed("trust_state", 'state!~"ok|warming-up"')
     expression = f"sum({bad})"
     limits = ((None, "green"), (1, "orange"))
-    return number(About("Not to be trusted", "none", says, "none yet"), at_the_end(expression, "feeds"), limits=limits)
+    return number(
+        About("Feeds without trust", "none", says, "none yet"), at_the_end(expression, "feeds"), limits=limits
+    )
 
 
 def _alerts_now() -> Panel:
-    says = (
-        "Alerts that fire now, if Prometheus evaluates the rules that come with stream_peer. The runbook has a page "
-        "each."
-    )
+    says = "Alerts that fire now, if Prometheus evaluates the rules of stream_peer. The runbook has a page for each."
     limits = ((None, "green"), (1, "red"))
     about = About("Alerts firing", "none", says, NONE)
     return number(about, at_the_end(or_none(f"count({FIRING})"), "alerts"), limits=limits)
@@ -76,7 +73,7 @@ def _workers() -> Panel:
 
 
 def _behind() -> Panel:
-    says = "Age of the oldest record that is not folded yet, over all inputs. 0: nothing waits."
+    says = "Age of the oldest record that is not processed yet, over all inputs. 0: no record waits."
     limits = ((None, "green"), (30, "orange"), (300, "red"))
     query = at_the_end(f"max({worker('lag_seconds')})", "behind")
     return number(
@@ -94,7 +91,7 @@ def _table() -> Panel:
     says = (
         "One row a feed; its name leads to its own dashboard. Error rate: estimated share of wrong reference answers, "
         "the mean of both classes, with its interval; measured: of all resolved questions (empty: none known). Brier: "
-        "mean squared error, smaller is better; mix below mean: weighing pays."
+        "mean squared error, smaller is better; mix below mean: the weights help."
     )
     columns = [
         Column("Trust", column(trust()), STATE),
@@ -104,7 +101,7 @@ def _table() -> Panel:
         Column("Measured", column(of_feed("reference_error_measured_ratio")), "percentunit", 1),
         Column("Questions", column(of_feed("feed_questions")), "short", 0),
         Column("Resolved", column(of_feed("feed_resolved_questions")), "short", 0),
-        Column("Listens to", column(of_feed("effective_experts")), "suffix: experts", 1),
+        Column("Effective experts", column(of_feed("effective_experts")), "none", 1),
         Column("Brier of mix", column(MIX), "none", 4),
         Column("of mean", column(MEAN), "none", 4),
     ]
@@ -121,15 +118,18 @@ def _states() -> Panel:
 
 
 def _rates() -> Panel:
-    says = "Estimated share of wrong reference answers, the mean of both classes. Above 40 % they are like coins."
+    says = (
+        "Estimated share of wrong reference answers, the mean of both classes. Above 40 % they are no better than "
+        "chance."
+    )
     about = About("Error rates", "percentunit", says, alerts=("StreamPeerErrorRateNearHalf",))
     return graph(about, over_time(ESTIMATE, "{{feed}}"), axis=Axis(low=0, mark=0.4))
 
 
 def _gain() -> Panel:
     says = (
-        "Brier score of the mix minus that of the plain mean, on resolved questions. Below 0: weighing pays. No line: "
-        "no outcomes."
+        "Brier score of the mix minus that of the plain mean, on resolved questions. Below 0: the weights help. No"
+        " line: no outcomes."
     )
     about = About("Mix against mean", "none", says)
     return graph(about, over_time(f"{MIX} - {MEAN}", "{{feed}}"), axis=Axis("Brier score: mix − mean", mark=0))
@@ -137,8 +137,8 @@ def _gain() -> Panel:
 
 def _certificates() -> Panel:
     says = (
-        "Following select has cost at most so much more a question than the best single expert. No line: no bound "
-        "holds, because trust is in question or a memory is set."
+        "Upper bound on the regret of select a question against the best single expert. No line: no bound holds,"
+        " because the feed is not trusted or a memory is set."
     )
     expression = f"{of_feed('certificate_regret')} / ({of_feed('feed_questions')} > 0)"
     about = About("Certified regret a question", "none", says, "no bound")
@@ -159,30 +159,32 @@ def _dependence() -> Panel:
 
 
 def _rounds() -> Panel:
-    says = "Rounds a minute. None for long: nobody forecasts, or the service lags."
+    says = "Rounds a minute. None for long: no forecasts arrive, or the service lags."
     query = over_time(rate(feed("feed_rounds_total"), f"{DEPLOYMENT}, feed", 60), "{{feed}}")
     return graph(About("Rounds", "short", says, "none"), query, axis=Axis("a minute", low=0))
 
 
 def _resolved() -> Panel:
-    says = "Share of scored questions whose outcome is known. More outcomes make every number here better known."
+    says = "Share of scored questions whose outcome is known. More outcomes make every number here more precise."
     expression = f"{of_feed('feed_resolved_questions')} / ({of_feed('feed_questions')} > 0)"
     about = About("Resolved", "percentunit", says, "none yet")
     return graph(about, over_time(expression, "{{feed}}"), axis=Axis(low=0, high=1))
 
 
 def _ages() -> Panel:
-    says = "Time since each feed last changed. It grows while nobody forecasts; beside lag, it means that work waits."
+    says = (
+        "Time since each feed last changed. It grows without forecasts; together with lag, it means that records wait."
+    )
     return graph(About("Newest change", "s", says, "none yet"), over_time(AGE, "{{feed}}"), axis=Axis(low=0))
 
 
 def _lags() -> Panel:
-    says = "Age of the oldest record of each input that is not folded yet. This is how late forecasts are taken up."
+    says = "Age of the oldest record of each input that is not processed yet: the delay of new forecasts."
     query = over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}")
     return graph(About("Lag in time", "s", says, "unknown"), query, axis=Axis(low=0))
 
 
 def _alerts() -> Panel:
-    says = "Alerts that fired, by name, if Prometheus evaluates the rules that come with stream_peer. none: none does."
+    says = "Alerts that fired, by name, if Prometheus evaluates the rules of stream_peer. none: no alert fires."
     query = over_time(or_none(f"count by (alertname) ({FIRING})", "alertname"), "{{alertname}}")
     return graph(About("Alerts", "short", says, NONE), query, axis=Axis("alerts", low=0))

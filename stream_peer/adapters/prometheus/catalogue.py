@@ -56,18 +56,19 @@ WHOM_TO_TRUST = (
     ),
     _gauge(
         "expert_coverage_ratio",
-        "Share of the feed's questions that an expert with a series has a say in. Low: its weight rests on little.",
+        "Share of the feed's questions that the expert forecast. Low: its weight rests on few questions.",
         "feed",
         "expert",
     ),
     _gauge(
         "effective_experts",
-        "How many experts the mix listens to, 1 over the sum of squared weights: 1 is one expert, N is the plain mean.",
+        "Effective number of experts in the mix, 1 over the sum of squared weights: 1 is one expert, N is the plain"
+        " mean.",
         "feed",
     ),
     _gauge(
         "mixer_share_ratio",
-        "Share of each way of weighing in the mix; they sum to 1. All in mean: nothing better has been shown yet.",
+        "Share of each mixer in the mix; they sum to 1. All in mean: no mixer has been better yet.",
         "feed",
         "mixer",
     ),
@@ -104,14 +105,19 @@ WHOM_TO_TRUST = (
 )
 
 TRUST = (
-    _gauge("trust_state", "1 for the state that the feed is in, 0 for the others. Not ok: read why.", "feed", "state"),
+    _gauge(
+        "trust_state",
+        "1 for the feed's state, 0 for the others. Not ok: see status_reasons of weights.",
+        "feed",
+        "state",
+    ),
     _gauge(
         "trust_acknowledged", "1 if the setting trust.acknowledged names the feed's state: alerts are silent.", "feed"
     ),
     _gauge(
         "reference_error_ratio",
         "Estimated share of wrong reference answers, by true outcome, from votes and outcomes; 0.475 at most. Above 0.4"
-        " on the mean of both classes answers are like coins, and trust is uninformative.",
+        " on the mean of both classes answers are no better than chance, and trust is uninformative.",
         "feed",
         "class",
     ),
@@ -130,13 +136,14 @@ TRUST = (
     ),
     _gauge(
         "reference_error_effective_questions",
-        "Questions whose votes the estimate rests on, (sum of weights) squared over sum of squares. Below 50: a guess.",
+        "Effective number of questions behind the estimate, (sum of weights) squared over sum of squares. Below 50: a"
+        " guess.",
         "feed",
     ),
     _gauge(
         "reference_error_status",
-        "1 for how well the error rates are known, 0 for the others. Not ok: status_reasons of error-rates says what is"
-        " amiss, and whether losses are priced with a stand-in.",
+        "1 for the status of the error rates, 0 for the others. Not ok: status_reasons of error-rates gives the"
+        " reason, and says whether losses use a substitute rate.",
         "feed",
         "status",
     ),
@@ -147,56 +154,59 @@ TRUST = (
     ),
     _gauge(
         "certificate_term",
-        "What certificate_regret is made of, for the expert that decides it; they add up to it. estimate: regret on"
-        " questions without outcome, at the worst error rates of their interval. noise: what wrong reference answers"
-        " may hide; it grows more slowly than questions do, and outcomes take it away. outcomes: regret where the truth"
-        " is known.",
+        "Terms of certificate_regret, for the expert that decides it; they add up to it. estimate: regret on questions"
+        " without outcome, at the worst error rates of their interval. noise: regret that wrong reference answers may"
+        " hide; it grows more slowly than the number of questions, and outcomes remove it. outcomes: regret on"
+        " resolved questions.",
         "feed",
         "term",
     ),
     _gauge(
         "select_regret",
-        "Estimated summed loss of select above that of the best expert: what certificate_regret bounds, at the error"
-        " rates as estimated. So it lies below, and is no test of it. Below 0: better than every expert. No series: no"
-        " experts, or a memory or method with which nothing is certified.",
+        "Estimated summed loss of select above that of the best expert, at the estimated error rates;"
+        " certificate_regret bounds it. It is always below that bound, and so does not test it. Below 0: better than"
+        " every expert. No series: no experts, or a memory or method with which nothing is certified.",
         "feed",
     ),
     _gauge(
         "dependence_z",
         "How far votes are from those of independent experts, in standard deviations. Above 3: trust is dependent, from"
-        " 200 effective questions on. Below -3: nothing is amiss. No series: fewer than 50, or votes that hardly vary.",
+        " 200 effective questions on. Below -3: no fault. No series: fewer than 50, or votes that hardly vary.",
         "feed",
     ),
     _gauge(
         "loss_rank_correlation",
-        "Rank correlation of peer and true losses over experts. Below 0.2: who agrees is not who is right; by two"
-        " standard deviations, trust is contradicted. No series: fewer than eight experts with 20 resolved questions.",
+        "Rank correlation of peer and true losses over experts. Below 0.2: experts that agree are not those that are"
+        " right; by two standard deviations, trust is contradicted. No series: fewer than eight experts with 20"
+        " resolved questions.",
         "feed",
     ),
     _gauge(
         "tie_ratio",
         "Share of the rounds that count whose reference answer was a tie: as many votes for as against, decided by the"
-        " mean forecast, by a coin if that is 1/2. High: few voters.",
+        " mean forecast, at random if that is 1/2. High: few voters.",
         "feed",
     ),
     _gauge(
         "low_evidence_ratio",
-        "Share of rounds with fewer voters than min_experts; they teach nothing until there is an outcome. High: too"
+        "Share of rounds with fewer voters than min_experts; they do not count until there is an outcome. High: too"
         " few experts, or vote_rule.",
         "feed",
     ),
-    _gauge("mean_voters", "Independent voters a question. Below min_experts: nothing is learnt.", "feed"),
+    _gauge("mean_voters", "Independent voters a question. Below min_experts: votes do not count.", "feed"),
     _gauge(
         "error_rate_drift_z",
-        "By how many standard deviations the error rate rose lately; 0: it is steady. Not 0: see drift of weights.",
+        "Standard deviations by which the error rate rose lately; 0: no drift. Not 0: see drift of weights.",
         "feed",
     ),
     _gauge(
-        "drifting_experts", "Experts that got better or worse lately beside the others. They are in weights.", "feed"
+        "drifting_experts",
+        "Experts that got better or worse lately, relative to the others. drift of weights names them.",
+        "feed",
     ),
     _gauge(
         "grouped_experts",
-        "Experts found to say the same as others, or as the crowd. Not 0: see groups of weights.",
+        "Experts that copy others or the crowd. Not 0: see groups of weights.",
         "feed",
     ),
 )
@@ -205,14 +215,14 @@ TRAFFIC_OF_FEEDS = (
     _counter(
         "feed_rounds",
         "Rounds scored by this worker since it took the feed over; a round that was corrected is scored again."
-        " low-evidence: too few voters, teaches nothing until there is an outcome. Begins at 0 with each owner: use"
+        " low-evidence: too few voters, does not count until there is an outcome. Begins at 0 with each owner: use"
         " rate or increase.",
         "feed",
         "kind",
     ),
     _counter(
         "feed_outcomes",
-        "Outcomes taken up by this worker since it took the feed over. revised: changed or taken back. annulled: the"
+        "Outcomes processed by this worker since it took the feed over. revised: changed or taken back. annulled: the"
         " question does not count. Begins at 0 with each owner: use rate or increase.",
         "feed",
         "kind",
@@ -226,7 +236,7 @@ TRAFFIC_OF_FEEDS = (
     _gauge("feed_resolved_questions", "Those of them whose outcome is known, by weight.", "feed"),
     _gauge(
         "feed_updated_timestamp_seconds",
-        "Unix time of the record that last changed what is published of the feed. Long ago: nothing comes in.",
+        "Unix time of the record that last changed the feed's outputs. Long ago: no input arrives.",
         "feed",
     ),
     _gauge(
@@ -239,8 +249,7 @@ TRAFFIC_OF_FEEDS = (
 EVENTS = (
     _counter(
         "events",
-        "Records of a topic by what became of them; type names the accepted ones. Not accepted: see reasons of dead"
-        " letters.",
+        "Records of a topic by result; type names the accepted ones. Not accepted: see reasons of dead letters.",
         "topic",
         "result",
         "type",
@@ -248,15 +257,15 @@ EVENTS = (
     _counter("dead_letters", "Messages refused, by reason. Rising: fix a producer.", "reason"),
     _counter(
         "unsigned_records",
-        "Records of forecast-events that claim to be the service's own and are not signed by it. kind: event was folded"
-        " as an ordinary one, control and tick were refused.",
+        "Records of forecast-events that claim to be the service's own and are not signed by it. kind: event was"
+        " processed as an ordinary one, control and tick were refused.",
         "kind",
     ),
     _counter("forecasts", "Forecasts accepted, each one in a message of many counts."),
     _counter(
         "noted",
-        "Forecasts accepted and not used as stated: late (used from later), repeated and overtaken (late, and nothing"
-        " new), history-trimmed; dated-anew: settings that came later mended it. Also unknown-question, and odd times.",
+        "Forecasts accepted and not used as stated: late (used from a later time), repeated and overtaken (delivered"
+        " again), history-trimmed; dated-anew: later settings corrected it. Also unknown-question, and odd times.",
         "what",
     ),
     _counter(
@@ -266,7 +275,7 @@ EVENTS = (
     _counter("outputs", "Records written and acknowledged, by logical topic.", "topic"),
     _gauge(
         "open_questions",
-        "Questions with a round still to come. Rises for ever: questions are opened and never closed.",
+        "Questions with a future round. Always rising: questions are opened and never closed.",
         "partition",
     ),
     _gauge(
@@ -278,37 +287,39 @@ EVENTS = (
 )
 
 WORK = (
-    _counter("records", "Input records folded. Flat while lag grows: the worker stands still.", "stage"),
+    _counter("records", "Input records processed. Flat while lag grows: the worker makes no progress.", "stage"),
     _gauge(
         "lag_records",
-        "Records of an owned partition that can be read and are not folded yet: up to its last stable offset. Growing:"
-        " too slow. No series: the brokers have not said yet.",
+        "Records of an owned partition that can be read and are not processed yet: up to its last stable offset."
+        " Growing: too slow. No series: the brokers have not answered yet.",
         "topic",
         "partition",
     ),
     _gauge(
         "lag_seconds",
-        "Age, by its record's timestamp, of the oldest record not folded yet; 0 if there is none. No series: unknown,"
-        " it was not fetched yet.",
+        "Age, by its record's timestamp, of the oldest record not processed yet; 0 if there is none. No series:"
+        " unknown, it was not fetched yet.",
         "topic",
         "partition",
     ),
     _gauge(
         "waiting_for_transaction_seconds",
-        "How long an owned partition has waited for the end of one transaction, with all before it folded; 0 if it does"
-        " not wait. Above a minute: a producer keeps its transaction open, and holds back what others send.",
+        "How long an owned partition has waited for the end of one transaction, with all records before it processed;"
+        " 0 if it does not wait. Above a minute: a producer keeps its transaction open, and records behind it are not"
+        " read.",
         "topic",
         "partition",
     ),
     _histogram(
         "batch_seconds",
-        "Time from a batch to its acknowledged effects. Above a second: brokers are slow, or the worker is.",
+        "Time from reading a batch to the acknowledgement of its outputs. Above a second: the brokers or the worker"
+        " are slow.",
         (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0),
         "stage",
     ),
     _histogram(
         "batch_records",
-        "Records folded at once. Large: the worker catches up, or is busy.",
+        "Records processed at once. Large: the worker catches up, or is busy.",
         (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0),
         "stage",
     ),
@@ -317,16 +328,17 @@ WORK = (
         "Time between two rounds of the fetch loop. Near session/2: partitions will be lost.",
         (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0),
     ),
-    _gauge("owned_partitions", "Input partitions that this worker folds. The sum over workers is all.", "stage"),
-    _counter("rebalances", "Times that partitions were assigned anew. Steady rise: a storm."),
+    _gauge("owned_partitions", "Input partitions that this worker owns. The sum over workers is all.", "stage"),
+    _counter("rebalances", "Rebalances of partitions. Steady rise: a rebalance storm."),
     _counter(
         "input_lost_records",
-        "Input gone before it was read. Above 0: retention is too short.",
+        "Input records deleted before they were read. Above 0: retention is too short.",
         "topic",
         "partition",
     ),
     _counter(
-        "producer_retries", "Batches sent once more because a broker did not take them. Steady rise: brokers ail."
+        "producer_retries",
+        "Batches sent again because a broker did not accept them. A steady rise means unhealthy brokers.",
     ),
 )
 
@@ -340,8 +352,8 @@ STATE = (
     ),
     _gauge(
         "snapshot_age_seconds",
-        "How long ago state and offset were last durable: the age of the oldest folded record that a crash would have"
-        " folded again; 0 if all is durable. Above some snapshot_every: snapshots fail or are slow.",
+        "How long ago state and offset were last durable: the age of the oldest processed record that a crash would"
+        " repeat; 0 if all is durable. Above several snapshot_every: snapshots fail or are slow.",
         "stage",
         "partition",
     ),
@@ -353,34 +365,33 @@ STATE = (
     ),
     _gauge(
         "refold_remaining_records",
-        "Log records still to be folded anew; the partition stands still. Not falling: the refold is stuck.",
+        "Log records that a rebuild (refold) has still to read; the partition waits meanwhile. Not falling: the"
+        " rebuild is stuck.",
         "stage",
         "partition",
     ),
     _gauge(
         "refold_done_ratio",
-        "Share of the log that was folded anew. No series: no refold.",
+        "Share of the log that a rebuild has read. No series: no rebuild.",
         "stage",
         "partition",
     ),
-    _counter(
-        "refolds", "Times that a log was folded anew: settings, something forgotten, an upgrade, an audit.", "stage"
-    ),
+    _counter("refolds", "Rebuilds from the log: after settings, an erasure, an upgrade, a failed audit.", "stage"),
     _counter(
         "audits",
-        "Comparisons of state with what it follows from. differs: a fault, mended by a refold.",
+        "Comparisons of the sums with the ledger. differs: a fault, corrected by a rebuild.",
         "stage",
         "result",
     ),
     _gauge(
         "state_records",
-        "Records of the durable state, as of the last snapshot. Rises for ever: see ledger_for and history_for.",
+        "Records of the durable state, as of the last snapshot. Always rising: see ledger_for and history_for.",
         "stage",
         "partition",
     ),
     _gauge(
         "state_bytes",
-        "Bytes of the values of the durable state, as of the last snapshot; memory is some times as much.",
+        "Bytes of the values of the durable state, as of the last snapshot; memory is several times as much.",
         "stage",
         "partition",
     ),
@@ -388,15 +399,15 @@ STATE = (
 
 WORKER = (
     _gauge("ready", "1 if the worker is ready, as /healthz/ready says with the reason; 0 if not."),
-    _gauge("live", "1 if the worker lives, as /healthz/live says with the reason; 0: a restart helps."),
+    _gauge("live", "1 if the worker is live, as /healthz/live says with the reason; 0: restart it."),
     _gauge(
         "clock_skew_seconds",
-        "How far this worker's clock is ahead of the brokers', which stamp forecast-events; below 0: behind. It counts"
-        " the time that a record takes to get here as well, some milliseconds. No series: unknown, none came lately.",
+        "How far this worker's clock is ahead of the brokers', which stamp forecast-events; below 0: behind. It"
+        " includes the transport time of a record, some milliseconds. No series: unknown, no record came lately.",
     ),
     _gauge(
         "settings_info",
-        "Always 1; the hash names settings. process: those that must be the same at all workers, the secret included."
+        "Always 1; the hash names settings. process: settings that must be equal on all workers, the secret included."
         " feeds: the feed settings in force. Two hashes of a kind at once for long: workers disagree.",
         "kind",
         "hash",
@@ -405,8 +416,8 @@ WORKER = (
 )
 
 GROUPS: Mapping[str, tuple[Described, ...]] = {
-    "Whom to trust": WHOM_TO_TRUST,
-    "How far to trust it": TRUST,
+    "Expert weights and forecasts": WHOM_TO_TRUST,
+    "Trust in feeds": TRUST,
     "Traffic of feeds": TRAFFIC_OF_FEEDS,
     "Events and questions": EVENTS,
     "Work": WORK,
