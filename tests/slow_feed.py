@@ -23,7 +23,9 @@ Setting = Literal["half", "own-median", "auto"]
 Loss = Callable[[float, int], float]
 Key = tuple[object, ...]
 RULES: tuple[Rule, Rule] = ("half", "own-median")
-BINS = 64
+FINE = [0.0, *(part * 2.0**-power for power in range(13, 5, -1) for part in (1.0, 1.5))]
+EDGES = [*FINE, *(k / 64 for k in range(2, 63)), *(1.0 - edge for edge in reversed(FINE))]
+BINS = len(EDGES) - 1
 
 
 def squared(forecast: float, answer: int) -> float:
@@ -44,6 +46,10 @@ def side(forecasts: Sequence[float], thresholds: Sequence[float], coin: int) -> 
         return int(lead > 0), False
     lean = sum(round(p * 2**40) - round(t * 2**40) or (p > t) - (p < t) for p, t in both)
     return (int(lean > 0) if lean else coin), True
+
+
+def bin_of(forecast: float) -> int:
+    return max(k for k in range(BINS) if EDGES[k] <= forecast)
 
 
 def softmax(logs: Sequence[float]) -> list[float]:
@@ -212,7 +218,7 @@ class Known:
         found: dict[str, float] = {}
         for r in self.rounds.values():
             if r.counts and e in r.p:
-                name = f"bin {min(int(r.p[e] * BINS), BINS - 1)}"
+                name = f"bin {bin_of(r.p[e])}"
                 found[name] = found.get(name, 0.0) + 1.0 / len(self.rounds)
         return found
 
@@ -408,7 +414,7 @@ class SlowFeed:
 
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
         ids = sorted(p)
-        line = {i: self.median(i) if self.rule == "own-median" else 0.5 for i in ids}
+        line = {i: self.line(i, p[i]) if self.rule == "own-median" else 0.5 for i in ids}
         answer = {}
         for i in ids:
             others = [j for j in ids if j != i and (i not in self.teams or self.teams[i] != self.teams.get(j))]
@@ -443,15 +449,20 @@ class SlowFeed:
     def listed(self) -> list[str]:
         return sorted(e for e in self.seen - self.excluded if self.sum("n", e) + self.sum("m", e) > 0.0)
 
-    def median(self, e: str) -> float:
-        """Of an expert's forecasts, by the bin that holds it; 1/2 with fewer than ten questions."""
+    def line(self, e: str, forecast: float) -> float:
+        """The median of an expert's forecasts, by the bin that holds it; 1/2 with fewer than ten questions.
+
+        The forecast itself, if it lies in that bin with three quarters of all that the expert has said.
+        """
         counts = [self.sum(f"bin {k}", e) for k in range(BINS)]
         total, below = math.fsum(counts), 0.0
         if round(total, 9) < 10.0:
             return 0.5
         for k, count in enumerate(counts):
             if round(below + count, 9) >= round(total / 2.0, 9):
-                return (k + (total / 2.0 - below) / count) / BINS
+                steady = round(count, 9) >= round(0.75 * total, 9)
+                inside = (total / 2.0 - below) / count
+                return forecast if steady and bin_of(forecast) == k else EDGES[k] + inside * (EDGES[k + 1] - EDGES[k])
             below = math.fsum(counts[: k + 1])
         raise AssertionError
 

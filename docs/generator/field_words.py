@@ -90,6 +90,7 @@ FIELDS = {
     "ScoredExpert.peer_loss": "loss against the expert's reference answer, unbiased; smaller is better",
     "outcome_loss": "loss against the outcome; null while it is not known",
     "WeightedExpert.outcome_loss": "mean loss on resolved questions; null before the first",
+    "uninformative": "always the same was said, in ten questions or more; absent: it was not",
     "WeightedExpert.resolved": "resolved questions that the expert answered, by weight",
     # Error rates.
     "zero": "share of reference answers of 1 among questions whose outcome is 0",

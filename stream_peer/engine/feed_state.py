@@ -285,12 +285,14 @@ class Feed:
         """What a round of a question whose contribution is taken out is scored under."""
         rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
         columns, chances = self.learnt(experts), self._chances
+        medians = own_medians(self.sums.read_histograms(experts)) if self.rule else None
         return Circumstances(
             weights=self.weights(experts, columns, seen),
             mixing=self.mixing,
             net_share=self.standing.net_share,
             rule=self.rule,
-            thresholds=own_medians(self.sums.read_histograms(experts)) if self.rule else None,
+            thresholds=medians.thresholds if medians else None,
+            steady=medians.steady if medians else None,
             rate_zero=rates.zero,
             rate_one=rates.one,
             min_experts=self.settings.min_experts,

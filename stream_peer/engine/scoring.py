@@ -7,6 +7,7 @@ import numpy as np
 
 from stream_peer.engine.facts import Facts, Head
 from stream_peer.engine.groups import united
+from stream_peer.engine.medians import Medians
 from stream_peer.engine.method import Method
 from stream_peer.engine.readings import (
     ExpertWeights,
@@ -80,6 +81,8 @@ class Circumstances(NamedTuple):
     groups : (n,) int64, optional
         Experts with equal numbers are one group, which votes once and shares one weight; negative: in none. Groups are
         parts of teams.
+    steady : (n,) int64, optional
+        With thresholds: the bins of `Medians.steady`.
     """
 
     weights: ExpertWeights
@@ -101,6 +104,7 @@ class Circumstances(NamedTuple):
     shadows: ShadowReading | None = None
     shrink: float = 0.0
     groups: IntArray | None = None
+    steady: IntArray | None = None
 
 
 def score(
@@ -113,6 +117,8 @@ def score(
     final: bool = False,
 ) -> Facts:
     """Facts of a round whose experts are sorted by id; ``final``: the boundary is the question's close."""
+    if under.thresholds is not None and under.steady is not None:
+        under = under._replace(thresholds=Medians(under.thresholds, under.steady).lines(forecasts))
     at_half = unchecked(votes)(forecasts)
     cast = at_half if under.thresholds is None else unchecked(votes)(forecasts, under.thresholds)
     everybody = _everybody(at_half, forecasts, under)

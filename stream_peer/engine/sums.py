@@ -28,7 +28,7 @@ VOTES = 1024
 VOTE_RULES: tuple[VoteRule, VoteRule] = ("half", "own-median")
 """By their numbers. ``half``: a forecast above 1/2 votes yes; ``own-median``: one above the expert's own median."""
 
-BINS = 64
+BINS = 94
 """Bins of an expert's histogram of forecasts."""
 
 EXPERT_COMMON = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from stream_peer.engine.feed_state import Feed
 from stream_peer.engine.forecast_scores import low_evidence_share, read_scores, tie_share
+from stream_peer.engine.medians import uninformative
 from stream_peer.engine.published import published_weights
 from stream_peer.engine.rates import Rates, outcome_reasons
 from stream_peer.engine.readings import (
@@ -232,7 +233,9 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
     records = read_records(reading.columns, feed.all_rates, feed.method)
     questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
-    teams = feed.roster.teams
+    teams, constant = feed.roster.teams, np.zeros(len(reading.experts), np.bool_)
+    if feed.method.keeps_histograms:
+        constant = uninformative(feed.sums.read_histograms(reading.experts))
     rows = zip(
         reading.experts.tolist(),
         reading.mix.tolist(),
@@ -242,6 +245,7 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
         _known(records.peer_loss),
         _known(records.outcome_loss),
         records.resolved.tolist(),
+        constant.tolist(),
         strict=True,
     )
     return [
@@ -255,8 +259,9 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
             outcome_loss=outcome_loss,
             resolved=resolved,
             team=teams.get(feed.experts[place]),
+            uninformative=says_the_same or msgspec.UNSET,
         )
-        for place, mix, select, counted, share, peer_loss, outcome_loss, resolved in rows
+        for place, mix, select, counted, share, peer_loss, outcome_loss, resolved, says_the_same in rows
     ]
 
 

@@ -89,7 +89,11 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert."""
+    """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert.
+
+    ``uninformative`` is there, and true, only of an expert that has said the same (within one bin of forecasts) in ten
+    questions or more, and never anything else: under own medians it has no vote.
+    """
 
     id: str
     mix: Share
@@ -100,6 +104,7 @@ class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome_loss: float | None
     resolved: Questions
     team: str | None
+    uninformative: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ShadowScores(msgspec.Struct, frozen=True, kw_only=True):

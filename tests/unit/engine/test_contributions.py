@@ -290,7 +290,7 @@ def test_only_rounds_that_count_and_methods_that_need_them_enter_histograms() ->
     found = contributions.contribution(entry, Method(vote_rule="auto")).binned
 
     assert found is not None
-    assert found.cells.tolist() == [0 * BINS + 57, 1 * BINS + 38, 2 * BINS + 12]
+    assert found.cells.tolist() == [0 * BINS + 72, 1 * BINS + 53, 2 * BINS + 27]
     assert found.amount * UNIT == 0.25
     assert contribution(entry).binned is None
 

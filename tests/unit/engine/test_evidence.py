@@ -218,7 +218,7 @@ def test_histograms_hold_forecasts_whether_an_outcome_is_known_or_not(evidence: 
         assert binned is None
         return
     assert binned is not None
-    assert binned.cells.tolist() == [expert * BINS + int(p * BINS) for expert, p in enumerate(P.tolist())]
+    assert binned.cells.tolist() == [expert * BINS + int(p * 64) + 15 for expert, p in enumerate(P.tolist())]
     assert binned.amount * UNIT == WEIGHT
 
 
