@@ -11,7 +11,7 @@ from stream_peer.engine.question_store import QuestionStore
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.stage import Effects, Record
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution
+from stream_peer.events.incoming import Forecast, Forecasts, PartialForecasts, Question, Resolution
 
 Handler = Callable[[Any, Record, Effects], None]
 
@@ -31,7 +31,8 @@ class ProducerGate:
 
     def guarded(self, handlers: Mapping[type, Handler]) -> dict[type, Handler]:
         """The handlers of the events that producers write, each behind the check."""
-        return {kind: self._behind_check(handlers[kind]) for kind in (Forecast, Forecasts, Question, Resolution)}
+        kinds = Forecast, Forecasts, PartialForecasts, Question, Resolution
+        return {kind: self._behind_check(handlers[kind]) for kind in kinds}
 
     def _behind_check(self, handler: Handler) -> Handler:
         def handle(event: SignedEvent, record: Record, effects: Effects) -> None:
@@ -69,7 +70,7 @@ class ProducerGate:
     def _check_forgotten(self, event: SignedEvent, feed: str) -> None:
         """Of a refused event that names a forgotten expert nothing may be kept: that reason goes before others."""
         if isinstance(event, Forecast | Forecasts):
-            experts = (event.expert_id,) if isinstance(event, Forecast) else tuple(event.forecasts)
+            experts = (event.expert_id,) if isinstance(event, Forecast) else tuple(event.named)
             refused = self._forgotten.among(feed, experts)
             if refused:
                 raise forgotten_rejection(len(refused), len(experts))

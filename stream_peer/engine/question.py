@@ -47,6 +47,7 @@ from stream_peer.events.incoming import (
     FeedImport,
     Forecast,
     Forecasts,
+    PartialForecasts,
     Question,
     Resolution,
     SettingsControl,
@@ -128,6 +129,7 @@ class QuestionStage(NeverRefolds):
         return {
             Forecast: self._forecast,
             Forecasts: self._forecasts,
+            PartialForecasts: self._forecasts,
             Question: self._question,
             Resolution: self._resolution,
             ExpertControl: self._controls.change_expert,
@@ -313,6 +315,8 @@ class QuestionStage(NeverRefolds):
             feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
             settings = self._controls.book.of(feed)
             refused = self._controls.forgotten.among(feed, event.forecasts)
+        if isinstance(event, PartialForecasts):
+            self._refuse_entries(question, event, record, effects)
         if not refused:
             self._merge_forecasts(question, settings, event, record, effects)
             return
@@ -325,6 +329,14 @@ class QuestionStage(NeverRefolds):
                 self._merge_forecasts(question, settings, rest, bare_record, effects)
             except RejectedEvent as rejection:
                 self._refuse(bare_record, rejection, effects)
+
+    def _refuse_entries(
+        self, question: QuestionState, event: PartialForecasts, record: Record, effects: Effects
+    ) -> None:
+        """One dead letter for all entries that cannot be used; it names nobody if one of them is forgotten."""
+        feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
+        is_open = not self._controls.forgotten.among(feed, event.named)
+        self._refuse(record if is_open else bare(record), event.rejection(names=is_open), effects)
 
     def _merge_forecasts(
         self, question: QuestionState, settings: FeedSettings, event: Forecasts, record: Record, effects: Effects

@@ -1,9 +1,10 @@
 """What platforms send, decoded and checked once, at the door: ``decode`` returns an event or raises RejectedEvent."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -72,6 +73,35 @@ class Forecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):
     feed: FeedName | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
+
+    @property
+    def named(self) -> Sequence[str]:
+        """Every expert that the message names."""
+        return tuple(self.forecasts)
+
+
+class RefusedEntry(NamedTuple):
+    """An entry of a message that cannot be used, while others of the same message can: whose, what, and why not."""
+
+    expert_id: str
+    value: str
+    reason: Reason
+    message: str
+
+
+class PartialForecasts(Forecasts, frozen=True, kw_only=True, tag="forecasts"):
+    """What ``decode`` makes of a ``forecasts`` message in which some entries cannot be used: those that can."""
+
+    refused: list[RefusedEntry]
+
+    @property
+    def named(self) -> Sequence[str]:
+        """Every expert that the message names, also of the entries that cannot be used."""
+        return (*self.forecasts, *(entry.expert_id for entry in self.refused))
+
+    def rejection(self, *, names: bool = True) -> RejectedEvent:
+        """What the dead letter of the message says; without ``names`` it tells of nobody."""
+        return entries_rejection(self.refused, len(self.forecasts) + len(self.refused), names=names)
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
@@ -256,6 +286,8 @@ _decode_event = msgspec.json.Decoder(Event).decode
 _feed_name_matches = re.compile(_FEED_NAME).fullmatch  # "$" alone would let a line's end pass
 _NO_TIME = "Invalid RFC3339"
 """As the decoder complains of a text that is no time to it."""
+_VALUE_SHOWN = 60
+_ENTRIES_TOLD = 8
 _TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 
@@ -286,19 +318,28 @@ def decode(payload: bytes | None) -> Event:
         msg = f"not a JSON object in UTF-8: {_registry_frame(payload) or error}"
         raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
     _check(event)
+    if type(event) is Forecasts and not all(map(str.isascii, event.forecasts)):
+        return _usable_entries(payload) or event
     return event
 
 
 def _decoded_again(payload: bytes, fault: str) -> Event:
-    """What the decoder refuses for a time that has another form of ISO 8601: rare, and so not looked for beforehand."""
+    """What the decoder refuses for a time that has another form of ISO 8601, or for some of many forecasts.
+
+    Both are rare, and so not looked for beforehand.
+    """
     if _NO_TIME in fault:
+        payload = with_usual_times(payload)
         try:
-            event: Event = _decode_event(with_usual_times(payload))
+            event: Event = _decode_event(payload)
         except msgspec.ValidationError as error:
             fault = str(error)
         else:
             return event
-    raise _rejection(fault, payload) from None
+    usable = _usable_entries(payload)
+    if usable is None:
+        raise _rejection(fault, payload) from None
+    return usable
 
 
 def with_usual_times(payload: bytes) -> bytes:
@@ -359,9 +400,75 @@ def _check_ids(event: Event) -> None:
         _check_id(event.expert_id, "expert_id")
     if isinstance(event, ExpertControl) and isinstance(event.team, str):
         _check_id(event.team, "team")
-    if isinstance(event, Forecasts):
-        for expert_id in event.forecasts:
-            _check_id(expert_id, "forecasts")
+
+
+class _AnyForecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):
+    """``Forecasts`` whose entries are not looked at."""
+
+    question_id: QuestionId
+    at: datetime
+    forecasts: dict[str, msgspec.Raw]
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+
+_decode_any_forecasts = msgspec.json.Decoder(_AnyForecasts).decode
+_decode_probability = msgspec.json.Decoder(Probability | None).decode
+
+
+def _with_any_entries(payload: bytes) -> _AnyForecasts:
+    try:
+        return _decode_any_forecasts(payload)
+    except msgspec.ValidationError as error:
+        if _NO_TIME not in str(error):
+            raise
+        return _decode_any_forecasts(with_usual_times(payload))
+
+
+def _usable_entries(payload: bytes) -> PartialForecasts | None:
+    """A ``forecasts`` message without the entries that cannot be used; None if it is none, or nothing of it can be.
+
+    Raises
+    ------
+    RejectedEvent
+        If its entries are all that is wrong, and none of them can be used.
+    """
+    try:
+        event = _with_any_entries(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    good: dict[str, float | None] = {}
+    refused: list[RefusedEntry] = []
+    for expert_id, raw in event.forecasts.items():
+        value = bytes(raw)[:_VALUE_SHOWN].decode("utf-8", "replace")
+        try:
+            _check_id(expert_id, "the expert's id")
+            good[expert_id] = _decode_probability(raw)
+        except msgspec.DecodeError as error:
+            reason, advice = _reason(str(error), "probability")
+            refused.append(RefusedEntry(expert_id, value, reason, f"{error}{advice}"))
+        except RejectedEvent as fault:
+            refused.append(RefusedEntry(expert_id, value, Reason(fault.reason), fault.message))
+    if not refused:
+        return None
+    if not good:
+        raise entries_rejection(refused, len(refused))
+    fields = {name: getattr(event, name) for name in ("question_id", "at", "feed", "event_id", "schema")}
+    return PartialForecasts(forecasts=good, refused=refused, **fields)
+
+
+def entries_rejection(refused: Sequence[RefusedEntry], of: int, *, names: bool = True) -> RejectedEvent:
+    """Why some entries of a message, ``of`` so many, cannot be used: each by expert, value and reason."""
+    told = (
+        [f"{one.expert_id[:_VALUE_SHOWN]!r} {one.value}: {one.message}" for one in refused[:_ENTRIES_TOLD]]
+        if names
+        else []
+    )
+    more = len(refused) - len(told)
+    rest = [f"and {more} more"] if told and more else []
+    message = "; ".join([f"{len(refused)} of {of} forecasts cannot be used", *told, *rest])
+    return RejectedEvent(refused[0].reason, field="forecasts", message=message)
 
 
 def _check_feed(feed: str | None) -> None:
@@ -377,8 +484,8 @@ def is_feed_name(name: str) -> bool:
 
 
 def _check_id(value: str, field: str) -> None:
-    if not value.isascii() and len(value.encode()) > MAX_ID_BYTES:
-        msg = f"{field} has {len(value.encode())} bytes, more than {MAX_ID_BYTES}"
+    if not 1 <= len(value.encode()) <= MAX_ID_BYTES:
+        msg = f"{field} has {len(value.encode())} bytes, not 1 to {MAX_ID_BYTES}"
         raise RejectedEvent(Reason.ID_LENGTH, field=field, message=msg)
 
 

@@ -113,6 +113,13 @@ def test_a_batch_with_one_expert_of_another_producer_is_refused_as_a_whole() -> 
 # --- the signature ---
 
 
+def test_a_batch_with_an_entry_that_cannot_be_used_needs_the_same_rights() -> None:
+    partition = of()
+    value = event("forecasts", question_id="q", at=T0, forecasts={"desk-1": 0.5, "x": "missing"})
+
+    assert unsigned(partition, value) == [Reason.PRODUCER_UNKNOWN]
+
+
 def test_each_key_of_a_producer_verifies() -> None:
     assert said(of(), "house", forecast("ann", 0.5, T0), key=b"the next of house") == []
 

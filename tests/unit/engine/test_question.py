@@ -1254,3 +1254,108 @@ def test_named_feeds_have_settings_of_their_own() -> None:
 
 def _record(offset: int, key: bytes, value: bytes) -> LogRecord:
     return LogRecord(offset, T0, key, value)
+
+
+# --- messages of many forecasts, of which some cannot be used ---
+
+
+def test_of_a_message_the_forecasts_that_can_be_used_count_and_one_dead_letter_names_the_others() -> None:
+    partition = opened()
+    panel: dict[str, Any] = {"gfs": 0.2, "ecmwf": 0.4, "arpege": 0.3, "icon": "missing", "llama": 1.5, "": 0.1}
+    message = event("forecasts", question_id="q", at=T0 + HOUR, forecasts=panel)
+
+    (letter,) = partition.send(message)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert reasons([letter]) == ["wrong-type"]
+    assert letter.value == message
+    assert dict(letter.headers)["__streams.errors.message"].decode() == (
+        "3 of 6 forecasts cannot be used; 'icon' \"missing\": Expected `float | null`, got `str`; 'llama' 1.5: "
+        "Expected `float` <= 1.0 (percent? convert at the source); '' 0.1: the expert's id has 0 bytes, not 1 to 256"
+    )
+    used = {"gfs": 0.2, "ecmwf": 0.4, "arpege": 0.3}
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.7, "bob": 0.2, **used}}
+    assert (partition.count("event", "forecasts"), partition.count("dead-letter", "wrong-type")) == (1, 1)
+
+
+def test_of_many_entries_that_cannot_be_used_the_first_are_named_and_the_rest_counted() -> None:
+    partition = opened()
+    panel: dict[str, Any] = {"good": 0.5, **{f"bad{number}": 2 for number in range(30)}}
+
+    (letter,) = partition.send(event("forecasts", question_id="q", at=T0 + HOUR, forecasts=panel))
+
+    message = dict(letter.headers)["__streams.errors.message"].decode()
+    assert message.startswith("30 of 31 forecasts cannot be used; 'bad0' 2: ")
+    assert message.endswith("; and 22 more")
+
+
+def test_a_message_of_which_nothing_can_be_used_or_whose_question_is_elsewhere_is_told_of_once() -> None:
+    one, other = Partition(stage(partition=0, partitions=2)), Partition(stage(partition=1, partitions=2), number=1)
+    bad = event("forecasts", question_id="q", at=T0, forecasts={"a": "x", "b": []})
+    mixed = event("forecasts", question_id="q", at=T0, forecasts={"a": "x", "b": 0.5})
+
+    told = [reasons(partition.send(bad)) for partition in (one, other)]
+    outputs = [partition.send(mixed) for partition in (one, other)]
+
+    assert told == [["wrong-type"], ["wrong-type"]]
+    assert sorted(output.topic for sent in outputs for output in sent) == [topics.DEAD_LETTERS, topics.FORECAST_EVENTS]
+
+
+def test_a_dead_letter_of_some_entries_tells_nothing_of_who_is_forgotten() -> None:
+    partition = opened()
+    partition.control(forget("zoe"))
+    panel: dict[str, Any] = {"gfs": 0.2, "icon": "missing", "zoe": 0.5}
+
+    letters = partition.send(event("forecasts", question_id="q", at=T0 + HOUR, forecasts=panel))
+
+    assert reasons(letters) == ["wrong-type", "forgotten"]
+    assert all((letter.key, letter.value) == (None, None) for letter in letters)
+    assert b"icon" not in dict(letters[0].headers)["__streams.errors.message"]
+
+
+# --- what is delivered again, days later ---
+
+
+@pytest.mark.parametrize("again", [None, 0.7])
+def test_a_withdrawal_or_forecast_that_is_delivered_again_after_days_changes_nothing(again: float | None) -> None:
+    day = T0 - T0 % DAY
+    partition = Partition(round_every="1d")
+    partition.send(question(feed="econ", opens_at=day, closes_at=day + 10 * DAY, at=day), now=day + HOUR)
+    first = forecast("ann", again, day + 2 * DAY + 3 * HOUR)
+    partition.send(forecast("bob", 0.2, day + HOUR), forecast("ann", 0.9, day + HOUR))
+    partition.send(first, now=day + 2 * DAY + 3 * HOUR)
+    partition.send(forecast("ann", 0.4, day + 3 * DAY + 6 * HOUR), now=day + 3 * DAY + 6 * HOUR)
+    partition.pass_to(day + 6 * DAY)
+    before = partition.told.rounds
+
+    caused = partition.send(first, now=day + 6 * DAY + HOUR)
+    partition.pass_to(day + 11 * DAY)
+
+    assert caused == []
+    assert (partition.count("late"), partition.count("repeated")) == (0, 1)
+    assert before.items() <= partition.told.rounds.items()
+    assert partition.told.forecasts()[day + 7 * DAY] == {"ann": 0.4, "bob": 0.2}
+
+
+def test_what_is_late_and_older_than_what_was_said_since_is_not_used_and_all_else_is() -> None:
+    partition = opened(backdate_limit="1h")
+
+    partition.send(forecast("bob", 0.3, T0 + 5 * HOUR), now=T0 + 5 * HOUR)
+    partition.send(forecast("bob", 0.9, T0 + 3 * HOUR), now=T0 + 20 * HOUR)
+    partition.send(forecast("ann", 0.8, T0 + 2 * HOUR), forecast("ann", 0.6, T0 + 3 * HOUR))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert (partition.count("overtaken"), partition.count("late")) == (1, 2)
+    assert partition.told.forecasts() == {CLOSE: {"ann": 0.6, "bob": 0.3}}
+
+
+def test_a_queue_that_was_down_for_longer_than_the_limit_loses_nothing() -> None:
+    partition = Partition(round_every="6h")
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE, at=T0))
+
+    for hour in (1, 2, 3):
+        partition.send(forecast("ann", hour / 10, T0 + hour * HOUR), now=T0 + 30 * HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.count("late") == 3
+    assert partition.told.forecasts() == {T0 + hour * HOUR: {"ann": 0.3} for hour in range(6, 49, 6)}

@@ -14,6 +14,7 @@ from stream_peer.events.incoming import (
     FeedControl,
     Forecast,
     Forecasts,
+    PartialForecasts,
     Question,
     Resolution,
     SettingsControl,
@@ -154,13 +155,36 @@ def test_a_probability_of_another_type_is_refused(probability: object) -> None:
     assert error.field == "probability"
 
 
-def test_one_bad_probability_among_many_names_the_place() -> None:
-    event = {"type": "forecasts", "question_id": "q", "at": NOON, "forecasts": {"a": 0.1, "b": 12}}
+def test_one_bad_probability_among_many_is_named_and_the_others_are_kept() -> None:
+    message = {"type": "forecasts", "question_id": "q", "at": NOON, "forecasts": {"a": 0.1, "b": 12, "ü" * 129: 0.5}}
 
-    error = refused(encoded(event))
+    event = decode(encoded(message))
 
-    assert error.reason == Reason.PROBABILITY_RANGE
-    assert error.field.startswith("forecasts")
+    assert isinstance(event, PartialForecasts)
+    assert event.forecasts == {"a": 0.1}
+    assert [(one.expert_id[:1], one.value, one.reason) for one in event.refused] == [
+        ("b", "12", Reason.PROBABILITY_RANGE),
+        ("ü", "0.5", Reason.ID_LENGTH),
+    ]
+    assert list(event.named) == ["a", "b", "ü" * 129]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_bad_forecast_among_many_and_a_time_of_an_unusual_form_go_together(order: int) -> None:
+    fields = [("at", "2026-03-01 12:00"), ("forecasts", {"a": 0.1, "b": "x"})][::order]
+
+    event = decode(encoded({"type": "forecasts", "question_id": "q", **dict(fields)}))
+
+    assert isinstance(event, PartialForecasts)
+    assert event.forecasts == {"a": 0.1}
+
+
+def test_a_message_whose_other_fields_are_wrong_too_is_refused_as_a_whole() -> None:
+    message = {"type": "forecasts", "question_id": "", "at": NOON, "forecasts": {"a": 0.1, "b": 12}}
+
+    error = refused(encoded(message))
+
+    assert error.field == "question_id"
 
 
 @pytest.mark.case("C10")
