@@ -40,6 +40,7 @@ _yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; neede
 @click.option("--no-team", is_flag=True, help="Take the expert out of its team.")
 @click.option("--exclude", is_flag=True, help="Leave the expert out from now on.")
 @click.option("--include", is_flag=True, help="Take it back.")
+@click.option("--rename", metavar="NEW", help="Give the expert another id, which no expert of the feed has.")
 @click.option("--forget", is_flag=True, help="Let go of everything that is known of the expert, for good.")
 @_yes
 @settings_options()
@@ -50,6 +51,7 @@ def expert_command(
     expert: str,
     team: str | None,
     no_team: bool,
+    rename: str | None,
     forget: bool,
     sure: bool,
     **presence: bool,
@@ -60,10 +62,15 @@ def expert_command(
     its past stands still until it is included again. Members of a team vote and are weighted singly, but are scored
     against the answer of those outside the team: use it for experts that share their sources.
 
+    A renamed expert keeps its weight and its past. Outputs show the new id from then on; events that name the expert
+    by an earlier id count for it as before. Rename an expert before its sender uses the new id: two experts cannot be
+    made one.
+
     \b
     stream-peer expert econ bot-17 --exclude
     stream-peer expert econ bot-17 --include
     stream-peer expert econ gpt-a --team gpt
+    stream-peer expert econ gpt-a --rename gpt-a-2026
     stream-peer expert econ ann --forget               asks before; --yes does not
     """  # noqa: D301
     event = ExpertControl(
@@ -72,12 +79,16 @@ def expert_command(
         at=datetime.now(tz=UTC),
         team=_team(team, none=no_team),
         excluded=_excluded(**presence),
+        rename=rename,
         forget=forget,
     )
     _check(event)
     if forget:
         _must_be_able_to_ask(sure=sure)
-    _note_unknown(invocation.settings, feed, expert)
+    if rename is None:
+        _note_unknown(invocation.settings, feed, expert)
+    else:
+        _must_be_able_to_rename(invocation.settings, feed, expert, rename)
     if forget:
         _ask(_FORGETTING.format(feed=feed, expert=expert), sure=sure)
     _write(invocation.settings, event, f"{expert} in feed {feed}: {_change(event)}")
@@ -148,6 +159,8 @@ def _change(event: ExpertControl) -> str:
         changes.append("in no team" if event.team is None else f"in team {event.team}")
     if event.excluded is not UNSET:
         changes.append("excluded" if event.excluded else "included")
+    if event.rename is not None:
+        changes.append(f"renamed {event.rename}")
     if event.forget:
         changes.append("forget")
     return ", ".join(changes)
@@ -166,7 +179,8 @@ def _check(event: ExpertControl | FeedControl) -> None:
 
 
 _USAGE = {
-    "": "name what is to change: --team TEAM, --no-team, --exclude, --include or --forget",
+    "": "name what is to change: --team TEAM, --no-team, --exclude, --include, --rename NEW or --forget",
+    "rename": "--rename stands alone, and NEW is another id than EXPERT, of 1 to 256 bytes",
     "forget": "--forget stands alone: an expert that is forgotten is in no team and neither excluded nor included",
 }
 
@@ -196,6 +210,25 @@ def _note_unknown(settings: Settings, feed: str, expert: str | None = None) -> N
         note = f"whether there are weights of feed {feed} could not be looked up: {error}"
     if note:
         click.echo(f"Note: {note}", err=True)
+
+
+def _must_be_able_to_rename(settings: Settings, feed: str, expert: str, new: str) -> None:
+    """Refuse, before anything is written, to rename an expert that is unknown, or to an id that another one has.
+
+    Weights do not list experts who are excluded: of these, control-events knows.
+    """
+    from stream_peer.adapters.control_events import all_controls
+    from stream_peer.adapters.weights_view import read_newest
+
+    newest = asyncio.run(read_newest(settings)).get(feed)
+    controlled = asyncio.run(all_controls(settings)).experts.get(feed, {})
+    listed = {found.id for found in newest.experts} if newest else set()
+    if expert not in listed and expert not in controlled:
+        msg = f"nothing was written: {expert} is no expert of feed {feed} that has weights, or of which a control tells"
+        raise click.UsageError(msg)
+    if new in listed or controlled.get(new) not in (None, controlled.get(expert, expert)):
+        msg = f"nothing was written: {new} was known in feed {feed} before, and two experts cannot be made one"
+        raise click.UsageError(msg)
 
 
 def _unknown(known: dict[str, Weights], feed: str, expert: str | None) -> str:

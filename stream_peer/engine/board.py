@@ -15,7 +15,7 @@ LEAST_MOVE = 1e-4
 class Publication(NamedTuple):
     """What was last published of a feed: for knowing whether there is news.
 
-    ``alarms``: its trust, what drifts, and who says the same as whom.
+    ``alarms``: its trust, what drifts, who says the same as whom, and who was renamed.
     """
 
     alarms: tuple[object, ...]
@@ -51,7 +51,8 @@ class Board:
         """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
         reading, standing = read_feed(feed), feed.standing
         groups = ((group.kind, tuple(group.experts)) for group in standing.groups)
-        alarms = standing.trust, standing.drift.alarms, *groups
+        names = ((first, feed.roster.names.shown(first)) for first in feed.roster.names.given)
+        alarms = standing.trust, standing.drift.alarms, *groups, *names
         last = self._published.get(feed.name)
         if only_news and last and last.alarms == alarms and not reading.moved(last.reading, LEAST_MOVE):
             return []

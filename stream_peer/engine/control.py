@@ -1,8 +1,8 @@
 """The control stage: checks what stands on ``control-events`` and hands it to every partition that must know.
 
 Settings are for all partitions of the feed-log and of ``forecast-events``. A control of an expert or a feed goes to
-the feed's partition of the feed-log; if something is to be let go of for good (an expert forgotten, a feed deleted),
-also to every partition of ``forecast-events``, since a feed's questions lie in all of them.
+the feed's partition of the feed-log; if it concerns forecasts (an expert renamed or forgotten, a feed deleted), also to
+every partition of ``forecast-events``, since a feed's questions lie in all of them.
 
 It keeps nothing: a repeat writes the same records again, and who reads them knows repeats by their source.
 """
@@ -133,7 +133,7 @@ class ControlStage(NeverRefolds):
             return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record, _since(event, record))]
         if isinstance(event, ExpertControl):
             check_control(event)
-            return self._of_a_feed(ExpertChanged, event, record, everywhere=event.forget)
+            return self._of_a_feed(ExpertChanged, event, record, everywhere=event.forget or event.rename is not None)
         if isinstance(event, FeedControl):
             check_control(event)
             return self._of_a_feed(FeedChanged, event, record, everywhere=event.delete)
@@ -227,9 +227,12 @@ def check_control(event: ExpertControl | FeedControl) -> None:
 def _check_expert(event: ExpertControl) -> None:
     moment(event.at)
     changes = event.team is not UNSET or event.excluded is not UNSET
+    if event.rename is not None and (changes or event.forget or event.rename == event.expert_id):
+        msg = "a rename stands alone, and gives the expert another id than the one that it names"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="rename", message=msg)
     if event.forget and changes:
         msg = "an expert that is to be forgotten is in no team and neither excluded nor included"
         raise RejectedEvent(Reason.CONTRADICTORY, field="forget", message=msg)
-    if not event.forget and not changes:
-        msg = "nothing is asked for: name team (null: none), excluded (true or false), or forget (true)"
+    if not event.forget and not changes and event.rename is None:
+        msg = "nothing is asked for: name team (null: none), excluded (true or false), rename, or forget (true)"
         raise RejectedEvent(Reason.CONTRADICTORY, message=msg)

@@ -263,9 +263,8 @@ class FeedStage:
         self.feeds.settle(book, record)
 
     def _on_expert(self, event: ExpertChanged, record: Record, _effects: Effects) -> None:
-        self.feeds.change_expert(event, record)
-        if event.forget:
-            self.parts.let_go(event.feed, event.expert_id)
+        for expert in self.feeds.change_expert(event, record):
+            self.parts.let_go(event.feed, expert)
 
     def _on_feed(self, event: FeedChanged, record: Record, effects: Effects) -> None:
         if event.reset:

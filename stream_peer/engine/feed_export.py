@@ -89,6 +89,7 @@ def exported(feed: str, of_feeds: StageState, of_questions: Iterable[Questions],
         settings_hash=document_hash(document),
         secret=head.secret,
         forgotten=stored.roster.forgotten,
+        names=stored.roster.names,
         feed_schema=FEED_SCHEMA,
         question_schema=QUESTION_SCHEMA,
     )

@@ -6,6 +6,7 @@ refused for an imported feed, and who is forgotten leaves them without a trace, 
 
 import struct
 import zlib
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from stream_peer.engine.feed_without import facts_without, feed_without, scored_
 from stream_peer.engine.feeds import Feeds
 from stream_peer.engine.ledger import Entry
 from stream_peer.engine.method import method_of
+from stream_peer.engine.names import Given
 from stream_peer.engine.portable import (
     EntryLine,
     ExpiredLine,
@@ -28,7 +30,7 @@ from stream_peer.engine.portable import (
     LineReader,
     WaitingLine,
 )
-from stream_peer.engine.roster import StoredRoster
+from stream_peer.engine.roster import Roster, StoredRoster
 from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.stage import Output, Record
 from stream_peer.engine.standing import Imported, Standing
@@ -132,7 +134,7 @@ class Incoming:
         feed, building, header = fresh(self._feeds, self._name), self._building, self._header
         if building is None or header is None or not self._reader.ended:
             raise import_refusal("it is not whole")
-        if any(feed.roster.is_forgotten(expert) for expert in building.line.experts):  # who asked for it meanwhile
+        if building.forgotten(feed.roster, building.line.experts):  # who asked for it meanwhile
             again = Incoming(self._feeds, self._name)
             again.add(whole)
             return again.take_up(event, whole, record)
@@ -149,7 +151,8 @@ class Incoming:
             _check_header(line, self._name)
             self._header = line
         elif isinstance(line, FeedLine) and self._building is None:
-            self._building = _Building(self._feeds.feed(self._name), line)
+            names = self._header.names if self._header else {}
+            self._building = _Building(self._feeds.feed(self._name), line, names)
         elif self._building is not None:
             self._building.add(line)
 
@@ -157,8 +160,9 @@ class Incoming:
 class _Building:
     """The feed's ledger and sums as its lines come, without those who are forgotten."""
 
-    def __init__(self, feed: Feed, line: FeedLine) -> None:
-        gone = [place for place, expert in enumerate(line.experts) if feed.roster.is_forgotten(expert)]
+    def __init__(self, feed: Feed, line: FeedLine, names: Given) -> None:
+        self._names = names
+        gone = self.forgotten(feed.roster, line.experts)
         self._stay = np.ones(len(line.experts), dtype=bool)
         self._stay[gone] = False
         self.line = feed_without(line, self._stay) if gone else line
@@ -168,6 +172,11 @@ class _Building:
         self.waiting: list[Round] = []
         self.blocks = Blocks.from_bytes(self.line.settled, len(self.line.experts), settings.memory)
         self.blocks.reach(max(line.standing.ordinals - 1, 0))
+
+    def forgotten(self, roster: Roster, experts: Sequence[str]) -> list[int]:
+        """Places of those experts who are forgotten here by any of their ids."""
+        ids = ((expert, *self._names.get(expert, ())) for expert in experts)
+        return [place for place, names in enumerate(ids) if any(map(roster.is_forgotten, names))]
 
     def add(self, line: Line) -> None:
         if isinstance(line, EntryLine):
@@ -251,5 +260,8 @@ def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
     roster = feed.roster
     teams = {**roster.teams, **line.teams}
     excluded, forgotten = roster.excluded.union(line.excluded), roster.forgotten.union(header.forgotten)
-    merged = StoredRoster(line.experts, teams, sorted(excluded), sorted(forgotten))
+    names = roster.names.joined(header.names)
+    if any(names.first(expert) != expert for expert in line.experts):
+        raise import_refusal("an expert of it has an id that another one was given here: delete the feed before")
+    merged = StoredRoster(line.experts, teams, sorted(excluded), sorted(forgotten), names.given)
     return _encode(StoredFeed(merged, line.meaning, line.settled))

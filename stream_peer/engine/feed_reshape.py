@@ -64,9 +64,9 @@ def _renamed_told(told: Told | None, before: str, feed: str) -> Told | None:
 
 
 def with_pseudonyms(line: Line, names: Pseudonyms) -> Line:
-    """A line with pseudonyms in place of ids. Who was forgotten is not in it: nobody could be known again by it."""
+    """A line with pseudonyms in place of ids. Who was forgotten or renamed is not in it: no id would tell."""
     if isinstance(line, Header):
-        return _replace(line, pseudonyms=names.fingerprint, forgotten=[])
+        return _replace(line, pseudonyms=names.fingerprint, forgotten=[], names={})
     if isinstance(line, FeedLine):
         return _replace(
             line,

@@ -100,8 +100,13 @@ class Feed:
 
     @property
     def experts(self) -> list[str]:
-        """Ids of the experts by their places."""
+        """First ids of the experts by their places."""
         return self.roster.experts
+
+    @property
+    def shown(self) -> list[str]:
+        """Newest ids of the experts by their places: what outputs name."""
+        return self.roster.shown
 
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
         """Settings from here on. Those that change meaning may differ only while nothing was scored."""
@@ -145,7 +150,7 @@ class Feed:
         return self.roster.places(experts)
 
     def listed(self) -> IndexArray:
-        """Places of the experts with questions that count, in the order of their ids; without the excluded."""
+        """Places of the experts with questions that count, in the order of their newest ids; without the excluded."""
         return self.roster.listed(self.sums)
 
     def heed_groups(self) -> None:
@@ -271,7 +276,7 @@ class Feed:
             self._signs = key, read_dependence(self.sums.feed, self.rule)
         if not self._ranks:
             self._ranks.append(read_ranks(self.sums))
-        named = [NamedGroup([self.experts[place] for place in group.experts], group.kind) for group in self.groups]
+        named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
         return Signs(self._signs[1], self._ranks[0], [group for group in named if len(group.experts) > 1])
 
     def vote_rule(self) -> VoteRule:

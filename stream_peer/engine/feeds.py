@@ -92,12 +92,17 @@ class Feeds:
         return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
 
     def emptied(self) -> "Feeds":
-        """The same settings in force and the same ids refused, and nothing else of any feed."""
+        """The same settings in force, the same ids refused and the same renamed, and nothing else of any feed.
+
+        The question stage keeps names as well: it goes on to say first ids.
+        """
         anew = Feeds(self._secret, self.book, self._firm)
         anew.base = self.base
         for name, feed in self.by_name.items():
             if feed.roster.forgotten:
                 anew.feed(name).roster.forgotten.update(feed.roster.forgotten)
+            if feed.roster.names.given:
+                anew.feed(name).roster.names = feed.roster.names
         return anew
 
     # --- questions ---
@@ -177,30 +182,34 @@ class Feeds:
         """Whether the settings ask in vain for another meaning of a feed."""
         return feed.standing.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
 
-    def change_expert(self, event: ExpertChanged, record: Record) -> None:
-        """An expert's team, exclusion or wish to be forgotten.
+    def change_expert(self, event: ExpertChanged, record: Record) -> list[str]:
+        """An expert's name, team, exclusion or wish to be forgotten; ids of which nothing may be kept.
 
         Raises
         ------
         RejectedEvent
-            If the expert was forgotten before.
+            If the expert was forgotten before, or is to be called as another one is.
         """
-        feed, expert = self.feed(event.feed), event.expert_id
-        roster = feed.roster
+        feed = self.feed(event.feed)
+        roster, gone = feed.roster, list[str]()
+        expert = roster.names.first(event.expert_id)
         if event.forget:
             if roster.place(expert) is not None:
                 self.due.add(feed.name)
-            roster.forget(expert)
+            gone = roster.forget(expert)
             self.store.scrub(feed)
-        elif roster.is_forgotten(expert):
+        elif any(map(roster.is_forgotten, filter(None, (expert, event.rename)))):
             message = "the expert asked to be forgotten; no control brings it back"
             raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
+        if event.rename is not None:
+            roster.rename(expert, event.rename)
         if event.team is not msgspec.UNSET and not event.forget:
             roster.put_in_team(expert, event.team)
         if event.excluded is not msgspec.UNSET and not event.forget:
             roster.exclude(expert, excluded=event.excluded)
         feed.stored = False
         self.changed(feed, record)
+        return gone
 
     def reset(self, name: str, record: Record) -> None:
         """New sums from here on."""

@@ -236,8 +236,7 @@ class History:
         """Keep nothing of some experts: entries and names. ``first`` stays: it is the question's."""
         names, log = self.part({who for name, who in self.experts.items() if name not in experts})
         self.gone = self.first
-        self.experts, self.log = {}, bytearray()
-        self.id_bytes, self._counts = 0, bytearray()
+        self._clear()
         self.merge(names, log)
 
     def part(self, chosen: set[int]) -> tuple[list[str], bytearray]:
@@ -268,6 +267,17 @@ class History:
         """Give every expert another name; no two may get the same."""
         self.experts = {name(expert_id): who for expert_id, who in self.experts.items()}
         self.id_bytes = sum(len(expert_id.encode()) for expert_id in self.experts)
+
+    def unite(self, name: Callable[[str], str]) -> None:
+        """Give every expert another name; those who get the same are one expert from here on."""
+        names, log = [name(expert_id) for expert_id in self.experts], self.log
+        self._clear()
+        self.merge(names, log)
+        self.first = min(self.gone, int(self._moments(self._columns()).min(initial=NEVER)))
+
+    def _clear(self) -> None:
+        self.experts, self.log = {}, bytearray()
+        self.id_bytes, self._counts = 0, bytearray()
 
     def _number(self, expert_id: str) -> int:
         who = len(self.experts)

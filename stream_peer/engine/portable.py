@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from stream_peer.engine.names import Given
 from stream_peer.engine.standing import Standing
 from stream_peer.errors import FeedTransferError
 from stream_peer.events.feed_log import Place, Round, Verdict
@@ -27,8 +28,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field=
     ``revision`` is the last one that was published, ``next_revision`` the one that the next record of the feed-log
     gets; ``applied`` the last offset of the feed-log that is in it and ``feed_clock`` its time, ``forecasts`` such an
     offset of each partition of ``forecast-events``. ``feed_schema`` and ``question_schema`` are of the stored forms
-    within the lines. ``secret`` is a fingerprint, ``forgotten`` are digests of ids that are refused; ``pseudonyms`` is
-    the fingerprint of the key that ids were replaced with.
+    within the lines. ``secret`` is a fingerprint, ``forgotten`` are digests of ids that are refused; ``names`` are the
+    later ids of renamed experts, by their first; ``pseudonyms`` is the fingerprint of the key that ids were replaced
+    with.
     """
 
     format: str = FORMAT
@@ -45,6 +47,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field=
     settings_hash: str
     secret: str
     forgotten: list[bytes]
+    names: Given = {}
     pseudonyms: str | None = None
     feed_schema: int
     question_schema: int

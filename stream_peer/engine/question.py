@@ -7,6 +7,7 @@ emitted.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -24,6 +25,7 @@ from stream_peer.engine.merging import (
     note_feed,
     plausible_moment,
 )
+from stream_peer.engine.names import Names
 from stream_peer.engine.producer_gate import Handler, ProducerGate
 from stream_peer.engine.producers import Producers
 from stream_peer.engine.question_controls import QuestionControls, refuse_sender
@@ -116,7 +118,7 @@ class QuestionStage(NeverRefolds):
         self._controls = QuestionControls(*around, book=book, secret=secret)
         # At hand where every forecast passes:
         self._live = self._store.live
-        self._periods = self._controls.periods
+        self._periods, self._names = self._controls.periods, self._controls.names
         self._digests = self._controls.forgotten.digests
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
@@ -224,6 +226,7 @@ class QuestionStage(NeverRefolds):
             scrub=self._store.scrubs,
             signed=not self.needs_marker,
             periods=controls.periods.stored(),
+            names={feed: names.given for feed, names in sorted(self._names.items())},
         )
         return Snapshot(changes, encode_head(head))
 
@@ -231,8 +234,8 @@ class QuestionStage(NeverRefolds):
         """Begin at the start of a topic that was deleted and made anew, after ``load`` and before the first step.
 
         Sources go on growing: they name the next incarnation. With ``keep`` all that is known stays. Else the new log
-        tells everything anew; what stays is what it cannot tell: the settings in force, who asked to be forgotten, and
-        which sources were seen. Entries that were loaded go with the next snapshot.
+        tells everything anew; what stays is what it cannot tell: the settings in force, who was renamed or asked to be
+        forgotten, and which sources were seen. Entries that were loaded go with the next snapshot.
         """
         self._routes.reincarnate(incarnation)
         if not keep:
@@ -258,6 +261,7 @@ class QuestionStage(NeverRefolds):
             self._controls.adopt(load_document(stored.document), stored.document, BEGINNING)
             self._periods.load(stored.periods)
         self._digests.update(stored.forgotten)
+        self._names.update((feed, Names(given)) for feed, given in stored.names.items())
         self._clock.now = stored.clock
         self.needs_marker = not stored.signed
         self._seen = Seen(stored.seen) if stored.signed else Seen(stored.seen).of(MARKERS)
@@ -284,22 +288,22 @@ class QuestionStage(NeverRefolds):
                 return
         at = to_milliseconds(event.at)
         record_time = record.timestamp
-        feed, settings = event.feed, question.settings
-        if self._digests or (feed is not None and feed != question.feed):
-            settings = self._admitted(question, event, at)
+        feed, settings, expert_id = event.feed, question.settings, event.expert_id
+        if self._digests or self._names or (feed is not None and feed != question.feed):
+            settings, expert_id = self._admitted(question, event, at)
         if not YEAR_2000 <= at <= record_time + settings.horizon:
             plausible_moment(event.at, "at", record_time, settings.horizon, is_history=settings.history)
         effective = at
         limit, history = settings.backdate_limit, question.history
         is_late = limit is not None and at < record_time - limit
         if is_late or history.is_resolved or record_time < self._periods.since:
-            said = {event.expert_id: event.probability}
+            said = {expert_id: event.probability}
             effective = self._counts_from(question, feed, said, at, record_time, effects)
         if feed is not None:
             self._note_feed(question, feed, at)
-        surplus = history.add(event.expert_id, event.probability, at, record_time, effective)
+        surplus = history.add(expert_id, event.probability, at, record_time, effective)
         if surplus or question.heard_from is not None:
-            self._note_unusual(question, (event.expert_id,), effects)
+            self._note_unusual(question, (expert_id,), effects)
         effects.counts["event", "forecast"] += 1
         effects.counts["forecasts", ""] += 1
         self._attend_forecast(question, at, effective, record, effects)
@@ -311,9 +315,10 @@ class QuestionStage(NeverRefolds):
             if question is None:
                 return
         settings, refused = question.settings, list[str]()
-        if self._digests or (event.feed is not None and event.feed != question.feed):
+        if self._digests or self._names or (event.feed is not None and event.feed != question.feed):
             feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
             settings = self._controls.book.of(feed)
+            event = self._by_first_ids(event, feed)
             refused = self._controls.forgotten.among(feed, event.forecasts)
         if isinstance(event, PartialForecasts):
             self._refuse_entries(question, event, record, effects)
@@ -404,6 +409,9 @@ class QuestionStage(NeverRefolds):
         source = source_of(record.headers)
         if source is None or source.topic != MARKERS:
             raise refuse_sender(effects, "only `stream-peer repair` writes this type")
+        for named in event.renamed:
+            with suppress(RejectedEvent):  # the feed stage refused it as well
+                self._controls.rename(named.feed, named.expert_id, named.rename, record, effects)
         erased = defaultdict[str, list[str]](list)
         for one in event.erased:
             erased[one.feed].append(one.expert_id)
@@ -430,13 +438,27 @@ class QuestionStage(NeverRefolds):
 
     # What handlers share.
 
-    def _admitted(self, question: QuestionState, event: Forecast, at: Milliseconds) -> FeedSettings:
-        """Settings of the feed that a question belongs to with a forecast, unless its expert is forgotten there."""
+    def _admitted(self, question: QuestionState, event: Forecast, at: Milliseconds) -> tuple[FeedSettings, str]:
+        """Settings of the feed that a question belongs to with a forecast, and the first id of its expert there.
+
+        Raises
+        ------
+        RejectedEvent
+            If the expert is forgotten there.
+        """
         feed = self._feed_with(question, event.feed, at)
-        is_known = feed == question.feed and event.expert_id in question.history.experts
-        if not is_known and self._controls.forgotten.among(feed, (event.expert_id,)):
+        expert_id = self._controls.first_id(feed, event.expert_id)
+        is_known = feed == question.feed and expert_id in question.history.experts
+        if not is_known and self._controls.forgotten.among(feed, (expert_id,)):
             raise forgotten_rejection(1, 1)
-        return self._controls.book.of(feed)
+        return self._controls.book.of(feed), expert_id
+
+    def _by_first_ids(self, event: Forecasts, feed: str) -> Forecasts:
+        """A batch in which each renamed expert has its first id. Of two ids of an expert in it, the last one counts."""
+        if feed not in self._names:
+            return event
+        said = {self._controls.first_id(feed, expert_id): p for expert_id, p in event.forecasts.items()}
+        return msgspec.structs.replace(event, forecasts=said)
 
     def _feed_with(self, question: QuestionState, feed: str | None, at: Milliseconds) -> str:
         """The feed that a question belongs to with an event that may name one."""
@@ -449,9 +471,10 @@ class QuestionStage(NeverRefolds):
             self._moved(question, before)
 
     def _moved(self, question: QuestionState, before: str) -> None:
-        """A question may have come to another feed: forecasts are dated as there, and who is forgotten there goes."""
+        """A question may have come to another feed: dates, names and who is forgotten are those of that one."""
         if question.feed != before:
             question.history.redate(self._periods.of(question.feed))
+            self._controls.unite(question)
             self._controls.let_go_forgotten(question)
 
     def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:

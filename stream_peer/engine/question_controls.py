@@ -1,4 +1,4 @@
-"""What control events do to the questions of a partition: settings, forgetting, deleting, importing.
+"""What control events do to the questions of a partition: settings, renaming, forgetting, deleting, importing.
 
 The control agent writes them to every partition; from anybody else they are refused.
 """
@@ -8,7 +8,8 @@ from typing import Any
 
 from stream_peer.engine.clock import Clock
 from stream_peer.engine.dating import BEGINNING, Periods
-from stream_peer.engine.forgotten import Forgotten
+from stream_peer.engine.forgotten import Forgotten, forgotten_rejection
+from stream_peer.engine.names import Given, Names
 from stream_peer.engine.question_import import ImportedQuestions
 from stream_peer.engine.question_state import QuestionState
 from stream_peer.engine.question_store import QuestionStore
@@ -46,6 +47,8 @@ class QuestionControls:
         What dates forecasts, by when they arrive.
     forgotten : Forgotten
         Who is refused.
+    names : dict of str to Names
+        Who was renamed, by feed; without feeds in which nobody was.
     transfers : Transfers
         The parts that have come of questions that are imported.
     """
@@ -64,6 +67,7 @@ class QuestionControls:
         self.document: dict[str, Any] | None = None
         self.periods = Periods(book)
         self.forgotten = Forgotten(secret)
+        self.names: dict[str, Names] = {}
         self.transfers = Transfers()
         self._routes = routes
         self._clock = clock
@@ -101,16 +105,39 @@ class QuestionControls:
             self._settle(self._store.live[question_id], record, effects)
 
     def change_expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
-        """Forget an expert; all else of experts is the feed stage's."""
-        _check_sender(record, effects, is_for_questions=event.forget)
+        """Rename or forget an expert; all else of experts is the feed stage's."""
+        _check_sender(record, effects, is_for_questions=event.forget or event.rename is not None)
         effects.counts["event", "expert"] += 1
-        self.erase({event.feed: (event.expert_id,)}, record, effects)
+        if event.rename is None:
+            self.erase({event.feed: (event.expert_id,)}, record, effects)
+        else:
+            self.rename(event.feed, event.expert_id, event.rename, record, effects)
+
+    def rename(self, feed: str, expert_id: str, name: str, record: Record, effects: Effects) -> None:
+        """From here on what names an expert by its new id counts for its first one.
+
+        Raises
+        ------
+        RejectedEvent
+            If one of the ids is forgotten, or another expert was renamed from or to the new one.
+        """
+        if self.forgotten.among(feed, (expert_id, name)):
+            raise forgotten_rejection(1, 1)
+        names = self.names.get(feed, Names())
+        names.give(expert_id, name)
+        self.names[feed] = names
+        for question_id in sorted(self._store.live):
+            question = self._store.live[question_id]
+            if question.feed == feed and self.unite(question):
+                self._reconciler.attend(question, record, effects)
 
     def erase(self, experts: Mapping[str, Collection[str]], record: Record, effects: Effects) -> None:
         """Forget experts, feed by feed."""
+        experts = {feed: [one for name in gone for one in self._all_ids(feed, name)] for feed, gone in experts.items()}
         for feed, gone in experts.items():
             for expert_id in gone:
                 self.forgotten.add(feed, expert_id)
+                self._let_names_go(feed, expert_id)
         for question_id in sorted(self._store.live):
             question = self._store.live[question_id]
             found = [expert for expert in experts.get(question.feed, ()) if expert in question.history.experts]
@@ -132,6 +159,7 @@ class QuestionControls:
         for question in [one for one in live if one.touched <= feeds.get(one.feed, -1)]:
             self._reconciler.let_go(question, wholly=True)
         for feed, until in feeds.items():
+            self.names.pop(feed, None)
             self._store.drop_stubs(self._store.stubs.of_feed(feed, until))
 
     def take_in(self, event: FeedImport, record: Record, effects: Effects) -> None:
@@ -147,9 +175,11 @@ class QuestionControls:
         imported = ImportedQuestions(whole, event.feed, self.book.of(event.feed))
         self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)  # others' deadlines are not met early
         self.forgotten.digests.update(imported.forgotten)
+        self._take_names(event.feed, imported.names)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
             question.settings = self.book.of(question.feed)
             question.history.redate(self.periods.of(question.feed))
+            self.unite(question)
             if self.let_go_forgotten(question):
                 emitted_anew(question, question.plan())
             self._reconciler.attend(question, record, effects)
@@ -163,6 +193,44 @@ class QuestionControls:
         self.document = document
         self.periods.begin(book, since)
         self._clock.skew = book.default.skew
+
+    def first_id(self, feed: str, expert_id: str) -> str:
+        """The first id of an expert, by any that it was given."""
+        names = self.names.get(feed)
+        return expert_id if names is None else names.first(expert_id)
+
+    def _all_ids(self, feed: str, expert_id: str) -> list[str]:
+        names = self.names.get(feed)
+        return [expert_id] if names is None else names.all_of(expert_id)
+
+    def _let_names_go(self, feed: str, expert_id: str) -> None:
+        names = self.names.get(feed, Names())
+        names.let_go(expert_id)
+        if not names.given:  # every forecast asks whether there are any
+            self.names.pop(feed, None)
+
+    def _take_names(self, feed: str, given: Given) -> None:
+        """Names that an imported feed brings; who is forgotten here by one id is forgotten by all."""
+        if given:
+            self.names[feed] = self.names.get(feed, Names()).joined(given)
+        for first, names in given.items():
+            if self.forgotten.among(feed, (first, *names)):
+                for expert_id in self._all_ids(feed, first):
+                    self.forgotten.add(feed, expert_id)
+                self._let_names_go(feed, first)
+
+    def unite(self, question: QuestionState) -> bool:
+        """Put what a question holds under later ids of its feed's experts under the first; whether there was any."""
+        names = self.names.get(question.feed)
+        if names is None or all(names.first(expert) == expert for expert in question.history.experts):
+            return False
+        history = question.history
+        history.unite(names.first)
+        moments = sorted({*question.plan().boundaries, *question.emitted})
+        for expert in history.surplus(list(history.experts)):
+            history.trim(expert, moments)
+        self._store.rewrite(question)
+        return True
 
     def let_go_forgotten(self, question: QuestionState) -> bool:
         """Keep nothing of those in a question who are forgotten in its feed; whether there were any."""

@@ -38,6 +38,8 @@ class ImportedQuestions:
         The latest time of the partitions that they come from.
     forgotten : list of bytes
         Digests of ids that are refused in the feed.
+    names : dict of str to list of str
+        Ids that its experts were given later.
 
     Raises
     ------
@@ -50,7 +52,7 @@ class ImportedQuestions:
         if not isinstance(header, Header) or header.question_schema not in READABLE:
             message = f"it was exported by another release, whose questions this one does not read (it reads {SCHEMA})"
             raise import_refusal(message)
-        self.forgotten = header.forgotten
+        self.forgotten, self.names = header.forgotten, header.names
         found = [line for line in lines if isinstance(line, QuestionLine)]
         self.clock = max((line.clock for line in found), default=0)
         self._found = dict(_decoded(line, settings) for line in found)

@@ -1,5 +1,6 @@
 """Outputs keyed by question: what was said of its latest round, re-published when the evidence changes."""
 
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -135,20 +136,27 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExp
     forecasts = facts.forecasts
     losses = _peer_losses(facts, _rates(feed, facts), feed.method).round(DECIMALS).tolist()
     rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
-    ids, excluded = feed.experts, feed.roster.excluded
+    ids, shown, excluded = feed.experts, feed.shown, feed.roster.excluded
     if outcome is None or outcome == "annulled":
-        return [
-            ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
+        found = [
+            ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
             for place, p, answer, loss in rows
             if ids[place] not in excluded
         ]
+        return _by_id(feed, found)
     against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
     true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
-    return [
-        ScoredExpert(id=ids[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
+    found = [
+        ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
         for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
         if ids[place] not in excluded
     ]
+    return _by_id(feed, found)
+
+
+def _by_id(feed: Feed, experts: list[ScoredExpert]) -> list[ScoredExpert]:
+    """Facts are in the order of first ids."""
+    return sorted(experts, key=attrgetter("id")) if feed.roster.names.given else experts
 
 
 def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
@@ -161,7 +169,7 @@ def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
 def _forecast(feed: Feed, facts: Facts) -> dict[str, Any]:
     """Combined forecasts and the draw, as they were made when the round was scored."""
     head, place = facts.head, facts.head.selected
-    expert = None if place == NOBODY else feed.experts[int(facts.experts[place])]
+    expert = None if place == NOBODY else feed.shown[int(facts.experts[place])]
     return {
         "mix": round(head.mix, DECIMALS),
         "stretched": round(head.stretched, DECIMALS),

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from stream_peer.engine.dating import Period
+from stream_peer.engine.names import Given
 from stream_peer.engine.question_state import (
     QuestionState,
     Stub,
@@ -36,7 +37,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
     fingerprint ``secret``. ``scrub``: every question is to be written once more. ``signed``: no header without a valid
     signature was believed on the way to this state; false of all that earlier releases wrote. ``periods``: what
-    dates forecasts, by when they arrive.
+    dates forecasts, by when they arrive. ``names``: by feed, later ids of renamed experts.
     """
 
     schema: int
@@ -50,6 +51,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     scrub: bool = False
     signed: bool = False
     periods: list[Period] = []
+    names: dict[str, Given] = {}
 
 
 class _Schema(msgspec.Struct, frozen=True):

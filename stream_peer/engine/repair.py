@@ -22,6 +22,7 @@ from stream_peer.events.incoming import (
     Erased,
     ExpertControl,
     FeedControl,
+    Renamed,
     SettingsControl,
     SettingsStanding,
     SignaturesFromHere,
@@ -33,7 +34,7 @@ _PIECES_BYTES = 900_000
 _encode = msgspec.json.Encoder().encode
 
 
-T = TypeVar("T", Deleted, Erased)
+T = TypeVar("T", Deleted, Erased, Renamed)
 
 
 class Place(NamedTuple):
@@ -48,13 +49,16 @@ class Place(NamedTuple):
 
 
 class Controls:
-    """What stands on ``control-events``: settings applied last, who is forgotten, which feeds were deleted and when.
+    """What stands on ``control-events``: settings applied last, who is renamed or forgotten, which feeds were deleted.
 
-    ``reached``: of each partition, the last offset that was read.
+    ``reached``: of each partition, the last offset that was read; ``renamed``: in their order; ``experts``: of each
+    feed, the ids that a control names, each with the first id of its expert.
     """
 
     def __init__(self) -> None:
         self.settings: SettingsStanding | None = None
+        self.renamed: list[Renamed] = []
+        self.experts: dict[str, dict[str, str]] = {}
         self._erased: dict[Erased, None] = {}
         self._deleted: dict[str, Milliseconds] = {}
         self.reached: dict[int, int] = {}
@@ -81,12 +85,21 @@ class Controls:
         if isinstance(event, FeedControl):
             if event.delete:
                 self._deleted[event.feed] = max(at, self._deleted.get(event.feed, 0))
+                self.renamed = [one for one in self.renamed if one.feed != event.feed]
+                self.experts.pop(event.feed, None)
+            return
+        firsts = self.experts.setdefault(event.feed, {})
+        first = firsts.setdefault(event.expert_id, event.expert_id)
+        if event.rename is not None:
+            firsts.setdefault(event.rename, first)
+            self.renamed.append(Renamed(feed=event.feed, expert_id=event.expert_id, rename=event.rename))
         elif event.forget:
             self._erased[Erased(feed=event.feed, expert_id=event.expert_id)] = None
 
     def __str__(self) -> str:
         settings = "no settings" if self.settings is None else f"settings {self.settings.hash}"
-        return f"{settings}, forgotten experts: {len(self._erased)}, deleted feeds: {len(self._deleted)}"
+        experts = f"renamed experts: {len(self.renamed)}, forgotten experts: {len(self._erased)}"
+        return f"{settings}, {experts}, deleted feeds: {len(self._deleted)}"
 
     def markers(self, place: Place, incarnation: int, signatures: Signatures, now: Milliseconds) -> list[Output]:
         """Signed markers for a partition, in their order; ``incarnation``: of ``control-events``.
@@ -104,10 +117,13 @@ class Controls:
         return [self._marker(event, index, place, signatures, now) for index, event in enumerate(events)]
 
     def _pieces(self) -> Iterator[SignaturesFromHere]:
-        for erased in _packed(list(self._erased)):
-            yield SignaturesFromHere(erased=erased)
+        """Deleted feeds come first, since their names go with them; who is erased is so by all names."""
         for deleted in _packed([Deleted(feed=feed, at=at) for feed, at in self._deleted.items()]):
             yield SignaturesFromHere(deleted=deleted)
+        for renamed in _packed(self.renamed):
+            yield SignaturesFromHere(renamed=renamed)
+        for erased in _packed(list(self._erased)):
+            yield SignaturesFromHere(erased=erased)
 
     @staticmethod
     def _marker(

@@ -1,4 +1,4 @@
-"""Who the experts of a feed are: their places in the matrix of sums, teams, who is excluded, who was forgotten."""
+"""Who the experts of a feed are: their places in the matrix of sums, names, teams, who is excluded or forgotten."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,6 +7,7 @@ import numpy as np
 
 from stream_peer.engine.forgotten import digest_of_id
 from stream_peer.engine.groups import joined, numbers_of
+from stream_peer.engine.names import Given, Names, taken
 from stream_peer.engine.sums import IndexArray, Sums, expert_column
 from stream_peer.events.feed_log import Round
 from stream_peer.numerics.losses import IntArray
@@ -22,6 +23,7 @@ class StoredRoster(msgspec.Struct, array_like=True):
     teams: dict[str, str]
     excluded: list[str]
     forgotten: list[bytes]
+    names: Given = {}
 
 
 class Roster:
@@ -30,7 +32,9 @@ class Roster:
     Attributes
     ----------
     experts : list of str
-        By their places. A place is for good: columns of sums and facts refer to it.
+        Their first ids, by their places. A place is for good: columns of sums and facts refer to it.
+    names : Names
+        Ids that experts were given later. All else here is by their first ids.
     teams : dict
         Team of each expert that is in one.
     excluded : set of str
@@ -45,15 +49,17 @@ class Roster:
         self.teams: dict[str, str] = stored.teams if stored else {}
         self.excluded = set(stored.excluded) if stored else set()
         self.forgotten = set(stored.forgotten) if stored else set()
+        self.names = Names(stored.names if stored else None)
         self._places = {expert: place for place, expert in enumerate(self.experts)}
         self._order: IndexArray = np.zeros(0, np.int32)
+        self._shown: list[str] = []
         self._teams: IntArray | None = None
         self._groups: Sequence[Sequence[int]] = ()
 
     def stored(self) -> StoredRoster:
         """Stored form."""
         teams = dict(sorted(self.teams.items()))
-        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.forgotten))
+        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.forgotten), self.names.given)
 
     def __len__(self) -> int:
         return len(self.experts)
@@ -76,10 +82,36 @@ class Roster:
         return np.array([self._places[expert] for expert in experts], dtype=np.int32)
 
     def place(self, expert: str) -> int | None:
-        """An expert's place, if it has one."""
-        return self._places.get(expert)
+        """An expert's place, by any of its ids, if it has one."""
+        return self._places.get(self.names.first(expert))
+
+    @property
+    def shown(self) -> list[str]:
+        """The newest ids of the experts, by their places."""
+        if not self.names.given:
+            return self.experts
+        if len(self._shown) < len(self.experts):
+            self._shown = [self.names.shown(expert) for expert in self.experts]
+        return self._shown
+
+    def ids(self) -> list[str]:
+        """All ids by which the experts are known."""
+        return [*self.experts, *(name for names in self.names.given.values() for name in names)]
 
     # --- membership ---
+
+    def rename(self, expert: str, name: str) -> None:
+        """From here on the expert is shown under this id, and is known by it as by all former ones.
+
+        Raises
+        ------
+        RejectedEvent
+            If another expert is known by it.
+        """
+        if name in self._places and self.names.first(expert) != name:
+            raise taken(name)
+        self.names.give(expert, name)
+        self._shown, self._order = [], np.zeros(0, np.int32)
 
     def put_in_team(self, expert: str, team: str | None) -> None:
         """From here on the expert is in this team, or in none."""
@@ -96,19 +128,28 @@ class Roster:
         else:
             self.excluded.discard(expert)
 
-    def forget(self, expert: str) -> None:
-        """Refuse the id from here on, and keep nothing of it but a digest. Its place goes with a refold."""
-        self.forgotten.add(digest_of_id(self._secret, self._feed, expert))
-        self.teams.pop(expert, None)
-        self.excluded.discard(expert)
+    def forget(self, expert: str) -> list[str]:
+        """Refuse all ids of the expert from here on, and keep nothing of them but digests; which ids these were.
+
+        Its place goes with a refold.
+        """
+        ids = self.names.all_of(expert)
+        self.names.let_go(expert)
+        self.forgotten.update(digest_of_id(self._secret, self._feed, one) for one in ids)
+        self.teams.pop(ids[0], None)
+        self.excluded.discard(ids[0])
         self._teams = None
+        self._shown, self._order = [], np.zeros(0, np.int32)
+        return ids
 
     def is_forgotten(self, expert: str) -> bool:
         """Whether the id is refused."""
         return bool(self.forgotten) and digest_of_id(self._secret, self._feed, expert) in self.forgotten
 
     def admitted(self, event: Round) -> Round:
-        """The round without those that are excluded or were forgotten."""
+        """The round by first ids, without those that are excluded or were forgotten."""
+        if self.names.given:
+            event = self._by_first_ids(event)
         if not self.excluded and not self.forgotten:
             return event
         rows = [
@@ -120,6 +161,17 @@ class Roster:
             return event
         experts, probabilities = [expert for expert, _ in rows], [probability for _, probability in rows]
         return msgspec.structs.replace(event, experts=experts, probabilities=probabilities)
+
+    def _by_first_ids(self, event: Round) -> Round:
+        """The question stage says first ids itself, but for what it said before it was told of a new one."""
+        firsts = [self.names.first(expert) for expert in event.experts]
+        if firsts == event.experts:
+            return event
+        said = dict(zip(firsts, event.probabilities, strict=True))
+        own = zip(event.experts, event.probabilities, strict=True)
+        said.update((expert, probability) for expert, probability in own if expert in said)
+        experts = sorted(said)
+        return msgspec.structs.replace(event, experts=experts, probabilities=[said[expert] for expert in experts])
 
     def team_numbers(self, places: IndexArray) -> IntArray | None:
         """Number of the team of each of some experts, -1 for none; None if nobody of the feed is in a team.
@@ -150,9 +202,9 @@ class Roster:
     # --- readings ---
 
     def listed(self, sums: Sums) -> IndexArray:
-        """Places of the experts with questions that count, in the order of their ids; without the excluded."""
+        """Places of the experts with questions that count, in the order of their newest ids; without the excluded."""
         if len(self._order) < len(self.experts):
-            by_id = sorted(range(len(self.experts)), key=self.experts.__getitem__)
+            by_id = sorted(range(len(self.experts)), key=self.shown.__getitem__)
             self._order = np.array(by_id, dtype=np.int32)
         counted = sums.matrix[_SCORED] + sums.matrix[_RESOLVED]
         found = self._order.compress(counted[self._order] > 0)

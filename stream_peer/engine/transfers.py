@@ -66,7 +66,8 @@ def transfer_of(header: Header, lines: Iterable[Line], import_id: str, partition
     partitions : int
         Of ``forecast-events``.
     """
-    everywhere = range(partitions) if header.forgotten else ()  # who is forgotten is refused in all partitions
+    # Who is forgotten is refused in all partitions, and who is renamed is known in all:
+    everywhere = range(partitions) if header.forgotten or header.names else ()
     of_feed, of_questions = _Stream(header), {home: _Stream(header) for home in everywhere}
     for line in lines:
         if isinstance(line, QuestionLine):

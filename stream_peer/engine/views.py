@@ -180,14 +180,14 @@ def _groups(feed: Feed, reading: WeightsReading) -> list[ExpertGroup] | msgspec.
     """Experts who say the same, among those listed."""
     found, listed = [], {place: place for place in reading.experts.tolist()}
     for group in filter(None, (group.without(listed) for group in feed.groups)):
-        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.experts[place] for place in group.experts)}
+        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.shown[place] for place in group.experts)}
         found.append(ExpertGroup(**said))
     return found or msgspec.UNSET
 
 
 def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
     """What drifts, the experts being among those listed."""
-    found, listed = feed.standing.drift, set(reading.experts.tolist())
+    found, listed, shown = feed.standing.drift, set(reading.experts.tolist()), feed.shown
     experts = [one for one in found.experts if one.place in listed]
     if found.error_rate is None and not experts:
         return msgspec.UNSET
@@ -196,7 +196,7 @@ def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
         n_experts=found.n_experts - len(found.experts) + len(experts),
         experts=[
             DriftedExpert(
-                id=feed.experts[one.place],
+                id=shown[one.place],
                 before=one.before,
                 now=one.now,
                 since_questions=one.since_questions,
@@ -233,7 +233,8 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
     records = read_records(reading.columns, feed.all_rates, feed.method)
     questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
-    teams, constant = feed.roster.teams, np.zeros(len(reading.experts), np.bool_)
+    teams, shown = feed.roster.teams, feed.shown
+    constant = np.zeros(len(reading.experts), np.bool_)
     if feed.method.keeps_histograms:
         constant = uninformative(feed.sums.read_histograms(reading.experts))
     rows = zip(
@@ -250,7 +251,7 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
     )
     return [
         WeightedExpert(
-            id=feed.experts[place],
+            id=shown[place],
             mix=mix,
             select=select,
             questions=counted,

@@ -26,7 +26,7 @@ class WeightFollower:
     Attributes
     ----------
     experts : sequence of str
-        Of the feed, so far.
+        Of the feed, so far, by all their ids.
     """
 
     def __init__(self, feed: str, accounts: Sequence[Account]) -> None:
@@ -67,7 +67,7 @@ class WeightFollower:
         wanting = [account for account in self.accounts if account.wants(place)]
         awaiting = [account for account in self.accounts if account.awaits(place)]
         if feed is not None:
-            self.experts = feed.experts
+            self.experts = feed.roster.ids()
             self._moment = moment_of(feed) if wanting or awaiting else None
         terms = terms_of(before, self._moment, event, [account.expert for account in wanting]) if wanting else {}
         for account in wanting:

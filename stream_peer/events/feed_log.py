@@ -88,14 +88,15 @@ class OutcomeRevealed(FeedLogRecord, frozen=True, kw_only=True, tag="outcome"):
 
 
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
-    """From here on: the expert's team, whether it is excluded, whether it asked to be forgotten.
+    """From here on: the expert's team, whether it is excluded, what it is called, whether it asked to be forgotten.
 
-    What is left out stays as it is.
+    What is left out stays as it is. Rounds go on to name a renamed expert by its first id.
     """
 
     expert_id: str
     team: str | msgspec.UnsetType | None = msgspec.UNSET
     excluded: bool | msgspec.UnsetType = msgspec.UNSET
+    rename: str | None = None
     forget: bool = False
 
 

@@ -140,9 +140,10 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
 
 
 class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
-    """An expert's team, exclusion or wish to be forgotten, from its place on. Topic ``control-events``, key ``feed``.
+    """An expert's team, exclusion, new id or wish to be forgotten, from its place on.
 
-    What is left out stays as it is; ``team`` null takes the expert out of its team.
+    Topic ``control-events``, key ``feed``. What is left out stays as it is; ``team`` null takes the expert out of its
+    team. With ``rename``, an id that no expert of the feed has, the expert is known by both ids and shown under it.
     """
 
     feed: FeedName
@@ -150,6 +151,7 @@ class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
     at: datetime
     team: TeamName | msgspec.UnsetType | None = msgspec.UNSET
     excluded: bool | msgspec.UnsetType = msgspec.UNSET
+    rename: ExpertId | None = None
     forget: bool = False
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
@@ -225,6 +227,14 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     expert_id: ExpertId
 
 
+class Renamed(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert of a feed that was given another id."""
+
+    feed: FeedName
+    expert_id: ExpertId
+    rename: ExpertId
+
+
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     """A feed that was deleted, and when."""
 
@@ -235,12 +245,13 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 class SignaturesFromHere(msgspec.Struct, frozen=True, kw_only=True, tag="signatures-from-here"):
     """What stands on ``control-events``, for a partition whose state cannot be trusted. Topic ``forecast-events``.
 
-    Written by ``stream-peer repair`` and for nobody else's use. Experts in ``erased`` are forgotten; of a feed in
-    ``deleted`` goes what was last heard of before. The last of several has ``marks``, the highest position read of each
-    partition of ``control-events``: what is not above them counts as seen, and signatures count from here on.
-    ``settings`` null: none were ever applied.
+    Written by ``stream-peer repair`` and for nobody else's use. Experts in ``renamed`` have those ids, and experts in
+    ``erased`` are forgotten; of a feed in ``deleted`` goes what was last heard of before. The last of several has
+    ``marks``, the highest position read of each partition of ``control-events``: what is not above them counts as seen,
+    and signatures count from here on. ``settings`` null: none were ever applied.
     """
 
+    renamed: list[Renamed] = []
     erased: list[Erased] = []
     deleted: list[Deleted] = []
     settings: SettingsStanding | None = None
@@ -398,8 +409,10 @@ def _check_ids(event: Event) -> None:
         _check_id(event.question_id, "question_id")
     if isinstance(event, Forecast | ExpertControl):
         _check_id(event.expert_id, "expert_id")
-    if isinstance(event, ExpertControl) and isinstance(event.team, str):
-        _check_id(event.team, "team")
+    if isinstance(event, ExpertControl):
+        for field, name in (("team", event.team), ("rename", event.rename)):
+            if isinstance(name, str):
+                _check_id(name, field)
 
 
 class _AnyForecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):

@@ -93,6 +93,8 @@ class Teller:
             for said_then in self.rounds.values():
                 said_then.forecasts.pop(expert, None)
             return f"The feed's log is folded again from its start as if {expert} had never been (revision {revision})"
+        if record.rename is not None:
+            return f"What {record.rename} says from now on counts for {expert} (revision {revision})"
         if record.excluded is True:
             self._excluded.add(expert)
             return f"In the rounds scored from now on {expert} is absent (revision {revision})"

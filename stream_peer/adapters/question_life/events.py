@@ -73,6 +73,8 @@ def reason(chapter: Chapter) -> str:
     if chapter.own:
         return f"{line(chapter)} says so"
     if isinstance(event, ExpertControl):
+        if event.rename is not None:
+            return f"{event.expert_id} was renamed {event.rename}"
         return f"{event.expert_id} {'asked to be forgotten' if event.forget else 'was changed'}"
     return "its moment has passed"
 
@@ -152,6 +154,8 @@ def _of_control(event: ExpertControl | FeedControl) -> str:
         return f"The feed is {'deleted' if event.delete else 'begun anew'}"
     if event.forget:
         return f"{event.expert_id} asks to be forgotten"
+    if event.rename is not None:
+        return f"{event.expert_id} is called {event.rename} from here on"
     changes = []
     if event.excluded is True:
         changes.append("is excluded")

@@ -5,12 +5,15 @@ import pytest
 
 from stream_peer.adapters import control_events, weights_view
 from stream_peer.adapters.control_events import Written
+from stream_peer.engine.repair import Controls
+from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError
 from stream_peer.events.incoming import ExpertControl, FeedControl
 from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
 from tests.feed_outputs import weights
 from tests.unit.cli.support import run
+from tests.unit.engine.question_log import T0, event
 
 Capture = pytest.CaptureFixture[str]
 Control = ExpertControl | FeedControl
@@ -46,6 +49,22 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Weights]:
     return feeds
 
 
+@pytest.fixture(autouse=True)
+def controls(monkeypatch: pytest.MonkeyPatch) -> Controls:
+    """What stands on control-events: dora was excluded, so that no weights list her, and bob is called rob as well."""
+    found = Controls()
+
+    async def read(_: Settings) -> Controls:
+        return found
+
+    changes: dict[str, dict[str, Any]] = {"dora": {"excluded": True}, "bob": {"rename": "rob"}}
+    for offset, (expert, change) in enumerate(changes.items()):
+        value = event("expert", feed="econ", expert_id=expert, at=T0, **change)
+        found.add(0, LogRecord(offset, T0, b"econ", value))
+    monkeypatch.setattr(control_events, "all_controls", read)
+    return found
+
+
 def named(event: Control) -> dict[str, Any]:
     """What of an event would change something."""
     assert isinstance(event, ExpertControl)
@@ -72,9 +91,9 @@ def test_a_change_of_an_expert_names_what_was_asked_for_and_nothing_else(
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == f"ann in feed econ: {said} (control-events 3, offset 17).\n"
-    (event,) = written
+    (control,) = written
     unchanged: dict[str, Any] = {"team": UNSET, "excluded": UNSET, "forget": None}
-    assert named(event) == {"feed": "econ", "expert": "ann", **unchanged, **changes}
+    assert named(control) == {"feed": "econ", "expert": "ann", **unchanged, **changes}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +103,14 @@ def test_a_change_of_an_expert_names_what_was_asked_for_and_nothing_else(
         (["expert", "econ", "ann", "--team", "lab", "--no-team"], "rule each other out"),
         (["expert", "econ", "ann", "--exclude", "--include"], "--exclude and --include rule each other out"),
         (["expert", "econ", "ann", "--forget", "--exclude", "--yes"], "--forget stands alone"),
+        (["expert", "econ", "ann", "--rename", "zoe", "--exclude"], "--rename stands alone"),
+        (["expert", "econ", "ann", "--rename", "ann"], "another id"),
+        (["expert", "econ", "ann", "--rename", ""], "1 to 256 bytes"),
+        (["expert", "econ", "eve", "--rename", "zoe"], "eve is no expert of feed econ"),
+        (["expert", "sport", "ann", "--rename", "zoe"], "ann is no expert of feed sport"),
+        (["expert", "econ", "ann", "--rename", "bob"], "bob was known in feed econ before"),
+        (["expert", "econ", "ann", "--rename", "dora"], "dora was known in feed econ before"),
+        (["expert", "econ", "ann", "--rename", "rob"], "rob was known in feed econ before"),
         (["expert", "econ", "x" * 300, "--exclude"], "expert_id"),
         (["expert", "econ/us", "ann", "--exclude"], "'econ/us' is no name of a feed: 1..100 letters"),
         (["expert", "econ", "ann", "--team", ""], "team"),
@@ -98,6 +125,21 @@ def test_what_the_service_would_refuse_is_wrong_usage(
 
     assert (ended.code, ended.out, written) == (2, "", [])
     assert message in ended.err
+
+
+@pytest.mark.parametrize(("expert", "new"), [("ann", "zoe"), ("dora", "zoe"), ("rob", "robert"), ("rob", "bob")])
+def test_a_known_expert_gets_an_id_that_no_other_one_has(
+    capsys: Capture, written: list[Control], published: dict[str, Weights], expert: str, new: str
+) -> None:
+    published["econ"] = weights(7, "ann", "rob")
+
+    ended = run(capsys, "expert", "econ", expert, "--rename", new)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == f"{expert} in feed econ: renamed {new} (control-events 3, offset 17).\n"
+    (control,) = written
+    assert isinstance(control, ExpertControl)
+    assert (control.expert_id, control.rename) == (expert, new)
 
 
 FINAL = [

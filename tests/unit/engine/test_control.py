@@ -81,12 +81,13 @@ def test_a_change_of_an_expert_goes_to_the_feeds_partition_and_names_only_what_c
     assert effects.counts == {("event", "expert"): 1}
 
 
-def test_every_partition_of_forecast_events_learns_who_is_to_be_forgotten() -> None:
-    value = event("expert", feed="econ", expert_id="ann", at=T0, forget=True)
+@pytest.mark.parametrize("fields", [{"forget": True}, {"rename": "anna"}])
+def test_every_partition_of_forecast_events_learns_who_is_renamed_or_to_be_forgotten(fields: dict[str, Any]) -> None:
+    value = event("expert", feed="econ", expert_id="ann", at=T0, **fields)
 
     home, *others = control(value).outputs
 
-    assert told(home) == ExpertChanged(src=Source(*PLACE, 0), feed="econ", expert_id="ann", forget=True)
+    assert told(home) == ExpertChanged(src=Source(*PLACE, 0), feed="econ", expert_id="ann", **fields)
     assert_broadcast(others, value)
 
 
@@ -142,6 +143,11 @@ def test_a_part_of_an_import_goes_to_the_feeds_partition_whoever_it_is_for(targe
         (event("expert", feed="econ", expert_id="ann", at=T0), "contradictory"),
         (event("expert", feed="econ", expert_id="ann", at=T0, forget=False), "contradictory"),
         (event("expert", feed="econ", expert_id="ann", at=T0, forget=True, team=None), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, rename="bob", team=None), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, rename="bob", forget=True), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, rename="ann"), "contradictory"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, rename="b" * 257), "id-length"),
+        (event("expert", feed="econ", expert_id="ann", at=T0, rename="ö" * 200), "id-length"),
         (event("expert", feed="econ", expert_id="ann", at=T0, forget=True, excluded=False), "contradictory"),
         (event("expert", feed="econ", expert_id="ann", at=T0 // 1000, excluded=True), "time-range"),
         (event("expert", feed="econ", expert_id="ann", at=T0, team=""), "id-length"),

@@ -242,7 +242,10 @@ def test_a_repeated_control_is_a_duplicate() -> None:
     assert partition.count("duplicate") == 2
 
 
-@pytest.mark.parametrize("value", [forget("zoe-of-york"), delete()])
+@pytest.mark.parametrize(
+    "value",
+    [forget("zoe-of-york"), delete(), event("expert", feed="econ", expert_id="ann", at=T0, rename="anna")],
+)
 @pytest.mark.parametrize("headers", [[], [source_header(Source(topics.CONTROL_EVENTS, 3, 0, 17, 0))]])
 def test_controls_that_did_not_come_by_control_events_are_refused_and_change_nothing(
     value: bytes, headers: Headers

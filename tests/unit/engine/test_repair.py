@@ -22,6 +22,7 @@ from tests.unit.engine.question_log import (
     Partition,
     broadcast,
     delete,
+    event,
     forecast,
     forget,
     question,
@@ -118,6 +119,23 @@ def test_a_poisoned_state_hears_others_again_and_does_the_erasure_that_it_had_sw
     assert set(partition.told.forecasts(S)[CLOSE]) == {"ann", "bob", "cy"}
     assert T0 + DAY in partition.told.forecasts(Q)
     assert partition.send(forecast("ann", 0.5, CLOSE, Q))[0].topic == topics.DEAD_LETTERS
+
+
+def test_a_repaired_partition_knows_experts_by_the_names_that_stand_on_control_events() -> None:
+    def rename(expert_id: str, new: str) -> bytes:
+        return event("expert", feed="econ", expert_id=expert_id, at=T0, rename=new)
+
+    partition = lived()
+    poison(partition)
+    repair(partition, controls(rename("ann", "x"), delete("econ"), rename("ann", "anna"), rename("cy", "cyd")))
+    repair(partition, controls(rename("ann", "anna"), rename("cy", "cyd"), forget("cyd", "econ")))
+    partition.send(question(Q, feed="econ", opens_at=T0, closes_at=CLOSE))
+    for expert in ("ann", "anna", "cy", "cyd", "x"):
+        partition.send(forecast(expert, 0.3, T0 + HOUR, Q))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert set(partition.told.forecasts(Q)[CLOSE]) == {"ann", "x"}
+    assert partition.count("dead-letter", "forgotten") == 2
 
 
 def test_controls_that_the_marker_tells_of_are_repeats_from_then_on() -> None:
@@ -268,4 +286,4 @@ def test_what_the_control_agent_refuses_is_not_told() -> None:
     assert found.settings is not None
     assert (found.settings.document, found.settings.at) == ({}, T0)
     assert found.reached == {0: 4}
-    assert str(found) == f"settings {found.settings.hash}, forgotten experts: 0, deleted feeds: 0"
+    assert str(found) == f"settings {found.settings.hash}, renamed experts: 0, forgotten experts: 0, deleted feeds: 0"

@@ -111,6 +111,7 @@ def test_exclusion_team_and_forgetting_are_told_where_the_expert_spoke_of_the_qu
         control(0, "dora", excluded=True),
         control(0, "stranger", excluded=True),
         control(1, "dora", excluded=False, team="panel"),
+        control(1, "ann", rename="anna"),
         control(1, "bob", forget=True),
     ]
 
@@ -118,7 +119,8 @@ def test_exclusion_team_and_forgetting_are_told_where_the_expert_spoke_of_the_qu
 
     assert "dora is excluded, from here on (line 6)\nIn the rounds scored from now on dora is absent" in found
     assert "dora is included again and belongs to team panel, from here on (line 8)" in found
-    assert "bob asks to be forgotten (line 9)\nThe feed's log is folded again from its start as if bob" in found
+    assert "ann is called anna from here on (line 9)\nWhat anna says from now on counts for ann" in found
+    assert "bob asks to be forgotten (line 10)\nThe feed's log is folded again from its start as if bob" in found
     assert "stranger" not in found
 
 

@@ -1,0 +1,80 @@
+"""Other ids of experts: an expert that was renamed keeps its first id within, and is shown under the newest."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.rejections import Reason
+
+Given = dict[str, list[str]]
+"""Of each renamed expert, by its first id: the ids that it was given, the newest last."""
+
+
+class Names:
+    """The ids of the renamed experts of one feed. Events that name any of them count for the first one.
+
+    Attributes
+    ----------
+    given : dict of str to list of str
+        As stored.
+    """
+
+    __slots__ = ("_firsts", "given")
+
+    def __init__(self, given: Mapping[str, Iterable[str]] | None = None) -> None:
+        self.given: Given = {first: list(names) for first, names in (given or {}).items()}
+        self._firsts = {name: first for first, names in self.given.items() for name in names}
+
+    def first(self, expert_id: str) -> str:
+        """The first id of an expert; its own if it was not renamed."""
+        return self._firsts.get(expert_id, expert_id)
+
+    def shown(self, first: str) -> str:
+        """The newest id of an expert, by its first."""
+        names = self.given.get(first)
+        return names[-1] if names else first
+
+    def all_of(self, expert_id: str) -> list[str]:
+        """All ids of an expert, the first one first."""
+        first = self.first(expert_id)
+        return list(dict.fromkeys((first, *self.given.get(first, ()))))
+
+    def give(self, expert_id: str, name: str) -> None:
+        """From here on the expert is called so.
+
+        Raises
+        ------
+        RejectedEvent
+            If another expert was renamed from it, or to it.
+        """
+        first = self.first(expert_id)
+        if not self._is_free(first, name):
+            raise taken(name)
+        self.given[first] = [*(one for one in self.given.get(first, ()) if one != name), name]
+        self._firsts[name] = first
+
+    def _is_free(self, first: str, name: str) -> bool:
+        return name == first or (name not in self.given and self._firsts.get(name, first) == first)
+
+    def let_go(self, expert_id: str) -> None:
+        """Keep no id of an expert."""
+        for name in self.given.pop(self.first(expert_id), ()):
+            self._firsts.pop(name, None)
+
+    def joined(self, given: Mapping[str, Iterable[str]]) -> "Names":
+        """With names that an imported feed brings; those given here are the newer ones."""
+        found = Names()
+        for names in (given, self.given):
+            for expert_id, name in _pairs(names):
+                if found._is_free(found.first(expert_id), name):
+                    found.give(expert_id, name)
+        return found
+
+
+def _pairs(given: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    return ((first, name) for first, names in given.items() for name in names)
+
+
+def taken(name: str) -> RejectedEvent:
+    """Why an expert cannot be called so."""
+    msg = f"{name!r} is an expert of the feed already: two experts cannot be made one"
+    return RejectedEvent(Reason.CONTRADICTORY, field="rename", message=msg)
