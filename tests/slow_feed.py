@@ -341,7 +341,7 @@ class SlowFeed:
         said_by = zip(event.experts, event.probabilities, strict=True)
         forecasts = {e: p for e, p in said_by if e not in self.excluded}
         if not forecasts:
-            self.withdraw(question, boundary)
+            self.withdraw(question, boundary, revision)
             return
         known = self.questions.setdefault(question, Known())
         self.seen |= forecasts.keys()
@@ -366,9 +366,11 @@ class SlowFeed:
         """From here on treated as absent, or not any more; its columns stand still."""
         self.excluded = self.excluded - {expert} | ({expert} if excluded else set())
 
-    def withdraw(self, question: str, boundary: int) -> None:
+    def withdraw(self, question: str, boundary: int, revision: int = -1) -> None:
         known = self.questions.get(question, Known())
         found = known.rounds.pop(boundary, None)
+        if found and known.rounds and not known.is_fixed:
+            known.scored_at = revision
         self._put(question, known.contribution())
         if found:
             self._follow_votes()

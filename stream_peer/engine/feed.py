@@ -34,7 +34,7 @@ from stream_peer.engine.owners import Reading
 from stream_peer.engine.parts import Assembly
 from stream_peer.engine.question_outputs import question_outputs, question_tombstones, read_question
 from stream_peer.engine.refold import FeedRefold, said_without
-from stream_peer.engine.scored import fix_by_outcome, fix_by_round
+from stream_peer.engine.scored import fix_by_outcome, fix_by_round, note_withdrawal
 from stream_peer.engine.scoring import score
 from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.sources import Seen
@@ -224,6 +224,7 @@ class FeedStage:
         feed.put_in(contribution(entry, feed.method), entry)
         self.feeds.finish(feed, event.question_id, entry, record)
         if found:
+            note_withdrawal(entry, feed.standing.base + record.offset)
             self._say(feed, event.question_id, entry, effects)
 
     def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> None:

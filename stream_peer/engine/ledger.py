@@ -24,9 +24,10 @@ class Entry:
 
     ``rounds`` holds packed facts, ordered by boundary; ``first_final`` those of its scored forecast, which nothing
     replaces (see ``scored``): None while it has none yet, empty if it can have none any more. ``revision`` is that of
-    the record which published it, and while there is none that of the last record of a round. ``touched`` is the record
-    time of its last news, ``ordinal`` its number among the questions of its feed, ``pieces`` the number of state
-    records that it was last stored in, ``audit`` the number of the audit that looked at it last.
+    the record which published it, and while there is none that of the last record that published a round or took one
+    back. ``touched`` is the record time of its last news, ``ordinal`` its number among the questions of its feed,
+    ``pieces`` the number of state records that it was last stored in, ``audit`` the number of the audit that looked at
+    it last.
     """
 
     __slots__ = (

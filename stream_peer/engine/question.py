@@ -29,7 +29,7 @@ from stream_peer.engine.names import Names
 from stream_peer.engine.producer_gate import Handler, ProducerGate
 from stream_peer.engine.producers import Producers
 from stream_peer.engine.question_controls import QuestionControls, refuse_sender
-from stream_peer.engine.question_state import DEFAULT_FEED, QuestionState, Stub, Told
+from stream_peer.engine.question_state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
 from stream_peer.engine.reconciling import Reconciler, warn
 from stream_peer.engine.rounds import outcome_record
@@ -568,7 +568,7 @@ class QuestionStage(NeverRefolds):
         told = stub.told
         if truth.verdict != (told.verdict if told else "open"):
             self._routes.begin(record)
-            told = Told(stub.feed, truth.verdict)
+            told = (told or NOT_TOLD).then(stub.feed, truth.verdict)
             outcome = outcome_record(told, event.question_id, self._routes.next_source())
             effects.outputs.append(self._routes.to_feed_log(*outcome, record))
         effects.counts["event", "resolution"] += 1

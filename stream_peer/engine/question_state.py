@@ -51,10 +51,23 @@ class Emitted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """The outcome as last emitted, and to which feed."""
+    """The outcome as last emitted, and to which feed; ``was_known``: another one, 0 or 1, was emitted before."""
 
     feed: str
     verdict: Verdict
+    was_known: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether an outcome was ever told, be it retracted since."""
+        return self.was_known or self.verdict in (0, 1)
+
+    def then(self, feed: str, verdict: Verdict) -> "Told":
+        """The next one."""
+        return Told(feed, verdict, self.is_known)
+
+
+NOT_TOLD = Told("", "open")
 
 
 class Stub(msgspec.Struct, frozen=True, array_like=True, tag="s"):

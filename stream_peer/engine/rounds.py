@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from stream_peer.engine.history import StandingForecasts
-from stream_peer.engine.question_state import Emitted, QuestionState, Told
+from stream_peer.engine.question_state import NOT_TOLD, Emitted, QuestionState, Told
 from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.events.feed_log import (
     FeedLogRecord,
@@ -115,15 +115,15 @@ def _outcome_records(
     """Tell the outcome once a round was emitted and the close has passed; take it back where it no longer holds."""
     told = question.told
     if told is not None and told.verdict != "open" and _is_retracted(question, told):
-        question.told = Told(told.feed, "open")
+        question.told = told.then(told.feed, "open")
         yield outcome_record(question.told, question.id, next_source())
     verdict = _verdict(question)
     if verdict == "open" or question.terms is None or plan.close is None or plan.close > passed:
         return
-    wanted = Told(question.feed, verdict)
-    if question.told != wanted:
-        question.told = wanted
-        yield outcome_record(wanted, question.id, next_source())
+    told = question.told or NOT_TOLD
+    if (told.feed, told.verdict) != (question.feed, verdict):
+        question.told = told.then(question.feed, verdict)
+        yield outcome_record(question.told, question.id, next_source())
 
 
 def _verdict(question: QuestionState) -> Verdict:
@@ -157,7 +157,7 @@ def _round_records(
         question_id=question.id,
         boundary=boundary,
         final=final,
-        after_outcome=question.told is not None and question.told.verdict in (0, 1),
+        after_outcome=question.told is not None and question.told.is_known,
         weight=_weight(question),
         experts=standing.experts,
         probabilities=standing.probabilities,

@@ -42,6 +42,12 @@ def fix_by_round(entry: Entry, event: Round, revision: int) -> bool:
     return entry.first_final is not None
 
 
+def note_withdrawal(entry: Entry, revision: int) -> None:
+    """A round of the question is gone: what is published of it from here on is the one before."""
+    if entry.first_final is None and entry.rounds:
+        entry.revision = revision
+
+
 def fix_by_outcome(entry: Entry, outcome: Verdict) -> bool:
     """An outcome is applied. Returns whether that decides which the scored forecast is: the last round until then."""
     if entry.first_final is not None or outcome not in _OUTCOMES:

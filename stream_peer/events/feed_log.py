@@ -58,8 +58,8 @@ class Round(FeedLogRecord, frozen=True, kw_only=True, tag="round"):
     """A question's forecasts as they stood at ``boundary``. Replaces what an earlier round of that boundary said.
 
     ``experts`` and ``probabilities`` are parallel, sorted by expert; a round over 900 KB is split by expert into
-    ``parts`` records, each but the last with the same fields. ``after_outcome``: its outcome had been told before, in
-    this feed or in the one that the question came from.
+    ``parts`` records, each but the last with the same fields. ``after_outcome``: an outcome had been told before, be it
+    retracted since, in this feed or in one that the question came from.
     """
 
     question_id: str

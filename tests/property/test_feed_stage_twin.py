@@ -63,7 +63,7 @@ def follow(twin: SlowFeed, event: Event | Control, revision: int = -1) -> None:
     if isinstance(event, Round):
         twin.round(event, revision)
     elif isinstance(event, RoundWithdrawn):
-        twin.withdraw(event.question_id, event.boundary)
+        twin.withdraw(event.question_id, event.boundary, revision)
     elif isinstance(event, OutcomeRevealed):
         twin.outcome(event.question_id, event.outcome)
     elif isinstance(event.excluded, bool):

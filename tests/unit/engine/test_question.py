@@ -363,6 +363,17 @@ def test_a_moved_question_is_withdrawn_in_the_old_feed_and_emitted_in_the_new() 
     assert partition.told.outcomes == {("econ", "q"): "open", ("sport", "q"): 1}
 
 
+@pytest.mark.parametrize("retracted", [1, "open", None])
+def test_rounds_of_a_moved_question_say_that_an_outcome_was_known_before_be_it_retracted_since(retracted: Any) -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE), resolution(retracted, CLOSE))
+    partition.restart(stage())
+
+    moved = records(partition.send(question(feed="sport", at=CLOSE)))
+
+    assert [record.after_outcome for record in moved if isinstance(record, Round)] == [True]
+
+
 @pytest.mark.case("C14")
 def test_a_moved_question_has_the_boundaries_of_its_new_feed_although_the_old_one_had_rounds() -> None:
     partition = Partition(stage(load_document({"feeds": {"econ": {"round_every": "12h"}}})))

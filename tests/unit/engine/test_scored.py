@@ -129,6 +129,16 @@ def test_an_outcome_before_a_final_round_decides_once_for_all(
         assert last["scored"]["boundary"] == rounds[-1]["boundary"]
 
 
+def test_a_scored_forecast_that_a_withdrawal_has_left_names_a_record_that_says_it() -> None:
+    events = [round_of("q", FIRST, boundary=1), round_of("q", LATER, boundary=2), withdrawn("q", boundary=2)]
+
+    *_, last = said([*events, outcome("q", 1)])
+
+    (named,) = (record for record in said(events) if record["revision"] == last["scored"]["revision"])
+    assert named["boundary"] == last["scored"]["boundary"] == said(events[:1])[0]["boundary"]
+    assert named["mix"] == last["scored"]["mix"]
+
+
 def test_the_scored_forecast_counts_only_while_the_question_is_resolved() -> None:
     path: list[tuple[Verdict, float]] = [(1, 1.0), ("open", 0.0), (0, 1.0), ("annulled", 0.0), (1, 1.0)]
     for length in range(len(path) + 1):
