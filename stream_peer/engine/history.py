@@ -168,15 +168,22 @@ class History:
         return list(zip(entries.stated[own].tolist(), moments[own].tolist(), strict=True))
 
     def standing_at(
-        self, moments: Sequence[Milliseconds], lifetime: Milliseconds | None = None
+        self,
+        moments: Sequence[Milliseconds],
+        lifetime: Milliseconds | None = None,
+        *,
+        before_outcome: bool = False,
     ) -> list[StandingForecasts]:
         """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws.
 
         With a ``lifetime`` an entry stands before the moment at which it is so old, and no longer at it.
+        ``before_outcome``: without what arrived after the question's resolution.
         """
         if not moments:
             return []
         entries = self._columns()
+        if before_outcome:
+            entries = _Columns(*(column[~entries.after] for column in entries))
         at = self._moments(entries)
         order = np.argsort(at, kind="stable")
         cuts = np.searchsorted(at[order], moments, side="right")

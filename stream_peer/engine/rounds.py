@@ -77,7 +77,10 @@ def reconcile(
         yield _encoded(RoundWithdrawn(src=next_source(), feed=feed, question_id=question.id, boundary=boundary))
     for boundary, (standing, emitted) in fresh.items():
         question.emitted[boundary] = emitted
-        yield from _round_records(question, boundary, standing, next_source, final=boundary == plan.close)
+        if boundary == plan.close:
+            yield from _final_records(question, boundary, standing, terms, next_source)
+        else:
+            yield from _round_records(question, boundary, standing, next_source)
     if question.emitted:
         question.terms = terms
     yield from _outcome_records(question, plan, now - terms.grace, next_source)
@@ -142,22 +145,43 @@ def _encoded(record: FeedLogRecord) -> tuple[FeedLogRecord, bytes]:
     return record, encode_feed_log(record)
 
 
+def _final_records(
+    question: QuestionState,
+    boundary: Milliseconds,
+    standing: StandingForecasts,
+    terms: Terms,
+    next_source: NextSource,
+) -> Iterator[tuple[FeedLogRecord, bytes]]:
+    """The round of the close. Forecasts that came after a resolution which is not told yet are a correction of it.
+
+    So the round is emitted without them first, since the first one is scored; if nobody else stands, none is.
+    """
+    foreseen = standing
+    if question.resolved and not (question.told or NOT_TOLD).is_known:
+        (foreseen,) = question.history.standing_at([boundary], terms.forecast_for, before_outcome=True)
+        if foreseen.experts and foreseen != standing:
+            yield from _round_records(question, boundary, foreseen, next_source, final=True)
+    is_late = not foreseen.experts
+    yield from _round_records(question, boundary, standing, next_source, final=True, is_late=is_late)
+
+
 def _round_records(
     question: QuestionState,
     boundary: Milliseconds,
     standing: StandingForecasts,
     next_source: NextSource,
     *,
-    final: bool,
+    final: bool = False,
+    is_late: bool = False,
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
-    """The round in as few parts as its size allows."""
+    """The round in as few parts as its size allows; ``is_late``: all of it came after the outcome."""
     whole = Round(
         src=next_source(),
         feed=question.feed,
         question_id=question.id,
         boundary=boundary,
         final=final,
-        after_outcome=question.told is not None and question.told.is_known,
+        after_outcome=is_late or (question.told or NOT_TOLD).is_known,
         weight=_weight(question),
         experts=standing.experts,
         probabilities=standing.probabilities,

@@ -374,6 +374,33 @@ def test_rounds_of_a_moved_question_say_that_an_outcome_was_known_before_be_it_r
     assert [record.after_outcome for record in moved if isinstance(record, Round)] == [True]
 
 
+def test_a_round_of_forecasts_that_came_after_the_resolution_is_not_scored() -> None:
+    partition = Partition(history=True, now=CLOSE)
+    partition.send(question(at=T0, opens_at=T0, closes_at=CLOSE), resolution(1, CLOSE))
+
+    partition.send(forecast("late", 1.0, T0 + HOUR))
+    partition.pass_to(CLOSE + GRACE)
+
+    assert [record.after_outcome for record in finals(partition)] == [True]
+
+
+def test_a_final_round_is_emitted_without_what_came_after_the_resolution_first() -> None:
+    partition = Partition(history=True, now=CLOSE)
+    partition.send(question(at=T0, opens_at=T0, closes_at=CLOSE), forecast("ann", 0.6, T0), resolution(1, CLOSE))
+
+    partition.send(forecast("late", 1.0, T0 + HOUR), forecast("ann", 1.0, T0 + HOUR))
+    partition.restart(stage(book(history=True)))
+    partition.pass_to(CLOSE + GRACE)
+
+    first, second = finals(partition)
+    assert (first.experts, first.probabilities, first.after_outcome) == (["ann"], [0.6], False)
+    assert (second.experts, second.probabilities) == (["ann", "late"], [1.0, 1.0])
+
+
+def finals(partition: Partition) -> list[Round]:
+    return [record for record in partition.records if isinstance(record, Round) and record.final]
+
+
 @pytest.mark.case("C14")
 def test_a_moved_question_has_the_boundaries_of_its_new_feed_although_the_old_one_had_rounds() -> None:
     partition = Partition(stage(load_document({"feeds": {"econ": {"round_every": "12h"}}})))
