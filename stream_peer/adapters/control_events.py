@@ -15,7 +15,7 @@ from stream_peer.engine.repair import Controls
 from stream_peer.engine.sources import source_of
 from stream_peer.errors import NotCaughtUpError, RejectedEvent
 from stream_peer.events import topics
-from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
+from stream_peer.events.feed_log import SettingsChanged, Source, read_feed_log
 from stream_peer.events.feed_settings import document_hash
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
@@ -173,15 +173,18 @@ async def _find(consumer: Any, applied: Applied, lacking: set[TopicPartition], p
     total = len(lacking)
     while lacking:
         for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
-            if any(_is_broadcast_of(record, applied) for record in records):
+            if any(hands_on(record, applied) for record in records):
                 lacking.discard(place)
                 consumer.pause(place)
         if progress is not None:
             progress(total - len(lacking), total)
 
 
-def _is_broadcast_of(record: Any, applied: Applied) -> bool:
-    """Whether a record of forecast-events or of the feed-log hands a document on."""
+def hands_on(record: Any, applied: Applied) -> bool:
+    """Whether a record of forecast-events or of the feed-log hands a document on.
+
+    This is for the user's patience only: without the signing key no command can tell a forged header from ours.
+    """
     if record.key != SETTINGS_KEY:
         return False
     source = source_of(record.headers) or _source_in(record.value)
@@ -192,10 +195,10 @@ def _is_broadcast_of(record: Any, applied: Applied) -> bool:
     )
 
 
-def _source_in(value: bytes) -> Source | None:
+def _source_in(value: bytes | None) -> Source | None:
     try:
-        found = decode_feed_log(value)
-    except msgspec.MsgspecError:
+        found = read_feed_log(value)
+    except RejectedEvent:
         return None
     return found.src if isinstance(found, SettingsChanged) else None
 

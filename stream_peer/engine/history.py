@@ -183,7 +183,7 @@ class History:
             return []
         entries = self._columns()
         if before_outcome:
-            entries = _Columns(*(column[~entries.after] for column in entries))
+            entries = _Columns._make(column[~entries.after] for column in entries)
         at = self._moments(entries)
         order = np.argsort(at, kind="stable")
         cuts = np.searchsorted(at[order], moments, side="right")

@@ -28,7 +28,7 @@ def source_of(headers: Headers) -> Source | None:
         if name == SOURCE_HEADER:
             try:
                 source = _decode(value)
-            except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
                 return None
             return source if source.topic in _TOPICS else None
     return None

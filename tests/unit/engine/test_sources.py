@@ -11,7 +11,10 @@ def test_the_header_gives_back_the_source() -> None:
     assert source_of([("other", b"x"), source_header(source)]) == source
 
 
-@pytest.mark.parametrize("value", [b"", b"\xff", b"[]", b'["weights",0,0,0,0]', b'{"topic":"forecast-events"}'])
+NESTED = b'["control-events",0,0,1,0,' + b"[" * 60_000
+
+
+@pytest.mark.parametrize("value", [b"", b"\xff", b"[]", b'["weights",0,0,0,0]', b'{"topic":"forecast-events"}', NESTED])
 def test_a_header_that_is_not_ours_names_no_source(value: bytes) -> None:
     assert source_of([(SOURCE_HEADER, value)]) is None
 
