@@ -35,7 +35,7 @@ ARG BASE
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="stream-peer" \
-      org.opencontainers.image.description="Learns from a Kafka stream of forecasts whom to listen to" \
+      org.opencontainers.image.description="Learns from a Kafka stream of forecasts which experts to trust" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \

@@ -1,3 +1,3 @@
-"""Whom to listen to, long before the outcomes are known: expert weights from peer prediction."""
+"""Expert weights from peer prediction, long before the outcomes are known."""
 
 __version__ = "0.1.0"

@@ -52,7 +52,7 @@ CHANNELS = {
     topics.FORECAST_EVENTS: ("What platforms say about questions: forecasts and outcomes", "question id"),
     topics.CONTROL_EVENTS: ("What operators say about feeds and experts; written by commands of stream-peer", "feed"),
     topics.FEED_LOG: ("The service's own log, kept for ever: all that follows is computed from it", "feed"),
-    topics.WEIGHTS: ("Whom to listen to now: the newest record of a feed is all there is to know", "feed"),
+    topics.WEIGHTS: ("The newest weights of each feed: only the last record of a key counts", "feed"),
     topics.ERROR_RATES: ("How often a feed's reference answers are wrong", "feed"),
     topics.REFERENCE_ANSWERS: ("The experts' stand-in for the outcome of a question", "question id"),
     topics.PEER_LOSSES: ("How each expert did on a question", "question id"),

@@ -27,7 +27,7 @@ SHOWN_DEAD_LETTERS = 50
 def render(
     history: History,
     *,
-    title: str = "Whom to listen to",
+    title: str = "Forecaster weights",
     settings: FeedSettingsBook | None = None,
     extras: Mapping[str, FeedExtras] | None = None,
 ) -> str:
@@ -38,7 +38,7 @@ def render(
     history : History
         What the output topics said. Feeds without weights are left out.
     title : str
-        Heading of the page.
+        Heading of the page; the name of a single feed is added.
     settings : FeedSettingsBook, optional
         The settings of all feeds, where they are known.
     extras : mapping of feeds to FeedExtras, optional
@@ -58,6 +58,8 @@ def render(
     if not pages:
         parts = ['<section class="card"><p class="empty">No weights were published.</p></section>']
     script = resources.files("stream_peer.adapters").joinpath("report.js").read_text(encoding="utf-8")
+    if len(pages) == 1:
+        title += f": {pages[0].weights.feed}"
     return document(title, "\n".join([*parts, _dead_letters(history.dead_letters), _footer(history)]), script)
 
 

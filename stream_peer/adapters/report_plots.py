@@ -17,7 +17,7 @@ from stream_peer.pages.svg import BAND, INK, MUTED, SERIES, SERIES_COLOURS, TRUT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NEWS = "date; even steps of questions scored and outcomes revealed"
+NEWS = "event order (ticks are dates)"
 _TICKS = 5
 _APART = 0.8
 """Share of the usual distance of two dates below which the names of the two would touch on a phone."""

@@ -18,7 +18,7 @@ _ID_WIDTH = 22
 
 
 def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
-    """The summary: what was read, what was refused, and for each feed whom to listen to and how well it went.
+    """The summary: what was read, what was refused, and for each feed the weights and scores.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, "--version", "-V", prog_name="stream-peer")
 def cli() -> None:
-    """Learn from a Kafka stream of forecasts whom to listen to, long before the outcomes are known.
+    """Learn from a Kafka stream of forecasts which experts to trust, long before the outcomes are known.
 
     \b
     stream-peer demo                                  see it work, with nothing but Python

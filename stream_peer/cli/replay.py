@@ -108,7 +108,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
 def replay_command(
     context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], **options: Any
 ) -> None:
-    """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and say whom to listen to.
+    """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and print the weights.
 
     The events' own times count, as for any feed with history: true; settings come from --config and --set. A pipe is
     read as /dev/stdin. A file whose lines are not in order of time is put in order; a few late lines stay late.

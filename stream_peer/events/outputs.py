@@ -183,7 +183,7 @@ class ExpertGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Weights(Published, frozen=True, kw_only=True):
-    """Topic ``weights``, key feed, compacted: whom to listen to now. ``shadows`` only of feeds that have some.
+    """Topic ``weights``, key feed, compacted: the newest weights. ``shadows`` only of feeds that have some.
 
     ``drift`` only of feeds in which something drifts: it is an alarm, and moves no weight. ``groups`` only of feeds
     with experts who say the same; with ``guard: on`` each of them votes once and shares one weight.

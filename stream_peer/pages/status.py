@@ -1,4 +1,4 @@
-"""The page at ``/`` of a worker, for people: whom to listen to, how far to trust it, and whether the worker is well.
+"""The status page at ``/`` of a worker: weights and trust of its feeds, and the health of the worker.
 
 One answer of the server: no script, nothing from elsewhere, as large for 10,000 experts as for ten.
 """
@@ -30,13 +30,13 @@ class _Trust(NamedTuple):
 
 _TRUST: dict[TrustState, _Trust] = {
     "contradicted": _Trust(
-        "bad", "Outcomes, or the votes themselves, deny what agreement says: trust outcomes, not the peers."
+        "bad", "Outcomes or votes contradict the estimated error rate: trust outcomes, not peer losses."
     ),
     "uninformative": _Trust("bad", "Reference answers are wrong nearly as often as right: use the plain mean."),
-    "dependent": _Trust("warn", "Votes are not those of independent experts: more answers may be wrong than it looks."),
+    "dependent": _Trust("warn", "Experts are not independent: more reference answers may be wrong than estimated."),
     "low-evidence": _Trust("warn", "Too few experts vote on a question."),
     "warming-up": _Trust("warn", "Too few questions yet to judge."),
-    "ok": _Trust("good", "Nothing speaks against these weights."),
+    "ok": _Trust("good", "No alarm."),
 }
 _UNUSED = {
     "late": "Late",
@@ -65,7 +65,7 @@ def status_page(view: StatusView) -> str:
     if not feeds:
         parts.append(_no_feed(view.events_topic))
     parts += [_unused(view), _worker(view), _footer(view)]
-    return document("Whom to listen to", "\n".join(filter(None, parts)), style=style)
+    return document("Forecaster weights", "\n".join(filter(None, parts)), style=style)
 
 
 def urgency(status: TrustState, name: str) -> tuple[int, str]:
@@ -83,7 +83,7 @@ def _state_of_worker(view: StatusView) -> str:
     state = '<span class="pill good">ready</span>' if view.ready else '<span class="pill bad">not ready</span>'
     reason = f": {escape(view.reason)}" if view.reason and not view.ready else ""
     return (
-        f'<p class="about">As of {_moment(view.at)}; reload the page for what is newer. '
+        f'<p class="about">As of {_moment(view.at)}; refresh to update. '
         f"Worker {_name(view.instance)} is {state}{reason}.</p>"
     )
 
@@ -111,9 +111,9 @@ def _overview(feeds: Sequence[FeedStatus], of_all: int) -> str:
     more = of_all - len(feeds)
     rest = f'<p class="note">{more:,} more: <a href="feeds">all feeds as JSON</a>.</p>' if more else ""
     return (
-        f'<section class="card"><h2>{of_all:,} feeds</h2><p class="note">What needs attention comes first.</p>'
+        f'<section class="card"><h2>{of_all:,} feeds</h2><p class="note">Feeds with alarms come first.</p>'
         f'<div class="wide-table" role="region" tabindex="0" aria-label="All feeds"><table class="feeds">'
-        f'<caption class="unseen">Feeds and how far to trust them</caption><thead><tr>{heads}</tr></thead>'
+        f'<caption class="unseen">Feeds and their trust</caption><thead><tr>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{rest}</section>"
     )
 
@@ -184,7 +184,7 @@ def _error_rate(feed: FeedStatus) -> str:
     measured = "" if rate.measured is None else f'<i class="measured" style="left:{_place(rate.measured)}"></i>'
     ticks = "".join(f"<span>{tick}%</span>" for tick in range(0, 51, 10))
     seen = "no outcome yet" if rate.measured is None else f"outcomes showed {rate.measured:.1%}"
-    key = "" if rate.measured is None else '<span class="key"><i class="measured"></i>by outcomes</span>'
+    key = "" if rate.measured is None else '<span class="key"><i class="measured"></i>measured on outcomes</span>'
     status = "" if rate.status == "ok" else f" Evidence: {escape(rate.status)}."
     return (
         f"<h3>Wrong reference answers</h3><p><b>{mean:.1%}</b>, interval {rate.low:.1%} to {rate.high:.1%}; {seen}."
@@ -203,7 +203,7 @@ def _facts(feed: FeedStatus) -> str:
         ("Certified regret", _certified(feed)),
         ("Updated", _moment(feed.at)),
         ("Feed settings", f"<code>{escape(feed.settings)}</code>"),
-        ("All of it", f'<a href="feeds/{quote(feed.name, safe="")}">as JSON</a>'),
+        ("All fields", f'<a href="feeds/{quote(feed.name, safe="")}">as JSON</a>'),
     ]
     return (
         '<dl class="facts">' + "".join(f"<div><dt>{name}</dt><dd>{said}</dd></div>" for name, said in facts) + "</dl>"
@@ -213,12 +213,12 @@ def _facts(feed: FeedStatus) -> str:
 def _certified(feed: FeedStatus) -> str:
     bound = feed.certificate
     if bound is None:
-        return "none: too little evidence or trust for a bound, or the feed has a memory"
+        return "none: too little evidence or trust for a bound, or a memory is set"
     share = bound.a_question(feed.questions)
     if share is None:
-        return "none yet: the bound is above 1 a question, the largest loss"
+        return "none yet: the bound is above the largest loss, 1 a question"
     return (
-        f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, for who follows select; "
+        f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, when following select; "
         f"{bound.confidence:.0%} confidence, if errors are independent"
     )
 
@@ -235,9 +235,10 @@ def _unused(view: StatusView) -> str:
     return (
         '<section class="card"><h2>Forecasts not used as stated</h2><div class="wide-table" role="region" tabindex="0" '
         'aria-label="Forecasts not used as stated"><table class="lag"><caption class="note">Accepted since this worker '
-        "started. Late: used only from <code>backdate_limit</code> before they arrived (a feed of the past needs "
-        "<code>history: true</code>). Repeated, overtaken: late, and the expert had said the same, or something newer. "
-        "Too late: their question is over. Trimmed: the expert has too many forecasts of one question.</caption>"
+        "started. Late: used only from <code>backdate_limit</code> before they arrived (a feed with past events needs "
+        "<code>history: true</code>). Repeated, overtaken: late, and the expert had said the same, or something "
+        "newer. Too late: their question had closed. Trimmed: the expert has too many forecasts of one "
+        "question.</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 
@@ -249,7 +250,7 @@ def _worker(view: StatusView) -> str:
         topics.setdefault(lag.topic, []).append(lag)
     rows = "".join(_lag(topic, lags) for topic, lags in sorted(topics.items()))
     heads = "".join(
-        f'<th scope="col">{head}</th>' for head in ("Topic", "Partitions", "Records waiting", "Oldest waits")
+        f'<th scope="col">{head}</th>' for head in ("Topic", "Partitions", "Records waiting", "Oldest record age")
     )
     table = (
         '<table class="lag"><caption class="note">Records that this worker has still to process.</caption>'

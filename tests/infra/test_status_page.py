@@ -28,7 +28,7 @@ def test_nothing_overlaps_and_nothing_is_wider_than_the_window(shown: StatusView
         assert layout.needs <= layout.width, f"{layout.needs} px at a width of {layout.width}"
         assert layout.overlaps == []
         assert layout.images == 0
-        assert "Whom to listen to" in layout.text
+        assert "Forecaster weights" in layout.text
 
 
 def test_what_lies_on_each_other_or_beyond_the_edge_is_noticed(tmp_path: Path) -> None:

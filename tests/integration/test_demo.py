@@ -87,7 +87,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(demo: Demo) -> None:
     links.feed(demo.report)
     assert [link for link in links.found if not link.startswith("#")] == []
     assert demo.report.count("<svg") >= 16  # each curve for wide windows and for narrow ones
-    for heading in ("Trust over time", "Weights over time", "Certificate", "Calibration", "Who agrees with whom"):
+    for heading in ("Trust over time", "Weights over time", "Certificate", "Calibration", "Agreement of experts"):
         assert f">{heading}</h3>" in demo.report
     for word in ("weak-15", "copy-of-weak-19", "probability-range"):
         assert word in demo.report

@@ -90,7 +90,7 @@ _EXPLAIN = (
 _WAS_REDIRECTED = Parameter(REDIRECTED, "Set by a redirect: whoever was sent here is not sent on.", {"type": "string"})
 
 ROUTES: Sequence[Route] = (
-    Route("/", "statusPage", "A page for people: feeds, whom to listen to, how far to trust it, lag.", "text/html"),
+    Route("/", "statusPage", "The status page: weights and trust of feeds, lag.", "text/html"),
     Route(METRICS, "metrics", "Metrics in the text format of Prometheus.", "text/plain"),
     Route("/healthz/live", "live", "Whether the worker makes progress; if not, restart it.", Probe, others=[503]),
     Route("/healthz/ready", "ready", "Whether its partitions are assigned and recovered.", Probe, others=[503]),

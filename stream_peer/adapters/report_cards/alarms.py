@@ -11,7 +11,7 @@ from stream_peer.events.outputs import DriftedExpert, DriftedRate, ExpertGroup
 SHOWN_MEMBERS = 12
 _GROUPS = ("kind", "experts", "agreement", "expected", "common questions")
 _DRIFTS = ("what", "before", "now", "last questions", "z")
-_KINDS = {"copies": "say the same as each other", "follower": "say what the crowd said before"}
+_KINDS = {"copies": "copy each other", "follower": "follow the crowd"}
 _BY = {"agreement": "wrong reference answers, by agreement", "outcomes": "wrong reference answers, by outcomes"}
 
 
@@ -22,8 +22,8 @@ def groups_card(page: FeedPage) -> str:
         return ""
     guarded = page.settings is not None and page.settings.guard == "on"
     text = (
-        "Experts who agree far more than independent ones could, as of the last look at the last 512 questions. "
-        "Agreement is the mean product of votes of +1 and -1, expected is what would come of the outcomes alone. "
+        "Experts that agree far more than independent ones could, in the latest comparison of the last 512 questions. "
+        "Agreement is the mean product of votes of +1 and -1, expected is its value for independent experts. "
     )
     text += "Each group votes once and shares one weight." if guarded else "With guard: on each would vote once."
     return card("Groups", text, table("Groups of experts", _GROUPS, map(_group, groups), kind="left"), wide=True)
@@ -35,8 +35,8 @@ def drift_card(page: FeedPage) -> str:
     if drift is msgspec.UNSET or not (drift.error_rate or drift.experts):
         return ""
     text = (
-        "What changed lately, as of the last look at the last 512 questions. It is an alarm and moves no weight. Of an "
-        "expert: how often it agrees with its own reference answers; z below 0: it got worse."
+        "Changes in the latest comparison of the last 512 questions. Drift is an alarm and moves no weight. For an"
+        " expert: its agreement with its own reference answers; z below 0: it got worse."
     )
     if drift.n_experts > len(drift.experts):
         text += f" {drift.n_experts:,} experts changed; these are the {len(drift.experts)} that changed most."

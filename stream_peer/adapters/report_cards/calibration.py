@@ -23,7 +23,7 @@ EXPERTS = 4
 
 _WIDE, _NARROW = Size(500, 360), Size(350, 320)
 _LARGEST_DOT, _SMALLEST_DOT = 90.0, 14.0
-_NAMES = {"stretched": "mix, stretched", "logit_mean": "logit mean"}
+_NAMES = {"stretched": "mix, stretched", "logit_mean": "logit mean (geometric mean of odds)"}
 _HEADS = (
     "forecast",
     "Brier score",
@@ -42,8 +42,9 @@ def calibration_card(page: FeedPage) -> str:
     if record is None:
         return ""
     text = (
-        "Brier score = miscalibration - discrimination + uncertainty. Miscalibration is what the best recalibration "
-        "would have saved; discrimination is what the forecasts know beyond the base rate; uncertainty is nobody's."
+        "Brier score = miscalibration - discrimination + uncertainty. Miscalibration is the loss that the best"
+        " recalibration would remove; discrimination is the gain over the base rate; uncertainty is the loss of the"
+        " base rate itself."
     )
     rows = _rows(record, _named(page, record))
     listed = table("Parts of the Brier scores", _HEADS, rows)
@@ -51,8 +52,8 @@ def calibration_card(page: FeedPage) -> str:
         text += f" Diagrams are drawn from {FEWEST_DRAWN} resolved questions on."
         return card("Calibration", text, listed, wide=True)
     keys = [
-        ("what happened, by tenths of the forecast", "--series-1", ""),
-        (f"where {LEVEL:.0%} of calibrated ones would be", "--band", "area"),
+        ("observed share, by tenths of the forecast", "--series-1", ""),
+        (f"{LEVEL:.0%} band of calibrated forecasts", "--band", "area"),
         ("isotonic fit", "--series-2", ""),
     ]
     published = "".join(
@@ -138,7 +139,7 @@ def _paint(
     from matplotlib.ticker import PercentFormatter
 
     quiet(axes)
-    label_axes(axes, f"forecast of {whose}", "share that happened")
+    label_axes(axes, f"forecast of {whose}", "observed share")
     for each in bins:
         axes.fill_between([each.forecast - 0.02, each.forecast + 0.02], each.low, each.high, color=BAND, linewidth=0)
     axes.plot([0.0, 1.0], [0.0, 1.0], color=MUTED, linewidth=1.2)

@@ -13,7 +13,7 @@ from stream_peer.numerics.losses import LOSSES, SQUARED
 from stream_peer.pages.svg import FULL, HALF, SERIES, Size
 
 _Keys = list[tuple[str, str, str]]
-_OUTCOMES = ("mostly outcomes arrive", "--muted", "area")
+_OUTCOMES = ("shaded: mostly resolutions", "--muted", "area")
 
 
 def weights_card(page: FeedPage) -> str:
@@ -26,7 +26,7 @@ def weights_card(page: FeedPage) -> str:
     ]
     others = len(page.weights.experts) - SERIES
     if others > 0:
-        many = (f"nine of ten of the {others} others", "--band", "area")
+        many = (f"5th-95th percentile of the other {others}", "--band", "area")
         keys.append(many if plot.band else (f"{others} others", "--muted", ""))
     text = "Each line is an expert's share in the mixed forecast. It moves before any outcome is known."
     return _plot_card("Weights over time", text, keys, plot, (FULL, f"{page.number}-weights"), wide=True)
@@ -55,7 +55,7 @@ def error_rate_card(page: FeedPage) -> str:
     ]
     text = "Share of wrong reference answers, estimated without outcomes. At 50% the weights would be noise."
     plot = error_rate_plot(page.feed)
-    return _plot_card("How often the crowd is wrong", text, keys, plot, (HALF, f"{page.number}-rate"))
+    return _plot_card("Error rate of reference answers", text, keys, plot, (HALF, f"{page.number}-rate"))
 
 
 def certificate_card(page: FeedPage) -> str:
@@ -63,13 +63,13 @@ def certificate_card(page: FeedPage) -> str:
     certificate = page.weights.certificate
     condition = certificate.conditional_on if certificate else "independent errors"
     text = (
-        f"How much more than the best single expert select can have lost a question, at most, given {condition}. "
-        "While it is above 1, the largest loss, it says nothing and is not drawn. "
-        "Measured: by how much the experts drawn by those weights, one a question, lost "
-        "more than the best expert, on the resolved questions that this one answered."
+        f"Upper bound on the regret of select a question against the best single expert, given {condition}. "
+        "Above 1, the largest loss, the bound says nothing and is not drawn. "
+        "Measured: the loss of the experts drawn by those weights, one a question, above that of the best expert, on "
+        "the resolved questions that this one answered."
     )
     if certificate is None:
-        text += " At the moment nothing is certified."
+        text += " No bound holds at the moment."
     keys = [("certified", "--series-1", ""), ("measured on outcomes", "--truth", "dashed")]
     plot = certificate_plot(page.feed, LOSSES[page.settings.loss] if page.settings else SQUARED)
     return _plot_card("Certificate", text, keys, plot, (HALF, f"{page.number}-certificate"))

@@ -17,7 +17,7 @@ _LEVELS = ((-2.0, "below"), (2.0, "none"), (ALARMING, "some"), (2 * ALARMING, "m
 _TOO_FEW = "too-few"
 _LEGEND = (
     ("agree less", "below"),
-    ("as their skills say", "none"),
+    ("as their skills explain", "none"),
     ("2 to 4 standard deviations more", "some"),
     ("4 to 8", "much"),
     ("beyond 8", "most"),
@@ -35,16 +35,16 @@ def dependence_card(page: FeedPage) -> str:
     text = "How much more than their skills explain two experts agree: copies, teams and common sources show as groups."
     if found is None:
         empty = f'<p class="empty">No two experts have voted on {FEWEST_COMMON} common questions.</p>'
-        return card("Who agrees with whom", text, empty, wide=True)
+        return card("Agreement of experts", text, empty, wide=True)
     many = _counted(found)
     if len(page.weights.experts) > len(found.experts):
         text += (
             f" Of the {MOST_EXPERTS} with the most forecasts, these {len(found.experts)} have {FEWEST_COMMON} or more "
             "questions in common with another; they are ordered so that groups stand together."
         )
-    text += f" {many}; of independent experts next to none would. Questions of unlike difficulty have the same effect."
+    text += f" {many}; independent experts have almost none. Questions of different difficulty have the same effect."
     text += (
-        " Only pairs that are next to the same are named under Groups: they disagree on less than half of the questions"
+        " Groups lists only nearly identical pairs: they disagree on less than half of the questions"
         " on which they would if they had nothing but the outcome in common. Others may share what they know."
     )
     groups = _groups(page)
@@ -52,7 +52,7 @@ def dependence_card(page: FeedPage) -> str:
     heads = ("pair", "common questions", "agreed", "by skill", "z", "group")
     pairs = table("Pairs that agree most beyond their skills", heads, rows)
     body = f'<ul class="legend">{_legend()}</ul><div class="map">{_drawn(found, many)}{pairs}</div>'
-    return card("Who agrees with whom", text, body, wide=True)
+    return card("Agreement of experts", text, body, wide=True)
 
 
 def _counted(found: PairMap) -> str:

@@ -71,14 +71,15 @@ _COLUMNS = (
     _Column("log score", "Mean logarithmic loss in nats; smaller is better", _scored(lambda s: s.log_score), 3),
     _Column(
         "miscali\u00adbration",
-        f"What recalibration would have saved of the Brier score; from {FEWEST_CALIBRATED} resolved questions on",
+        f"Part of the Brier score that recalibration would remove; from {FEWEST_CALIBRATED} resolved questions on",
         _scored(lambda s: s.murphy.miscalibration if s.murphy else None),
         3,
     ),
 )
 _TEXT = (
-    "Press a heading to sort. Losses: smaller is better. Who answers only what is easy has a small Brier score without "
-    "skill: hold it against the difficulty, the plain mean's score on the same questions. – is not known yet."
+    "Press a heading to sort. Losses: smaller is better. An expert that answers only easy questions has a small Brier"
+    " score without skill: compare it with the difficulty, the plain mean's score on the same questions. – is not"
+    " known yet."
 )
 
 

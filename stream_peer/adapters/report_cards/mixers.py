@@ -28,7 +28,7 @@ def mixers_card(page: FeedPage) -> str:
     bars = "".join(bar(label, share, share, ours=label != "plain mean") for label, share in shares)
     stretch = round(weights.stretch, 2) + 0.0
     return (
-        f'<div class="card"><h3>What the mix is made of</h3><p class="note">{escape(text)}</p>'
+        f'<div class="card"><h3>Mixers of the mix</h3><p class="note">{escape(text)}</p>'
         f'<div class="bars" style="margin-top:18px">{bars}</div><p class="note" style="margin-top:18px">Stretch '
         f"{stretch:+.2f}: the stretched forecast lies {1 + stretch:.2f} times as far from one half "
         "as the mix.</p></div>"

@@ -11,7 +11,7 @@ def heading(page: FeedPage) -> str:
     """Name of the feed, its state of trust and why."""
     weights = page.weights
     reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
-    chosen = f" Not as built in: <code>{escape(page.variant)}</code>." if page.variant else ""
+    chosen = f" Settings other than the default: <code>{escape(page.variant)}</code>." if page.variant else ""
     return (
         f'<header id="feed-{page.number}"><h2 class="feed">Feed <b>{escape(weights.feed)}</b></h2>'
         f'{pill(weights.status)}</header><p class="about">{count(weights.questions)} questions scored, '

@@ -14,10 +14,10 @@ def settings_card(page: FeedPage) -> str:
     if page.settings is None:
         return ""
     rows = [(f"<code>{escape(name)}</code>", *map(_shown, values)) for name, *values in changed(page.settings)]
-    text = f"What is not as built in. Every output bears the hash {page.weights.settings} of all settings."
+    text = f"Settings that differ from the default. Every output has the hash {page.weights.settings} of all settings."
     if not rows:
-        return card("Settings", f"{text} Here, all is as built in.", "", wide=True)
-    listed = table("Settings that are not as built in", ("setting", "here", "built in"), rows, kind="left")
+        return card("Settings", f"{text} Here all have the default.", "", wide=True)
+    listed = table("Settings that differ from the default", ("setting", "here", "default"), rows, kind="left")
     return card("Settings", text, listed, wide=True)
 
 

@@ -17,7 +17,7 @@ def shadows_card(page: FeedPage) -> str:
     if not shadows:
         return ""
     text = (
-        "What other settings would have forecast on the same questions, before their outcomes. Scores are of stretched "
+        "Forecasts under other settings on the same questions, before their outcomes. Scores are of stretched "
         "mixes; smaller is better. Regret below 0: the shadow lost less than the live mix."
     )
     return card("Shadows", text, table("Shadows beside the live mix", _HEADS, map(_row, shadows)), wide=True)

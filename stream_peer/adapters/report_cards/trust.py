@@ -17,7 +17,7 @@ def trust_card(page: FeedPage) -> str:
     """A strip of states, and below it each change with its reasons."""
     changes = page.feed.trust
     left_out = max(0, len(changes) - SHOWN_CHANGES)
-    text = "Whether these weights can be trusted, and why not, as it was published at the time."
+    text = "The published state of trust and its reasons, over time."
     if left_out:
         text += f" The last {SHOWN_CHANGES} of {len(changes):,} changes are listed."
     listed = "".join(_item(change) for change in changes[left_out:])
@@ -26,7 +26,7 @@ def trust_card(page: FeedPage) -> str:
 
 
 def _item(change: TrustChange) -> str:
-    reasons = escape("; ".join(change.reasons)) or "nothing speaks against them"
+    reasons = escape("; ".join(change.reasons)) or "no alarm"
     when = datetime.fromisoformat(change.at).strftime("%Y-%m-%d %H:%M")
     after = f"after {count(change.news)} question{'' if round(change.news) == 1 else 's'} and outcomes"
     return (

@@ -13,11 +13,11 @@ def why_card(page: FeedPage) -> str:
     if not page.stories:
         return ""
     text = (
-        "What moved the weights of the leading experts, from where each was first listed to the end. "
-        "The command stream-peer explain tells it of any expert, between any two moments, question by question."
+        "Causes of the weights of the leading experts, from the first listing of each to the end. The command"
+        " stream-peer explain shows them for any expert, between any two moments, question by question."
     )
     told = "".join(_told(story) for story in page.stories)
-    return card("Why they have their weights", text, f'<div class="stories">{told}</div>', wide=True)
+    return card("Causes of the weights", text, f'<div class="stories">{told}</div>', wide=True)
 
 
 def _told(story: WeightStory) -> str:

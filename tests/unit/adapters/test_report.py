@@ -17,11 +17,11 @@ SECTIONS = (
     "Trust over time",
     "Weights over time",
     "Loss over time",
-    "How often the crowd is wrong",
+    "Error rate of reference answers",
     "Certificate",
-    "What the mix is made of",
+    "Mixers of the mix",
     "Calibration",
-    "Who agrees with whom",
+    "Agreement of experts",
     "Experts",
     "Dead letters",
 )
@@ -203,8 +203,8 @@ def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() 
 
     html = render(history, extras={feed: FeedExtras("method.learner=<hedge>")})
 
-    assert "Not as built in: <code>method.learner=&lt;hedge&gt;</code>." in html
-    assert "Not as built in" not in render(history, extras={feed: FeedExtras()})
+    assert "Settings other than the default: <code>method.learner=&lt;hedge&gt;</code>." in html
+    assert "Settings other than the default" not in render(history, extras={feed: FeedExtras()})
 
 
 @pytest.mark.parametrize(

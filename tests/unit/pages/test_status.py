@@ -139,7 +139,7 @@ def test_a_certificate_is_said_with_its_unit_and_condition() -> None:
     bound = Certificate(regret_at_most=40.6, confidence=0.95)
     page = read(status_page(view(weights("economy", certificate=bound))))
 
-    assert "at most 40.6 in summed loss, 0.050 a question, for who follows select; 95% confidence" in page.text
+    assert "at most 40.6 in summed loss, 0.050 a question, when following select; 95% confidence" in page.text
 
 
 def test_ten_thousand_experts_are_a_few_rows_and_the_others_together() -> None:
