@@ -24,9 +24,9 @@ def repair_command(invocation: Invocation, *, partitions: tuple[int, ...], every
 
     A state from before the service signed its records was folded from headers that anybody could write; a forged one
     hides what comes later. A worker refuses such a state, and says which partition it is of. This reads control-events
-    and tells the partition, signed, what stands there: the settings applied last, who is forgotten, which feeds were
-    deleted. From that place on only what the service signs is believed, and whatever had been seen before counts no
-    more. A partition whose state can be trusted is told the same, and loses nothing.
+    and tells the partition, signed, what stands there: the settings applied last, who is renamed or forgotten, which
+    feeds were deleted. From that place on only what the service signs is believed, and whatever had been seen before
+    counts no more. A partition whose state can be trusted is told the same, and loses nothing.
 
     Do not run it while a feed is imported: the partition would not take up parts that are still on their way.
 
