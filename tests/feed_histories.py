@@ -13,6 +13,7 @@ from stream_peer.events.feed_log import (
     FeedChanged,
     FeedLogRecord,
     OutcomeRevealed,
+    ProvisionalOutcome,
     Round,
     RoundWithdrawn,
     SettingsChanged,
@@ -57,6 +58,10 @@ def withdrawn(question_id: str, *, boundary: int = 1, feed: str = "f") -> RoundW
 
 def outcome(question_id: str, value: Verdict, *, feed: str = "f") -> OutcomeRevealed:
     return OutcomeRevealed(src=_ANYWHERE, feed=feed, question_id=question_id, outcome=value)
+
+
+def provisional(question_id: str, value: Verdict, *, feed: str = "f") -> ProvisionalOutcome:
+    return ProvisionalOutcome(src=_ANYWHERE, feed=feed, question_id=question_id, outcome=value)
 
 
 def settings(document: dict[str, Any]) -> SettingsChanged:

@@ -57,6 +57,9 @@ FIELDS = {
     "after_outcome": "true: an outcome was known before this round, which is no forecast then",
     "Round.experts": "ids of those whose forecasts stand, sorted",
     "probabilities": "of the experts, in their order, within 0..1",
+    "provisional": "true: closes nothing and reveals nothing; shown until a resolution without it comes",
+    "provisional_outcome": "what a provisional resolution says, while there is no other; it teaches nothing",
+    "ProvisionalOutcome.outcome": "0, 1, annulled, or open: there is none any more",
     "OutcomeRevealed.outcome": "0, 1, annulled, or open: what was known before is taken back",
     # What all outputs have.
     "revision": "offset of the feed-log record that caused this; the highest of a key is the newest",

@@ -48,6 +48,7 @@ from stream_peer.events.feed_log import (
     FeedImported,
     FeedLogRecord,
     OutcomeRevealed,
+    ProvisionalOutcome,
     Round,
     RoundWithdrawn,
     SettingsChanged,
@@ -133,6 +134,7 @@ class FeedStage:
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
             OutcomeRevealed: self._on_outcome,
+            ProvisionalOutcome: self._on_provisional,
             SettingsChanged: self._on_settings,
             ExpertChanged: self._on_expert,
             FeedChanged: self._on_feed,
@@ -238,6 +240,8 @@ class FeedStage:
         effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
         feed.take_out(entry)
         entry.evidence = event.outcome
+        if not taken_back:
+            entry.provisional = "open"
         if fix_by_outcome(entry, event.outcome):
             self.feeds.carry_over(feed, event.question_id, entry)
         feed.put_in(contribution(entry, feed.method), entry)
@@ -246,6 +250,18 @@ class FeedStage:
         if feed.method.mixes:
             standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.net_sums())
         self.feeds.finish(feed, event.question_id, entry, record)
+        if entry.rounds:
+            self._say(feed, event.question_id, entry, effects)
+
+    def _on_provisional(self, event: ProvisionalOutcome, record: Record, effects: Effects) -> None:
+        """Show it with the question. It teaches nothing, and is no news by which an entry stays longer."""
+        feed = self.feeds.by_name.get(event.feed)
+        entry = None if feed is None else feed.entries.get(event.question_id)
+        is_shown = entry is not None and (event.outcome == "open" or entry.evidence == "open")
+        if feed is None or entry is None or not is_shown or entry.provisional == event.outcome:
+            return
+        entry.provisional = event.outcome
+        self.feeds.shown(feed, event.question_id, record)
         if entry.rounds:
             self._say(feed, event.question_id, entry, effects)
 

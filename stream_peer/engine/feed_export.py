@@ -162,6 +162,7 @@ def _ledger_line(question_id: str, found: Entry | Milliseconds) -> Line:
         rounds=list(found.rounds),
         first_final=found.first_final,
         revision=found.revision,
+        provisional=found.provisional,
     )
 
 

@@ -196,7 +196,8 @@ class _Building:
             kept = (facts_without(packed, self._stay, places) for packed in rounds)
             rounds = tuple(packed for packed in kept if packed is not None)
             scored = scored and scored_with_places(scored, np.where(self._stay, places, np.int32(-1)))
-        entry = Entry(line.weight, line.evidence, rounds, line.touched, line.ordinal, scored, line.revision)
+        number, shown = line.ordinal, line.provisional
+        entry = Entry(line.weight, line.evidence, rounds, line.touched, number, scored, line.revision, shown)
         self.ledger[line.question_id] = entry
         self.blocks.add(contribution(entry, self._method), entry.ordinal)
 

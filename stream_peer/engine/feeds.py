@@ -140,6 +140,11 @@ class Feeds:
         self.changed(feed, record)
         feed.standing.shrink = next_shrink(feed.standing.shrink, feed.standing.trust, feed.method)
 
+    def shown(self, feed: Feed, question_id: str, record: Record) -> None:
+        """What is shown of a question has changed, and nothing that is learnt."""
+        feed.standing.revision, feed.standing.at = feed.standing.base + record.offset, record.timestamp
+        self.store.touch(feed.name, question_id)
+
     def changed(self, feed: Feed, record: Record) -> None:
         """A record has changed the feed."""
         standing = feed.standing

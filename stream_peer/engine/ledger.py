@@ -26,13 +26,13 @@ class Entry:
     replaces (see ``scored``): None while it has none yet, empty if it can have none any more. ``revision`` is that of
     the record which published it, and while there is none that of the last record that published a round or took one
     back. ``touched`` is the record time of its last news, ``ordinal`` its number among the questions of its feed,
-    ``pieces`` the number of state records that it was last stored in, ``audit`` the number of the audit that looked at
-    it last.
+    ``provisional`` an outcome that is shown while there is no other, ``pieces`` the number of state records that it was
+    last stored in, ``audit`` the number of the audit that looked at it last.
     """
 
     __slots__ = (
         *("_first_final", "_rounds", "audit", "evidence", "ordinal"),
-        *("pieces", "revision", "touched", "weight"),
+        *("pieces", "provisional", "revision", "touched", "weight"),
     )
 
     def __init__(
@@ -44,7 +44,9 @@ class Entry:
         ordinal: int = 0,
         first_final: bytes | None = None,
         revision: int = -1,
+        provisional: Verdict = "open",
     ) -> None:
+        self.provisional: Verdict = provisional
         self.weight = weight
         self.evidence: Verdict = evidence
         self._rounds: tuple[bytes, ...] | bytes = rounds
@@ -107,7 +109,16 @@ class Entry:
         rounds, first = self.rounds, self.first_final
         place = rounds.index(first) if first is not None and first in rounds else first
         return msgspec.msgpack.encode(
-            StoredEntry(self.weight, self.evidence, self.touched, self.ordinal, rounds, place, self.revision)
+            StoredEntry(
+                self.weight,
+                self.evidence,
+                self.touched,
+                self.ordinal,
+                rounds,
+                place,
+                self.revision,
+                self.provisional,
+            )
         )
 
     @classmethod
@@ -115,7 +126,8 @@ class Entry:
         """Entry of ``encode``."""
         stored = _decode_entry(data)
         rounds, first = stored.rounds, stored.first()
-        return cls(stored.weight, stored.evidence, rounds, stored.touched, stored.ordinal, first, stored.revision)
+        number, shown = stored.ordinal, stored.provisional
+        return cls(stored.weight, stored.evidence, rounds, stored.touched, number, first, stored.revision, shown)
 
 
 class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -128,6 +140,7 @@ class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rounds: tuple[bytes, ...]
     first_final: int | bytes | None
     revision: int
+    provisional: Verdict = "open"
 
     def first(self) -> bytes | None:
         """Packed facts of the scored forecast."""

@@ -75,6 +75,7 @@ class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_fiel
     rounds: list[bytes]
     first_final: bytes | None
     revision: int
+    provisional: Verdict = "open"
 
 
 class ExpiredLine(msgspec.Struct, frozen=True, kw_only=True, tag="expired", tag_field="kind"):

@@ -29,10 +29,10 @@ from stream_peer.engine.names import Names
 from stream_peer.engine.producer_gate import Handler, ProducerGate
 from stream_peer.engine.producers import Producers
 from stream_peer.engine.question_controls import QuestionControls, refuse_sender
-from stream_peer.engine.question_state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub
+from stream_peer.engine.question_state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub, Told
 from stream_peer.engine.question_store import SCHEMA, Head, QuestionStore, decode_head, encode_head
 from stream_peer.engine.reconciling import Reconciler, warn
-from stream_peer.engine.rounds import outcome_record
+from stream_peer.engine.rounds import outcome_record, provisional_record
 from stream_peer.engine.routing import Routes
 from stream_peer.engine.schedule import Plan
 from stream_peer.engine.signatures import Signatures, disbelieved, is_signed, names_ours
@@ -383,8 +383,12 @@ class QuestionStage(NeverRefolds):
             if question is None:
                 return
         settings = question.settings
-        truth, at = merged_truth(question.truth, event, record.timestamp, settings.horizon, is_history=settings.history)
-        question.truth = truth
+        so_far = question.provisional if event.provisional else question.truth
+        truth, at = merged_truth(so_far, event, record.timestamp, settings.horizon, is_history=settings.history)
+        if event.provisional:
+            question.provisional = truth
+        else:
+            question.truth = truth
         before = question.feed
         note_feed(question, event.feed, at, self._controls.book)
         self._moved(question, before)
@@ -564,9 +568,16 @@ class QuestionStage(NeverRefolds):
         if self._forwards(event.question_id, record, effects):
             return
         settings = self._controls.book.of(stub.feed)
-        truth, at = merged_truth(stub.truth, event, record.timestamp, settings.horizon, is_history=settings.history)
+        so_far = None if event.provisional else stub.truth
+        truth, at = merged_truth(so_far, event, record.timestamp, settings.horizon, is_history=settings.history)
         told = stub.told
-        if truth.verdict != (told.verdict if told else "open"):
+        if event.provisional:
+            if told is None or told.verdict == "open":
+                self._routes.begin(record)
+                source = self._routes.next_source()
+                shown = provisional_record(Told(stub.feed, truth.verdict), event.question_id, source)
+                effects.outputs.append(self._routes.to_feed_log(*shown, record))
+        elif truth.verdict != (told.verdict if told else "open"):
             self._routes.begin(record)
             told = (told or NOT_TOLD).then(stub.feed, truth.verdict)
             outcome = outcome_record(told, event.question_id, self._routes.next_source())
@@ -574,7 +585,8 @@ class QuestionStage(NeverRefolds):
         effects.counts["event", "resolution"] += 1
         self._clock.hear(at, record.timestamp)
         news = max(self._clock.now, record.timestamp)
-        self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told, news=news))
+        if not event.provisional:
+            self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told, news=news))
         self._reconciler.attend_due(record, effects)
 
     def _step_signed(self, event: Event, record: Record, effects: Effects) -> None:

@@ -114,6 +114,9 @@ def _put_together(found: QuestionState, known: QuestionState) -> None:
     found.heard_from = set(found.history.experts) if known.chunks else None
     named = found.own_feed or found.other_feed
     found.feed = found.feed if named is None else named[1]
+    found.told_provisional = known.told_provisional or found.told_provisional
+    if known.provisional is not None and (found.provisional is None or known.provisional.at >= found.provisional.at):
+        found.provisional = known.provisional
     if known.truth is not None and (found.truth is None or known.truth.at >= found.truth.at):
         found.truth = known.truth
 

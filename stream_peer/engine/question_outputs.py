@@ -54,12 +54,14 @@ def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | Non
 
 
 def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> Reading:
-    rates, outcome = summary(_rates(feed, facts)), _outcome(entry)
+    provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
+    outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
+    rates = summary(_rates(feed, facts))
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
     return Reading(
-        ReferenceAnswer(**common, **_answer(facts), outcome=outcome, error_rate=rates),
-        MixedForecast(**common, **said, outcome=outcome, scored=scored, shadows=shadows),
+        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=rates),
+        MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
     )
 
 

@@ -102,6 +102,8 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True, tag="q"):
     warned: bool = False
     terms_at: Milliseconds = UNKNOWN
     gone: Milliseconds | None = None
+    provisional: Truth | None = None
+    told_provisional: Told | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True, array_like=True, tag="c"):
@@ -123,6 +125,7 @@ class QuestionState:
     A forecast that counts from before ``replan_before`` may change the boundaries, one up to ``alert`` these or a
     round that is already due. ``heard_from``: experts with news since the last snapshot, if stored in chunks;
     ``whole``: all chunks are to be written. ``warned``: its times gave rise to a warning, the one that it gets.
+    ``provisional``: the provisional resolution that was stated last; ``told_provisional``: as it was last emitted.
     ``terms_at``: when the record arrived with which ``terms`` were fixed.
     """
 
@@ -142,11 +145,13 @@ class QuestionState:
         "opens",
         "other_feed",
         "own_feed",
+        "provisional",
         "replan_before",
         "settings",
         "terms",
         "terms_at",
         "told",
+        "told_provisional",
         "touched",
         "warned",
         "weight",
@@ -164,6 +169,8 @@ class QuestionState:
         self.own_feed: TextField | None = None
         self.other_feed: TextField | None = None
         self._truth: Truth | None = None
+        self.provisional: Truth | None = None
+        self.told_provisional: Told | None = None
         self.terms: Terms | None = None
         self.terms_at: Milliseconds = UNKNOWN
         self.told: Told | None = None
@@ -188,6 +195,14 @@ class QuestionState:
     def truth(self, truth: Truth | None) -> None:
         self._truth = truth
         self.history.is_resolved = truth is not None and truth.verdict != "open"
+
+    @property
+    def provisional_verdict(self) -> Verdict:
+        """What a provisional resolution says, unless another one was stated since, or any that is in force."""
+        found, truth = self.provisional, self.truth
+        if found is None or self.resolved or (truth is not None and truth.at > found.at):
+            return "open"
+        return found.verdict
 
     @property
     def resolved(self) -> bool:
@@ -318,7 +333,7 @@ def decode_entry(
 
 
 _STATED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "truth")
-_AS_STORED = (*_STATED, "terms", "terms_at", "told", "touched", "emitted", "warned")
+_AS_STORED = (*_STATED, "provisional", "terms", "terms_at", "told", "told_provisional", "touched", "emitted", "warned")
 
 
 def _take_up(question: QuestionState, stored: _Stored) -> None:
@@ -359,6 +374,8 @@ def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log:
             question.warned,
             question.terms_at,
             question.history.gone,
+            question.provisional,
+            question.told_provisional,
         )
     )
 

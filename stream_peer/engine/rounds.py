@@ -12,6 +12,7 @@ from stream_peer.engine.schedule import Plan, Terms
 from stream_peer.events.feed_log import (
     FeedLogRecord,
     OutcomeRevealed,
+    ProvisionalOutcome,
     Round,
     RoundWithdrawn,
     Source,
@@ -84,6 +85,7 @@ def reconcile(
     if question.emitted:
         question.terms = terms
     yield from _outcome_records(question, plan, now - terms.grace, next_source)
+    yield from _provisional_records(question, next_source)
 
 
 def emitted_anew(question: QuestionState, plan: Plan) -> None:
@@ -107,6 +109,11 @@ def outcome_record(told: Told, question_id: str, source: Source) -> tuple[FeedLo
     return _encoded(OutcomeRevealed(src=source, feed=told.feed, question_id=question_id, outcome=told.verdict))
 
 
+def provisional_record(told: Told, question_id: str, source: Source) -> tuple[FeedLogRecord, bytes]:
+    """The record that tells a provisional outcome."""
+    return _encoded(ProvisionalOutcome(src=source, feed=told.feed, question_id=question_id, outcome=told.verdict))
+
+
 def _is_elsewhere(question: QuestionState, boundary: Milliseconds) -> bool:
     told = question.emitted.get(boundary)
     return told is not None and told.feed != question.feed
@@ -127,6 +134,19 @@ def _outcome_records(
     if (told.feed, told.verdict) != (question.feed, verdict):
         question.told = told.then(question.feed, verdict)
         yield outcome_record(question.told, question.id, next_source())
+
+
+def _provisional_records(question: QuestionState, next_source: NextSource) -> Iterator[tuple[FeedLogRecord, bytes]]:
+    """Tell a provisional outcome once a round was emitted, and that there is none any more."""
+    if question.terms is None:
+        return
+    before = question.told_provisional or Told(question.feed, "open")
+    wanted = Told(question.feed, question.provisional_verdict)
+    if before.feed != wanted.feed and before.verdict != "open":
+        yield provisional_record(Told(before.feed, "open"), question.id, next_source())
+    if before != wanted and not (before.verdict == wanted.verdict == "open"):
+        yield provisional_record(wanted, question.id, next_source())
+    question.told_provisional = None if wanted.verdict == "open" else wanted
 
 
 def _verdict(question: QuestionState) -> Verdict:

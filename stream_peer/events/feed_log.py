@@ -87,6 +87,16 @@ class OutcomeRevealed(FeedLogRecord, frozen=True, kw_only=True, tag="outcome"):
     outcome: Verdict
 
 
+class ProvisionalOutcome(FeedLogRecord, frozen=True, kw_only=True, tag="provisional-outcome"):
+    """What a provisional resolution says, as long as there is no other: 0, 1, "annulled", or "open" (none any more).
+
+    It is shown, and teaches nothing.
+    """
+
+    question_id: str
+    outcome: Verdict
+
+
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
     """From here on: the expert's team, whether it is excluded, what it is called, whether it asked to be forgotten.
 
@@ -128,7 +138,14 @@ class SettingsChanged(FeedLogRecord, frozen=True, kw_only=True, tag="settings"):
 
 
 AnyFeedLogRecord = (
-    Round | RoundWithdrawn | OutcomeRevealed | ExpertChanged | FeedChanged | FeedImported | SettingsChanged
+    Round
+    | RoundWithdrawn
+    | OutcomeRevealed
+    | ProvisionalOutcome
+    | ExpertChanged
+    | FeedChanged
+    | FeedImported
+    | SettingsChanged
 )
 
 

@@ -108,13 +108,15 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
     """A question's outcome: 0, 1, true/false, yes/no; null = annulled; "open" = the resolution is retracted.
 
     Topic ``forecast-events``, key ``question_id``. Last-writer-wins by (``at``, offset); ``closed_at`` cuts in the
-    past. ``verdict`` is the outcome in its one internal spelling.
+    past. ``verdict`` is the outcome in its one internal spelling. ``provisional``: it closes nothing and reveals
+    nothing; it is shown until a resolution without it comes.
     """
 
     question_id: QuestionId
     outcome: bool | int | float | str | None
     at: datetime
     closed_at: datetime | None = None
+    provisional: bool = False
     feed: FeedName | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION

@@ -255,6 +255,7 @@ class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
     experts: Count
     outcome: Outcome | None
     error_rate: ErrorRateSummary
+    provisional_outcome: Outcome | msgspec.UnsetType = msgspec.UNSET
 
 
 class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -326,6 +327,7 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     selected: SelectedExpert | None
     outcome: Outcome | None
     scored: ScoredForecast | None
+    provisional_outcome: Outcome | msgspec.UnsetType = msgspec.UNSET
     shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
 
 

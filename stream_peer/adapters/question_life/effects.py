@@ -7,7 +7,14 @@ from stream_peer.adapters.phrases import chance, joined, many, said, shortened
 from stream_peer.adapters.question_life.events import OUTCOMES, reason
 from stream_peer.adapters.question_life.explainer import Chapter, Logged
 from stream_peer.engine.views import FeedView
-from stream_peer.events.feed_log import ExpertChanged, FeedChanged, OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.events.feed_log import (
+    ExpertChanged,
+    FeedChanged,
+    OutcomeRevealed,
+    ProvisionalOutcome,
+    Round,
+    RoundWithdrawn,
+)
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer, StateOfQuestion, WeightedExpert
 from stream_peer.events.times import Milliseconds, to_iso
 
@@ -80,6 +87,8 @@ class Teller:
                 yield from self._round(one, record, chapter)
             elif isinstance(record, OutcomeRevealed):
                 yield f"{_outcome(record)} (revision {one.revision})"
+            elif isinstance(record, ProvisionalOutcome):
+                yield f"{_provisional(record)} (revision {one.revision})"
             elif isinstance(record, ExpertChanged | FeedChanged):
                 yield self._control(one.revision, record)
 
@@ -257,6 +266,12 @@ def _outcome(record: OutcomeRevealed) -> str:
     if record.outcome == "annulled":
         return "The question is taken out of everything"
     return f"The outcome is told: {OUTCOMES[record.outcome]}"
+
+
+def _provisional(record: ProvisionalOutcome) -> str:
+    if record.outcome == "open":
+        return "There is no provisional outcome any more"
+    return f"A provisional outcome is shown, and teaches nothing: {OUTCOMES.get(record.outcome, record.outcome)}"
 
 
 def _state(answer: ReferenceAnswer) -> str:

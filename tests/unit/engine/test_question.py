@@ -9,7 +9,7 @@ from stream_peer.engine.sources import SOURCE_HEADER, source_header
 from stream_peer.engine.stage import Headers, LogRecord, Output
 from stream_peer.errors import StateError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn, Source
+from stream_peer.events.feed_log import OutcomeRevealed, ProvisionalOutcome, Round, RoundWithdrawn, Source
 from stream_peer.events.feed_settings import load_document
 from stream_peer.events.partitioning import partition_of
 from tests.unit.engine.question_log import (
@@ -1397,3 +1397,68 @@ def test_a_queue_that_was_down_for_longer_than_the_limit_loses_nothing() -> None
 
     assert partition.count("late") == 3
     assert partition.told.forecasts() == {T0 + hour * HOUR: {"ann": 0.3} for hour in range(6, 49, 6)}
+
+
+# --- provisional outcomes ---
+
+
+def provisionals(partition: Partition) -> list[object]:
+    return [record.outcome for record in partition.records if isinstance(record, ProvisionalOutcome)]
+
+
+def test_a_provisional_resolution_closes_nothing_and_is_told_once_there_is_a_round() -> None:
+    partition = opened(round_every="1d")
+
+    before = partition.send(resolution(1, T0 + 2 * HOUR, provisional=True), now=T0 + 2 * HOUR)
+    partition.pass_to(T0 + DAY + GRACE)
+    partition.restart(stage(book(round_every="1d")))
+    partition.send(forecast("ann", 0.9, T0 + 30 * HOUR), now=T0 + 30 * HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert before == []
+    assert provisionals(partition) == [1]
+    assert partition.told.outcomes == {}
+    assert partition.told.forecasts() == {T0 + DAY: {"ann": 0.7, "bob": 0.2}, CLOSE: {"ann": 0.9, "bob": 0.2}}
+    assert partition.count("late") == 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_any_other_resolution_ends_a_provisional_one_in_whatever_order_they_come(order: int) -> None:
+    partition = closed()
+    provisional = resolution(0, CLOSE + HOUR, provisional=True)
+
+    partition.send(*[provisional, resolution(1, CLOSE + 2 * HOUR)][::order], now=CLOSE + 3 * HOUR)
+
+    assert partition.told.outcomes == {("econ", "q"): 1}
+    assert provisionals(partition)[-1:] == (["open"] if order == 1 else [])
+
+
+def test_of_provisional_resolutions_the_last_stated_counts_and_open_takes_it_back() -> None:
+    partition = closed()
+
+    for outcome, hours in ((1, 3), (0, 2), (None, 4), ("open", 5)):
+        partition.send(resolution(outcome, CLOSE + hours * HOUR, provisional=True), now=CLOSE + 6 * HOUR)
+
+    assert provisionals(partition) == [1, "annulled", "open"]
+
+
+def test_a_provisional_outcome_goes_to_the_feed_that_the_question_goes_to() -> None:
+    partition = closed()
+    partition.send(resolution(1, CLOSE + HOUR, provisional=True), now=CLOSE + HOUR)
+
+    partition.send(question(feed="sport", at=CLOSE + HOUR))
+
+    told = [(one.feed, one.outcome) for one in partition.records if isinstance(one, ProvisionalOutcome)]
+    assert told == [("econ", 1), ("econ", "open"), ("sport", 1)]
+
+
+def test_of_a_question_that_is_a_stub_a_provisional_outcome_is_told_too_until_it_has_another() -> None:
+    partition = closed(history_for="1d")
+    partition.pass_to(CLOSE + 3 * DAY)
+
+    partition.send(resolution(1, CLOSE + 3 * DAY, provisional=True))
+    partition.send(resolution(0, CLOSE + 4 * DAY), now=CLOSE + 4 * DAY)
+    partition.send(resolution(1, CLOSE + 5 * DAY, provisional=True), now=CLOSE + 5 * DAY)
+
+    assert provisionals(partition) == [1]
+    assert partition.told.outcomes == {("econ", "q"): 0}

@@ -2,7 +2,7 @@ import pytest
 from msgspec import to_builtins
 
 from stream_peer.events import topics
-from tests.feed_histories import START, folded, log_of, newest, outcome, round_of
+from tests.feed_histories import START, Changelog, folded, log_of, newest, outcome, provisional, round_of
 
 FEED = "f"
 FORECASTS = {"a": 0.9, "b": 0.6, "c": 0.2, "d": 0.3, "e": 0.8}
@@ -60,3 +60,33 @@ def test_there_is_no_reading_of_what_was_not_scored() -> None:
     assert (stage.has_feed(FEED), stage.has_feed("another")) == (True, False)
     assert [stage.reading(FEED, name) for name in ("never-heard-of", "known-outcome-only")] == [None, None]
     assert stage.reading("another", "q") is None
+
+
+def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothing() -> None:
+    rounds = [round_of("q", FORECASTS), round_of("r", FORECASTS)]
+    shown, effects = folded(log_of([*rounds, provisional("q", 1)]))
+    changelog = Changelog()
+    changelog.take(shown)
+    _, taken_back = folded(log_of([*rounds, provisional("q", 1), provisional("q", "open")]))
+    _, resolved = folded(log_of([*rounds, provisional("q", 1), outcome("q", 0), provisional("q", 1)]))
+    without, _ = folded(log_of(rounds))
+
+    for topic in (topics.REFERENCE_ANSWERS, topics.MIXED_FORECASTS):
+        record = newest(effects.outputs, topic)["q"]
+        assert (record["provisional_outcome"], record["outcome"], record["state"]) == (1, None, "scored")
+        assert record["revision"] == 2
+        assert "provisional_outcome" not in newest(taken_back.outputs, topic)["q"]
+        assert "provisional_outcome" not in newest(resolved.outputs, topic)["q"]
+    assert {expert["outcome_loss"] for expert in newest(effects.outputs, topics.PEER_LOSSES)["q"]["experts"]} == {None}
+    assert shown.feeds.feed(FEED).sums.equals(without.feeds.feed(FEED).sums)
+    assert shown.agrees()
+    reading = changelog.restored().reading(FEED, "q")
+    assert reading is not None
+    assert reading.mixed_forecast.provisional_outcome == 1
+
+
+def test_a_provisional_outcome_of_a_question_without_rounds_says_nothing() -> None:
+    stage, effects = folded(log_of([round_of("q", FORECASTS), provisional("unknown", 1)]))
+
+    assert "unknown" not in stage.feeds.feed(FEED).entries
+    assert "unknown" not in newest(effects.outputs, topics.MIXED_FORECASTS)
