@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TextIO
 
 import structlog
 
+from stream_peer.adapters.terminal import below
+from stream_peer.events.spelling import spelt, spelt_lines
 from stream_peer.settings import Log, Secret
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -166,7 +168,7 @@ def configure(log: Log, *, secrets: Iterable[Secret] = (), stream: TextIO | None
     stream : text file or None
         Where to write.
     """
-    out = sys.stderr if stream is None else stream
+    out = below(sys.stderr if stream is None else stream)
     console = log.format == "console" or (log.format == "auto" and out.isatty())
     handler = LimitedHandler(out, Repeats())
     if log.level != "debug":
@@ -205,7 +207,8 @@ def _common() -> list[structlog.typing.Processor]:
 def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> logging.Formatter:
     if console:
         last: list[structlog.typing.Processor] = [
-            structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)
+            _spelt_out,
+            structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback),
         ]
     else:
         last = [structlog.processors.format_exc_info, _name_first, structlog.processors.JSONRenderer(default=str)]
@@ -218,6 +221,14 @@ def _formatter(out: TextIO, secrets: tuple[str, ...], *, console: bool) -> loggi
             _without(secrets),
         ],
     )
+
+
+def _spelt_out(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Texts of others as a terminal may see them; JSON lines spell them out by themselves."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = spelt_lines(value) if name in ("exception", "stack") else spelt(value)
+    return event
 
 
 def _with_left_out(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

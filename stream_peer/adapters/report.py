@@ -1,7 +1,6 @@
 """One self-contained page about what the output topics said."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib import resources
 
 from stream_peer import __version__
@@ -20,6 +19,7 @@ from stream_peer.adapters.report_cards.trust import trust_card
 from stream_peer.adapters.report_cards.why import why_card
 from stream_peer.events.feed_settings import FeedSettingsBook
 from stream_peer.pages.document import document
+from stream_peer.pages.text import escape
 
 SHOWN_DEAD_LETTERS = 50
 

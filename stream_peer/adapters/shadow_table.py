@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stream_peer.adapters.history import rounded
 from stream_peer.events.outputs import ShadowScores
+from stream_peer.events.spelling import spelt
 
 _NAME_WIDTH = 40
 _WHAT = "stretched forecasts of all rounds of the same resolved questions, beside the live ones; smaller is better"
@@ -12,7 +13,7 @@ _WHAT = "stretched forecasts of all rounds of the same resolved questions, besid
 def shadow_table(by_feed: Mapping[str, Sequence[ShadowScores]]) -> str:
     """A table for each feed, of the shadows that a replay folded beside it."""
     lines = [line for feed, shadows in sorted(by_feed.items()) for line in ("", f"feed {feed}", *shadow_lines(shadows))]
-    return "\n".join(lines[1:]) if lines else "No feed was scored: there is nothing to compare."
+    return "\n".join(map(spelt, lines[1:])) if lines else "No feed was scored: there is nothing to compare."
 
 
 def shadow_lines(shadows: Sequence[ShadowScores]) -> Iterator[str]:

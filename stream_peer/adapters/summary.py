@@ -8,6 +8,7 @@ from stream_peer.adapters.replay import ReplayResult
 from stream_peer.adapters.shadow_table import shadow_lines
 from stream_peer.adapters.track_record import Score, TrackRecord, track_record
 from stream_peer.events.outputs import Certificate, WeightedExpert, Weights
+from stream_peer.events.spelling import spelt
 from stream_peer.events.times import to_iso
 
 SHOWN_EXPERTS = 10
@@ -33,7 +34,7 @@ def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
             lines += ["", *_feed(feed, feed.weights, experts, result.variant(feed.weights.feed))]
     if not any(feed.weights for feed in result.history.feeds.values()):
         lines += ["", "No question closed with forecasts: there are no weights."]
-    return "\n".join(lines)
+    return "\n".join(map(spelt, lines))
 
 
 def _read(result: ReplayResult) -> Iterator[str]:

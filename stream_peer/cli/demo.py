@@ -93,13 +93,12 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
 
 
 def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
-    from rich.console import Console
-
+    from stream_peer.adapters.terminal import console
     from stream_peer.cli.demo_run import Demonstration, Wishes
     from stream_peer.cli.demo_worker import DemoWorker
 
     with DemoWorker(place.worker_flags, place.environment) as worker:
-        demonstration = Demonstration(place.settings, worker, Console(), Wishes(pace, report, keep))
+        demonstration = Demonstration(place.settings, worker, console(), Wishes(pace, report, keep))
         try:
             asyncio.run(demonstration.run())
         except KeyboardInterrupt:

@@ -99,11 +99,10 @@ def explain_command(
 
 
 def _tell(found: "WeightStory") -> None:
-    from rich.console import Console
-
+    from stream_peer.adapters.terminal import console
     from stream_peer.cli.weight_table import tell
 
-    tell(found, Console())
+    tell(found, console())
 
 
 def _from_files(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import click
 
 from stream_peer import __version__
+from stream_peer.adapters.terminal import guarded
 from stream_peer.errors import SettingsError, StreamPeerError
 
 _USAGE = 2
@@ -107,6 +108,7 @@ def cli() -> None:
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 
+@guarded()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with the exit code of what happened."""
     if os.getpid() == 1:  # in a container: the kernel keeps from process 1 every signal that it has no handler for

@@ -153,11 +153,11 @@ def _progress() -> "Iterator[tuple[Progress, TaskID] | None]":
     if not click.get_text_stream("stderr").isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from stream_peer.adapters.terminal import console
     from stream_peer.paper.run import CLAIMS
 
     columns = (SpinnerColumn(), TextColumn("claims re-run"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         yield bar, bar.add_task("claims", total=len(CLAIMS))

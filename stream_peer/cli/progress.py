@@ -25,11 +25,12 @@ def progress_bar(what: str) -> Iterator[Progress | None]:
     if not click.get_text_stream("stderr").isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
+    from stream_peer.adapters.terminal import console
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bars(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total, now=what: bar.update(task, description=now, completed=done, total=total)

@@ -12,6 +12,7 @@ from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, setti
 from stream_peer.cli.progress import of_reading, progress_bar
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
+from stream_peer.events.spelling import spelt
 from stream_peer.settings import read_secret
 
 if TYPE_CHECKING:
@@ -233,9 +234,8 @@ def _explain(asked: _Asked) -> None:
     click.BadParameter
         If the files do not speak of the question; it names those that may have been meant.
     """
-    from rich.console import Console
-
     from stream_peer.adapters.question_life.story import story
+    from stream_peer.adapters.terminal import console
     from stream_peer.cli.story import tell
     from stream_peer.events.near_names import did_you_mean
 
@@ -245,9 +245,9 @@ def _explain(asked: _Asked) -> None:
         hint = did_you_mean(explainer.question_id, explainer.questions)
         msg = f"no line of the files is about question {explainer.question_id!r}{hint}"
         raise click.BadParameter(msg, param_hint="--explain")
-    tell(story(explainer.question_id, chapters), Console())
+    tell(story(explainer.question_id, chapters), console())
     if asked.others:
-        named = ", ".join(asked.others[:_NAMED])
+        named = ", ".join(map(spelt, asked.others[:_NAMED]))
         click.echo(f"\nIt is the question with the most revisions. --explain QUESTION tells of others, e.g. {named}.")
     click.echo()
 
@@ -285,7 +285,7 @@ def compared(found: "Comparison") -> str:
         if places:
             lines.append(f"published revisions that {what} (the first {len(places)}):")
             lines += [f"  {topic} {key} revision {revision}" for topic, key, revision in places]
-    return "\n".join(lines)
+    return "\n".join(map(spelt, lines))
 
 
 def _writer(stack: ExitStack, out: Path | None) -> "Callable[[Output], None] | None":

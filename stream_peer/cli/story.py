@@ -9,6 +9,7 @@ from rich.text import Text
 
 from stream_peer.adapters.phrases import said, year
 from stream_peer.adapters.question_life.story import Passage, Story
+from stream_peer.events.spelling import spelt
 
 WIDTH = 100
 _WHEN = 14
@@ -34,7 +35,7 @@ def tell(told: Story, console: Console) -> None:
 
 def _lines(told: Story, width: int) -> Iterator[tuple[str, str]]:
     """Lines with their styles."""
-    yield "bold", told.title
+    yield "bold", spelt(told.title)
     for paragraph in told.opening:
         yield from (("dim", line) for line in wrapped(paragraph, width))
     shown = 0
@@ -64,6 +65,6 @@ def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[st
     ['- Weights:', '  ann 0.30 and', '  bob 0.7']
     """
     lines = textwrap.wrap(
-        _TIED.sub(_TIE, text), width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        _TIED.sub(_TIE, spelt(text)), width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
     return [line.replace(_TIE, " ") for line in lines]

@@ -5,14 +5,16 @@ import sys
 from collections.abc import Iterator
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from stream_peer.adapters.history import rounded
+from stream_peer.adapters.terminal import console
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
+from stream_peer.events.spelling import spelt
 from stream_peer.settings import Settings
 
 
@@ -49,8 +51,8 @@ def summary(weights: Weights) -> str:
     """One line about the weights of a feed."""
     rate = weights.error_rate
     certificate = "-" if weights.certificate is None else f"{weights.certificate.regret_at_most:.1f}"
-    leaders = ", ".join(f"{expert.id} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
-    reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    leaders = ", ".join(f"{spelt(expert.id)} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
+    reasons = f" ({'; '.join(map(spelt, weights.status_reasons))})" if weights.status_reasons else ""
     return (
         f"{weights.at} revision {weights.revision} {weights.status}{reasons} "
         f"questions {rounded(weights.questions)} resolved {rounded(weights.resolved)} "
@@ -72,7 +74,7 @@ def table(weights: Weights, shown: int) -> Table:
         found.add_column(name, justify="right")
     experts = by_mix(weights)
     for expert in experts[:shown]:
-        found.add_row(Text(expert.id), *_cells(expert))
+        found.add_row(Text(spelt(expert.id)), *_cells(expert))
     if len(experts) > shown:
         found.add_row(Text(f"… {len(experts) - shown} more"), f"{sum(e.mix for e in experts[shown:]):.3f}")
     return found
@@ -111,7 +113,6 @@ async def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
 async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
     from stream_peer.adapters.weights_view import follow
 
-    console = Console()
-    with Live(Text(f"Waiting for weights of {feed} …"), console=console, auto_refresh=False) as live:
+    with Live(Text(f"Waiting for weights of {feed} …"), console=console(), auto_refresh=False) as live:
         async for weights in follow(settings, feed):
             live.update(Group(Text(f"{feed}  {summary(weights)}"), table(weights, shown)), refresh=True)

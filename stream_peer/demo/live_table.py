@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.events.spelling import spelt
 
 _TOP = 8
 _WATCHED = ("random", "copy-of-")
@@ -94,7 +95,7 @@ def line(glance: Glance) -> str:
     if weights is not None:
         rate = weights.error_rate
         parts.append(f"{weights.status}, error rate {(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}]")
-        leaders = ", ".join(f"{expert.id} {expert.mix:.3f}" for expert in _by_mix(weights)[:3])
+        leaders = ", ".join(f"{spelt(expert.id)} {expert.mix:.3f}" for expert in _by_mix(weights)[:3])
         parts.append(f"mix {leaders or '-'}")
     if glance.mix_loss is not None and glance.mean_loss is not None:
         parts.append(
@@ -175,8 +176,15 @@ def _experts(weights: Weights | None, width: int) -> list[RenderableType]:
 
 def _cells(expert: WeightedExpert, bar: list[Text]) -> list[RenderableType]:
     known = ["-" if loss is None else f"{loss:.3f}" for loss in (expert.peer_loss, expert.outcome_loss)]
-    name = Text(expert.id if len(expert.id) <= 24 else expert.id[:23] + "…")
-    return [name, f"{expert.mix:.3f}", *bar, f"{expert.select:.3f}", f"{expert.questions:,.0f}", *known]
+    name = spelt(expert.id)
+    return [
+        Text(name if len(name) <= 24 else name[:23] + "…"),
+        f"{expert.mix:.3f}",
+        *bar,
+        f"{expert.select:.3f}",
+        f"{expert.questions:,.0f}",
+        *known,
+    ]
 
 
 def _by_mix(weights: Weights) -> list[WeightedExpert]:

@@ -1,7 +1,8 @@
 """The skeleton of a page that refers to nothing outside of itself."""
 
-from html import escape
 from importlib import resources
+
+from stream_peer.pages.text import escape
 
 
 def style_sheet() -> str:

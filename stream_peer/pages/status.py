@@ -5,7 +5,6 @@ One answer of the server: no script, nothing from elsewhere, as large for 10,000
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib import resources
 from typing import NamedTuple
 from urllib.parse import quote
@@ -13,6 +12,7 @@ from urllib.parse import quote
 from stream_peer.events.outputs import TrustState
 from stream_peer.pages.document import document
 from stream_peer.pages.status_view import ExpertShare, FeedStatus, OtherExperts, PartitionLag, StatusView
+from stream_peer.pages.text import escape
 
 FEEDS_SHOWN = 50
 UNUSED_SHOWN = 20

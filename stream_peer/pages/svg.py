@@ -7,11 +7,11 @@ draw each twice, for wide and for narrow windows (`both_widths`).
 import io
 import re
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_peer.errors import MissingExtraError
 from stream_peer.pages.document import style_sheet
+from stream_peer.pages.text import escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from functools import partial
-from html import escape
 
 from stream_peer import __version__
 from stream_peer.pages.document import document
 from stream_peer.pages.svg import FULL, HALF, both_widths, standalone
 from stream_peer.pages.svg import Size as PictureSize
+from stream_peer.pages.text import escape
 from stream_peer.paper.plots import legend, paint, paint_alone
 from stream_peer.paper.results import STANDARD_ERRORS, Check, Figure, Result, Size, Table, band_shown, shown
 

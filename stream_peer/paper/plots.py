@@ -1,10 +1,10 @@
 """How the figures of the re-run claims are drawn, and their legends."""
 
 import math
-from html import escape
 from typing import TYPE_CHECKING
 
 from stream_peer.pages.svg import BAND, GRID, INK, SERIES, SERIES_COLOURS, quiet, variable
+from stream_peer.pages.text import escape
 from stream_peer.paper.results import Cells, Figure, Line
 
 if TYPE_CHECKING:

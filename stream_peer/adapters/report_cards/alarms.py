@@ -1,12 +1,12 @@
 """What the guards found: experts who say the same, and what drifts."""
 
 from collections.abc import Iterator
-from html import escape
 
 import msgspec
 
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
 from stream_peer.events.outputs import DriftedExpert, DriftedRate, ExpertGroup
+from stream_peer.pages.text import escape
 
 SHOWN_MEMBERS = 12
 _GROUPS = ("kind", "experts", "agreement", "expected", "common questions")

@@ -1,7 +1,6 @@
 """Did what was called 70 % happen in 70 of 100 cases? Reliability diagrams and Murphy's terms."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from stream_peer.adapters.track_record import FEWEST_CALIBRATED, PUBLISHED, Scor
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.skill import ReliabilityBin, isotonic_fit, reliability_bins
 from stream_peer.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, Size, both_widths, quiet
+from stream_peer.pages.text import escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,13 +1,13 @@
 """A map of all pairs of experts: who agrees with whom beyond what their skills explain."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from itertools import groupby
 
 import msgspec
 
 from stream_peer.adapters.pair_map import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
+from stream_peer.pages.text import escape
 
 SHOWN_PAIRS = 8
 ALARMING = 4.0

@@ -1,12 +1,12 @@
 """The table of experts, to be sorted by any of its columns."""
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import NamedTuple
 
 from stream_peer.adapters.report_cards.parts import UNKNOWN, FeedPage, figure, scrolling
 from stream_peer.adapters.track_record import FEWEST_CALIBRATED, FEWEST_SKILLED, Score
 from stream_peer.events.outputs import WeightedExpert
+from stream_peer.pages.text import escape
 
 SHOWN = 2_000
 """Rows of the page, those with the most weight: ten thousand would be a slow page of many megabytes."""

@@ -1,8 +1,7 @@
 """What the mix is made of."""
 
-from html import escape
-
 from stream_peer.adapters.report_cards.parts import FeedPage, bar
+from stream_peer.pages.text import escape
 
 _MIXERS = {"mean": "plain mean", "peer": "peer losses", "truth_slow": "outcomes, slow", "truth_fast": "outcomes, fast"}
 _ONLY = {

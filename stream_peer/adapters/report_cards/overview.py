@@ -1,10 +1,10 @@
 """The first things to read: the state, four figures, and how the mix did."""
 
 from collections.abc import Sequence
-from html import escape
 
 from stream_peer.adapters.report_cards.parts import FeedPage, bar, count, pill, short
 from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.pages.text import escape
 
 
 def heading(page: FeedPage) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from html import escape
 from typing import NamedTuple
 
 from stream_peer.adapters.history import FeedHistory, Scores
@@ -11,7 +10,9 @@ from stream_peer.adapters.track_record import TrackRecord, track_record
 from stream_peer.adapters.weight_story.records import WeightStory
 from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ShadowScores, Weights
+from stream_peer.events.spelling import spelt
 from stream_peer.pages.svg import Size, both_widths
+from stream_peer.pages.text import escape
 
 UNKNOWN = "–"
 TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent": "warn"}
@@ -137,6 +138,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 def short(name: str, length: int = 40) -> str:
     """A name that leaves room for others."""
+    name = spelt(name)
     return name if len(name) <= length else name[: length - 1] + "…"
 
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from html import escape
 
 from stream_peer.adapters.report_cards.parts import FeedPage, card, table
 from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.pages.text import escape
 from stream_peer.settings.shown import shown_feed_settings
 
 

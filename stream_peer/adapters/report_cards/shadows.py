@@ -1,11 +1,10 @@
 """How the shadows did: variants of the mixers that run beside the live ones and are not followed."""
 
-from html import escape
-
 import msgspec
 
 from stream_peer.adapters.report_cards.parts import FeedPage, card, figure, table
 from stream_peer.events.outputs import ShadowScores
+from stream_peer.pages.text import escape
 
 _HEADS = ("shadow", "Brier score", "of the live mix", "log score", "of the live mix", "summed regret", "resolved")
 

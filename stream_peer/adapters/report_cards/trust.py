@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from html import escape
 from itertools import pairwise
 
 from stream_peer.adapters.history import TrustChange
 from stream_peer.adapters.report_cards.parts import TONES, FeedPage, card, count, pill
+from stream_peer.pages.text import escape
 
 SHOWN_CHANGES = 30
 _LEAST_NAMED = 0.25

@@ -1,11 +1,10 @@
 """Why the leading experts have the weights that they have, as ``stream-peer explain`` tells it."""
 
-from html import escape
-
 from stream_peer.adapters.report_cards.parts import FeedPage, card, short, table
 from stream_peer.adapters.weight_story.records import CauseOfMove, WeightStory
 from stream_peer.adapters.weight_story.sentences import BEYOND, KINDS, goes_beyond, story_decimals
 from stream_peer.adapters.weight_story.words import percent, points
+from stream_peer.pages.text import escape
 
 
 def why_card(page: FeedPage) -> str:

@@ -176,7 +176,7 @@ def test_hostile_names_are_text_that_ends_and_turns_nothing_around_it() -> None:
     page = read(status_page(view(*feeds, lag=lag)._replace(instance=HOSTILE[0], reason=HOSTILE[1], version=HOSTILE[0])))
 
     assert page.count("img") == page.count("script") == 0
-    assert "<bdi>\u202eevil \u05d0\u05d1</bdi>" in status_page(view(*feeds))
+    assert "<bdi>\\u202eevil \u05d0\u05d1</bdi>" in status_page(view(*feeds))
     assert ">" + "x" * 59 + "…<" in status_page(view(*feeds))
     assert "feeds/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E" in [
         attributes.get("href") for _, attributes in page.seen

@@ -1,0 +1,40 @@
+"""Text of others as a person may see it: characters that a terminal or a browser would act upon are spelt out."""
+
+import re
+
+_CLASS = (
+    r"\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+)
+"""Control and format characters, those that turn the direction of text among them; line ends; lone surrogates."""
+
+_ANY = re.compile(f"[{_CLASS}]")
+_IN_LINES = re.compile(f"(?![\n\t])[{_CLASS}]")
+
+
+def spelt(text: str) -> str:
+    r"""A name or a sentence on one line, whatever it holds.
+
+    An escape sequence, a line end or a mark that turns text round is written as JSON writes it, ``\u001b``: it does
+    nothing, everybody sees it, and JSON means what it meant before.
+
+    Examples
+    --------
+    >>> print(spelt("ann\x1b[2J\nbob \u202etxt.exe"))
+    ann\u001b[2J\u000abob \u202etxt.exe
+    """
+    return _ANY.sub(_escape, text)
+
+
+def spelt_lines(text: str) -> str:
+    """Text of several lines, whose line ends and tabs are ours."""
+    return _IN_LINES.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
