@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.record_headers import read_any_names
 from stream_peer.settings import Secret, Security
 
 ISOLATION = "read_committed"
@@ -14,11 +15,14 @@ ISOLATION = "read_committed"
 def aiokafka_options(security: Security) -> dict[str, Any]:
     """Options of aiokafka's clients, of our batch producer, and the material for Faust's credentials.
 
+    Whoever asks for them has a consumer read records whatever the names of their headers.
+
     Raises
     ------
     SettingsError
         If a certificate, key or authority cannot be loaded.
     """
+    read_any_names()
     options = _options(security)
     if _by_token(security):
         options["sasl_oauth_token_provider"] = _aiokafka_tokens(_token_file(security))

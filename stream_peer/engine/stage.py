@@ -10,9 +10,12 @@ from stream_peer.events.times import Milliseconds
 Headers = Sequence[tuple[str, bytes]]
 
 
+_HEADER_BYTES = 6
+
+
 def headers_size(headers: Headers) -> int:
-    """Bytes of headers, names and values."""
-    return sum(len(name.encode()) + len(value or b"") for name, value in headers)
+    """Bytes of headers at most: names, values, and their two lengths, which are what empty ones consist of."""
+    return sum(_HEADER_BYTES + len(name.encode()) + len(value or b"") for name, value in headers)
 
 
 class Record(Protocol):

@@ -16,6 +16,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import MessageAccumulator
+from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.assignor.partition_assignor import PartitionAssignor
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
@@ -53,6 +54,7 @@ METHODS = {
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),
+    (_DefaultRecordBatchPy, "_maybe_uncompress"): ("self",),
 }
 ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     Consumer: (

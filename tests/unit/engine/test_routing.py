@@ -3,7 +3,7 @@ import pytest
 from stream_peer.engine.routing import MAX_FORWARDED_BYTES, Routes
 from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.sources import source_header, source_of
-from stream_peer.engine.stage import LogRecord
+from stream_peer.engine.stage import Headers, LogRecord
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import RoundWithdrawn, Source
 from stream_peer.events.partitioning import partition_of
@@ -52,9 +52,10 @@ def test_a_feed_log_record_goes_to_its_feed() -> None:
     assert (output.key, output.partition, output.timestamp) == (b"econ", partition_of("econ", 4), 5)
 
 
-def test_what_no_broker_would_take_with_a_header_more_is_refused() -> None:
+@pytest.mark.parametrize("headers", [[("zeros", bytes(MAX_FORWARDED_BYTES))], [("", b"")] * 520_000])
+def test_what_no_broker_would_take_with_a_header_more_is_refused(headers: Headers) -> None:
     routes = Routes((HOME + 1) % 8, 8, 4, 0, Signatures())
-    large = LogRecord(10, 5, b"k", b"v", [("zeros", bytes(MAX_FORWARDED_BYTES))])
+    large = LogRecord(10, 5, b"k", b"v", headers)
 
     with pytest.raises(RejectedEvent) as refused:
         routes.forwarded("q", large)
