@@ -1,10 +1,11 @@
 """The question stage's door where producers are known: what its producer may not say goes to dead letters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from stream_peer.engine.clock import Clock
 from stream_peer.engine.forgotten import Forgotten, forgotten_rejection
+from stream_peer.engine.names import Names
 from stream_peer.engine.producers import Producers, SignedEvent
 from stream_peer.engine.question_state import DEFAULT_FEED
 from stream_peer.engine.question_store import QuestionStore
@@ -20,7 +21,14 @@ class ProducerGate:
     """Checks each event of producers before its handler sees it."""
 
     def __init__(
-        self, producers: Producers, topic: str, routes: Routes, clock: Clock, store: QuestionStore, forgotten: Forgotten
+        self,
+        producers: Producers,
+        topic: str,
+        routes: Routes,
+        clock: Clock,
+        store: QuestionStore,
+        forgotten: Forgotten,
+        names: Mapping[str, Names],
     ) -> None:
         self._producers = producers
         self._topic = topic
@@ -28,6 +36,7 @@ class ProducerGate:
         self._clock = clock
         self._store = store
         self._forgotten = forgotten
+        self._names = names
 
     def guarded(self, handlers: Mapping[type, Handler]) -> dict[type, Handler]:
         """The handlers of the events that producers write, each behind the check."""
@@ -47,8 +56,14 @@ class ProducerGate:
         present = self._feed_of(event.question_id) or event.feed or DEFAULT_FEED
         named = event.feed or present
         moves = named != present and not isinstance(event, Question) and not self._is_settled(event.question_id)
+        feeds = {present: None, named: None}
+
+        def ids(expert_id: str) -> Iterator[str]:
+            yield expert_id
+            yield from (one for feed in feeds if feed in self._names for one in self._names[feed].all_of(expert_id))
+
         try:
-            self._producers.check(event, record, self._topic, (present, named), moves=moves)
+            self._producers.check(event, record, self._topic, feeds, moves=moves, ids=ids)
         except RejectedEvent:
             self._check_forgotten(event, present)
             raise

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import translate
 from typing import Literal
 
@@ -81,7 +81,14 @@ class Producers:
         return len(self._producers)
 
     def check(
-        self, event: SignedEvent, record: Record, topic: str, feeds: Iterable[str], *, moves: bool = False
+        self,
+        event: SignedEvent,
+        record: Record,
+        topic: str,
+        feeds: Iterable[str],
+        *,
+        moves: bool = False,
+        ids: Callable[[str], Iterable[str]] = lambda expert_id: (expert_id,),
     ) -> None:
         """Check that whoever produced a record may say what its event says.
 
@@ -97,6 +104,8 @@ class Producers:
             The feeds that the event touches: the one that its question is in, the one that it names.
         moves : bool
             Whether its question is asked already, and would move to the feed that the event names.
+        ids : callable
+            All ids of an expert, by one of them: it may have been renamed.
 
         Raises
         ------
@@ -110,10 +119,10 @@ class Producers:
             may_ask = producer is not None and producer.may_ask
             self._check_right(producer, "move questions to another feed", feeds, has_right=may_ask)
         if isinstance(event, Forecast):
-            self._check_experts(producer, (event.expert_id,), feeds)
+            self._check_experts(producer, (event.expert_id,), feeds, ids)
         elif isinstance(event, Forecasts):
             _check_any(event)
-            self._check_experts(producer, event.forecasts, feeds)
+            self._check_experts(producer, event.forecasts, feeds, ids)
         elif isinstance(event, Question):
             self._check_right(producer, "ask questions", feeds, has_right=producer is not None and producer.may_ask)
             _check_repeatable(event)
@@ -138,13 +147,19 @@ class Producers:
             raise _unknown(f"the signature in {PRODUCER_HEADER} is not one of {name!r} over this topic, key and value")
         return producer
 
-    def _check_experts(self, producer: Producer | None, experts: Iterable[str], feeds: Iterable[str]) -> None:
+    def _check_experts(
+        self,
+        producer: Producer | None,
+        experts: Iterable[str],
+        feeds: Iterable[str],
+        ids: Callable[[str], Iterable[str]],
+    ) -> None:
         foreign = None if producer is None else self._foreign(producer, feeds)
         for expert_id in experts:
             speaks = producer is not None and self._experts[producer.name].match(expert_id) is not None
             if speaks and foreign is None:
                 continue
-            if self._others == "accept" and self._covered.match(expert_id) is None:
+            if self._others == "accept" and not any(map(self._covered.match, ids(expert_id))):
                 continue
             if producer is None:
                 raise _unknown(f"a forecast of expert {expert_id!r} needs the header {PRODUCER_HEADER}")

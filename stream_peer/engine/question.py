@@ -123,7 +123,8 @@ class QuestionStage(NeverRefolds):
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
         if producers is not None:
-            gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, self._controls.forgotten)
+            known = self._controls.forgotten, self._names
+            gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, *known)
             self._handlers.update(gate.guarded(self._handlers))
 
     def _own_handlers(self) -> dict[type, Handler]:

@@ -96,6 +96,15 @@ def test_experts_that_no_pattern_covers_are_refused_or_accepted_as_the_file_says
     assert said(of(ACCEPT), "house", other) == []
 
 
+def test_an_expert_that_was_renamed_needs_a_producer_by_its_new_id_too() -> None:
+    partition = of(ACCEPT)
+    partition.control(event("expert", feed="default", expert_id="ann", at=T0, rename="zoe"))
+
+    assert unsigned(partition, forecast("zoe", 0.5, T0)) == [Reason.PRODUCER_UNKNOWN]
+    assert unsigned(partition, forecast("yan", 0.5, T0)) == []
+    assert said(partition, "house", forecast("ann", 0.5, T0)) == []
+
+
 def test_a_header_that_proves_nothing_is_refused_for_experts_that_no_pattern_covers_too() -> None:
     other = forecast("zoe", 0.5, T0)
 
