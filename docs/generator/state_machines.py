@@ -141,7 +141,7 @@ TRUST = Machine(
         Arrow("ok", "warming-up", "fewer than nine tenths of that", bend=-20),
         Arrow("with a certificate", "low-evidence", "fewer than min_experts voters a question", bend=-90),
         Arrow("low-evidence", "with a certificate", "a quarter voter more than that", bend=-90),
-        Arrow("with a certificate", "uninformative", "rates sum to more than 0.8, or votes are like coins", -40, 0.66),
+        Arrow("with a certificate", "uninformative", "rates sum to more than 0.8, or votes look random", -40, 0.66),
         Arrow("uninformative", "with a certificate", "less than 0.75, and votes tell", bend=-40),
         Arrow("with a certificate", "dependent", "a group is found, or votes are not independent", -70, 0.6),
         Arrow("dependent", "with a certificate", "neither", -70, 0.72),

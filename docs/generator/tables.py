@@ -22,27 +22,28 @@ FEED_SETTINGS = {
     "grace": "how long after its boundary a round waits for late events",
     "max_open": "a question closes so long after it opened, if nothing closes it before",
     "history_for": "how long after the close forecasts are kept, so that a correction can be applied",
-    "backdate_limit": "a forecast counts from its stated time, but at most so long before it arrived; null: no limit",
-    "late_forecasts": "move: a forecast that is backdated too far, or of a resolved question, counts from later than it"
-    " says; refuse: it goes to dead letters",
-    "forecast_for": "a forecast stands at most so long after it was made; null: until the question closes",
+    "backdate_limit": "a forecast counts from its stated time, but from no earlier than this long before its arrival;"
+    " null: no limit",
+    "late_forecasts": "move: a forecast that is backdated too far, or of a resolved question, counts from a later time"
+    " than stated; refuse: it becomes a dead letter",
+    "forecast_for": "a forecast is valid for this long after its time; null: until the question closes",
     "skew": "how far ahead of its arrival an event may be dated and still move the clock; under defaults only",
     "horizon": "events dated further ahead are refused",
-    "idle_after": "on a quiet partition, deadlines are met so long after they are due; null: only events move time",
+    "idle_after": "on a quiet partition, deadlines pass this long after they are due; null: only events move time",
     "history": "the feed's events lie in the past: sets backdate_limit and idle_after to null",
     "preset": "robust, or paper: two fixed groups, their error rate of the time for good, any-time exponential weights",
-    "loss": "what a forecast costs: squared, or log (in nats, of forecasts cut at .001 and .999); in replay spherical",
+    "loss": "the loss of a forecast: squared, or log (in nats, of forecasts cut at .001 and .999); in replay spherical",
     "vote_rule": "half: a forecast above 1/2 votes yes; own-median: one above the median of the expert's own; auto:"
-    " half, and own-median while next to all votes at 1/2 are alike",
-    "min_experts": "a round with fewer votes, those of a team being one, is published as low-evidence, and adds"
-    " nothing while there is no outcome",
-    "memory": "a question that so many others have followed counts e times less, one that five times as many have"
-    " followed no more; null: all count alike. There is no certificate with it",
-    "seed": "another seed gives other draws and other coins for ties",
+    " half, and own-median while nearly all votes at 1/2 are equal",
+    "min_experts": "a round with fewer votes (a team has one) is published as low-evidence, and does not count without"
+    " an outcome",
+    "memory": "after this many further questions a question counts e times less, after five times as many no more;"
+    " null: all count equally. With a memory there is no certificate",
+    "seed": "another seed gives other draws and random tie-breaks",
     "method.reference": "majority; in replay weighted (by selection weights), mean, or product of odds too",
     "method.against": "others: each expert against the answer of all others; in replay everybody, group-a, other-group",
     "method.groups": "whether the groups are fixed, or redrawn for each round",
-    "method.flip_probability": "share of reference answers turned round, as the paper proposes; it only adds noise",
+    "method.flip_probability": "share of reference answers that are flipped, as the paper proposes; it only adds noise",
     "method.error_rate": "moments (agreement with the others); in replay class-moments, two-groups, equal-groups,"
     " three-references, three-class-references, outcomes, known",
     "method.known_zero": "share of reference answers of 1 among outcomes of 0, for error_rate known",
@@ -50,21 +51,22 @@ FEED_SETTINGS = {
     "method.learner": "ada-normal-hedge; in replay hedge, any-time-hedge, ada-hedge, fixed-share, follow-the-leader,"
     " top-committee",
     "method.learning_rate": "of hedge, and of fixed-share, whose any-time rate it replaces",
-    "method.share": "what fixed-share shares out at each round",
+    "method.share": "share that fixed-share distributes at each round",
     "method.committee": "size of top-committee",
-    "method.pricing": "newest: regrets are priced at today's error rates; in replay frozen: at those of the time",
+    "method.pricing": "newest: regrets use the newest error rates; in replay frozen: those of the round's time",
     "method.mixer": "auto; in replay select (the selection weights), gradient-hedge, gradient-normal-hedge, outcomes,"
     " hybrid, or five: the last four and the mean, in shares that outcomes give them",
-    "stretch": "whether mixed forecasts are also given moved away from 1/2, as far as outcomes justify",
-    "guard": "whether experts who are found to say the same vote once and share one weight; off: only alarm",
+    "stretch": "whether mixed forecasts are also published stretched (extremized) away from 1/2, as far as outcomes"
+    " justify",
+    "guard": "whether a group of copies has one vote and one weight; off: only an alarm",
     "confidence": "of intervals and of the certificate",
-    "publish_every": "changed weights are published so long after the last at the earliest, and by every snapshot",
-    "top_experts": "so many experts get a series of their own in the metrics",
+    "publish_every": "shortest time between two publications of changed weights; every snapshot publishes, too",
+    "top_experts": "number of experts with a series of their own in the metrics",
     "shadows": "variants of the mixers that run beside them, to compare: at most 8, each with a `name` and, where it"
     " differs, `mixer` and `stretch`",
-    "ledger_for": "how long after its last news a question without an outcome can be corrected, or get one",
-    "retract_for": "how long after its last news a question with an outcome can be corrected",
-    "ledger_max": "how many questions of a feed can be corrected; the ones whose time is over first go before it",
+    "ledger_for": "how long after its last event a question without an outcome can be corrected, or get one",
+    "retract_for": "how long after its last event a question with an outcome can be corrected",
+    "ledger_max": "largest number of questions of a feed that can be corrected; those that expire first are dropped",
     "mixer.prior_mean": "share of the plain mean before any evidence",
     "mixer.prior_peer": "share of the mixer that learns from peer losses",
     "mixer.prior_truth_slow": "share of the mixer that learns slowly from outcomes",
@@ -74,7 +76,7 @@ FEED_SETTINGS = {
     "mixer.truth_rate": "how steeply weights of the slow truth mixer follow the regret a question by outcomes",
     "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
     "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
-    "trust.acknowledged": "the state of trust that an operator knows of: its alert is silent until the state changes",
+    "trust.acknowledged": "a state of trust whose alert is silent until the state changes",
     "trust.dependence_z": "standard deviations by which votes may depend on each other; above it trust is `dependent`",
     "trust.measured_error_rate": "share of wrong reference answers on resolved questions at which trust is"
     " `contradicted`",

@@ -14,23 +14,23 @@ from stream_peer.events.outputs import Weights
 from stream_peer.settings import Settings
 
 _FORGETTING = """\
-Forgetting {expert} in feed {feed}, for good:
-  - the feed is computed anew as if {expert} had never been there; nothing of the id stays in state, metrics and
-    logs, and what is published from then on does not name it
+Erasing {expert} from feed {feed}, for good:
+  - the feed is rebuilt without {expert}; the id is removed from state, metrics and logs, and later outputs do not
+    name it
   - later events that name {expert} are refused (reason forgotten), in this feed
-  What stays until it is purged: the id in control-events and feed-log, which are kept for ever, and what
-  forecast-events and the output topics hold of earlier, as long as they keep it."""
+  Until you purge them, control-events and feed-log keep the id for ever; forecast-events and the output topics keep
+  older records until their retention is over."""
 _RESETTING = """\
-Resetting feed {feed}: what was learnt of its experts ends here, and questions that close from now on begin anew.
-  Revisions go on; rounds and outcomes of questions scored so far count no more. Teams, exclusions and settings stay."""
+Resetting feed {feed}: its sums and its ledger are deleted, and learning starts again with the next questions.
+  Revisions go on; rounds and outcomes of questions scored so far do not count. Teams, exclusions and settings stay."""
 _DELETING = """\
 Deleting feed {feed}, for good:
-  - its questions, experts, sums and corrections are gone from state, and its keys from the output topics
-  - a later event of its name begins a new feed, which knows nothing
-  What stays until it is purged: its records in control-events and feed-log, which are kept for ever, and what
-  forecast-events and the output topics hold of earlier, as long as they keep it."""
+  - its questions, experts, sums and corrections are deleted from state, and its keys from the output topics
+  - a later event of its name begins a new, empty feed
+  Until you purge them, control-events and feed-log keep its records for ever; forecast-events and the output topics
+  keep older records until their retention is over."""
 
-_yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; needed where there is no terminal.")
+_yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; needed without a terminal.")
 
 
 @click.command(name="expert")
@@ -38,10 +38,10 @@ _yes = click.option("--yes", "-y", "sure", is_flag=True, help="Do not ask; neede
 @click.argument("expert")
 @click.option("--team", metavar="TEAM", help="Put the expert into this team.")
 @click.option("--no-team", is_flag=True, help="Take the expert out of its team.")
-@click.option("--exclude", is_flag=True, help="Leave the expert out from now on.")
-@click.option("--include", is_flag=True, help="Take it back.")
+@click.option("--exclude", is_flag=True, help="Exclude the expert from later rounds.")
+@click.option("--include", is_flag=True, help="Re-include an excluded expert.")
 @click.option("--rename", metavar="NEW", help="Give the expert another id, which no expert of the feed has.")
-@click.option("--forget", is_flag=True, help="Let go of everything that is known of the expert, for good.")
+@click.option("--forget", is_flag=True, help="Erase the expert for good.")
 @_yes
 @settings_options()
 def expert_command(
@@ -56,15 +56,14 @@ def expert_command(
     sure: bool,
     **presence: bool,
 ) -> None:
-    """Change what EXPERT is in FEED, from here on. What you do not name stays as it is.
+    """Exclude, re-include, group, rename or erase EXPERT in FEED. Options change only what they name.
 
-    An excluded expert is treated as absent in every round from then on: it has no vote, no weight and no losses, and
-    its past stands still until it is included again. Members of a team vote and are weighted singly, but are scored
-    against the answer of those outside the team: use it for experts that share their sources.
+    An excluded expert is absent in every later round: it has no vote, no weight and no losses; its sums are kept until
+    it is re-included. Members of a team vote and are weighted one by one, but are scored against the answer of experts
+    outside the team: use it for experts that share their sources.
 
-    A renamed expert keeps its weight and its past. Outputs show the new id from then on; events that name the expert
-    by an earlier id count for it as before. Rename an expert before its sender uses the new id: two experts cannot be
-    made one.
+    A renamed expert keeps its weight and its sums. Later outputs show the new id; events with an earlier id still count
+    for it. Rename an expert before its producer uses the new id: two experts cannot be merged.
 
     \b
     stream-peer expert econ bot-17 --exclude
@@ -99,10 +98,10 @@ def expert_command(
 @_yes
 @settings_options()
 def reset_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
-    """Start the sums of FEED anew, after a change of what its questions or experts are.
+    """Reset the sums of FEED, after its questions or experts have changed.
 
-    What was learnt so far is given up; experts are newcomers again. Revisions go on, so that readers take the new
-    weights for newer. Teams, exclusions and settings stay.
+    Sums and ledger are deleted; all experts are new again. Revisions go on, so that readers accept the new weights as
+    newer. Teams, exclusions and settings stay.
 
     \b
     stream-peer reset econ
@@ -120,9 +119,9 @@ def reset_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
 @_yes
 @settings_options()
 def delete_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
-    """End FEED: its questions, experts and sums are gone, and its keys of all output topics with them.
+    """Delete FEED: its questions, experts and sums, and its keys in all output topics.
 
-    Logs keep what they hold until they are purged: control-events and feed-log are kept for ever. A later event of
+    Logs keep their records until you purge them: control-events and feed-log are kept for ever. A later event of
     the same name begins a new feed.
 
     \b
@@ -138,7 +137,7 @@ def delete_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
 
 def _team(team: str | None, *, none: bool) -> str | UnsetType | None:
     if none and team is not None:
-        msg = "--team and --no-team rule each other out"
+        msg = "--team and --no-team exclude each other"
         raise click.UsageError(msg)
     if none:
         return None
@@ -147,7 +146,7 @@ def _team(team: str | None, *, none: bool) -> str | UnsetType | None:
 
 def _excluded(*, exclude: bool, include: bool) -> bool | UnsetType:
     if exclude and include:
-        msg = "--exclude and --include rule each other out"
+        msg = "--exclude and --include exclude each other"
         raise click.UsageError(msg)
     return exclude if exclude or include else UNSET
 

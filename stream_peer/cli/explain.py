@@ -38,9 +38,11 @@ _BACKWARDS = "--from is after --to"
     "since",
     metavar="WHEN",
     callback=moment,
-    help="Where to begin: a moment, or a revision. Without it, where the expert was first listed.",
+    help="Start: a time, or a revision. Default: the first listing of the expert.",
 )
-@click.option("--to", "until", metavar="WHEN", callback=moment, help="Where to end. Without it, at the end.")
+@click.option(
+    "--to", "until", metavar="WHEN", callback=moment, help="End: a time, or a revision. Default: the newest record."
+)
 @click.option(
     "--weight",
     type=click.Choice(["mix", "select"]),
@@ -53,7 +55,7 @@ _BACKWARDS = "--from is after --to"
     type=click.IntRange(0),
     default=10,
     show_default=True,
-    help="How many questions to tell one by one, those that moved it most.",
+    help="Number of questions to list, those that moved it most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with a term for each question, round and cause.")
 @file_options
@@ -62,7 +64,7 @@ _BACKWARDS = "--from is after --to"
 def explain_command(
     context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], of_files: OfFiles, **options: Any
 ) -> None:
-    """Tell why the weight of EXPERT in FEED moved between two moments: a sentence, then what each cause did.
+    """Explain why the weight of EXPERT in FEED moved between two times: a sentence, then the share of each cause.
 
     Causes are the expert's own forecasts, those of the others, and how weights are made of them. What each of them did
     adds up to the whole move. With FILEs (JSON lines, plain or gzip) their events are folded as by `stream-peer

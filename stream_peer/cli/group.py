@@ -36,16 +36,20 @@ COMMANDS: Mapping[str, Entry] = {
     "health": Entry("stream_peer.cli.health", "health_command", "Ask the worker on this machine whether it is ready."),
     "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
-    "replay": Entry("stream_peer.cli.replay", "replay_command", "The same engine over files, without Kafka."),
-    "explain": Entry("stream_peer.cli.explain", "explain_command", "Why an expert's weight moved, term by term."),
+    "replay": Entry("stream_peer.cli.replay", "replay_command", "Run the engine over files, without Kafka."),
+    "explain": Entry(
+        "stream_peer.cli.explain", "explain_command", "Explain why an expert's weight moved, term by term."
+    ),
     "paper": Entry("stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."),
     "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
-    "expert": Entry("stream_peer.cli.controls", "expert_command", "Exclude, team up or forget an expert of a feed."),
-    "reset": Entry("stream_peer.cli.controls", "reset_command", "Start the sums of a feed anew."),
-    "delete": Entry("stream_peer.cli.controls", "delete_command", "End a feed, with all that is known of it."),
-    "repair": Entry("stream_peer.cli.repair", "repair_command", "Let partitions go on whose state cannot be trusted."),
+    "expert": Entry(
+        "stream_peer.cli.controls", "expert_command", "Exclude, group, rename or erase an expert of a feed."
+    ),
+    "reset": Entry("stream_peer.cli.controls", "reset_command", "Reset the sums of a feed."),
+    "delete": Entry("stream_peer.cli.controls", "delete_command", "Delete a feed with all its state."),
+    "repair": Entry("stream_peer.cli.repair", "repair_command", "Repair partitions whose state cannot be trusted."),
     "export": Entry("stream_peer.cli.transfer", "export_command", "Write a feed to a file."),
-    "import": Entry("stream_peer.cli.transfer", "import_command", "Take up a feed from a file."),
+    "import": Entry("stream_peer.cli.transfer", "import_command", "Import a feed from a file."),
 }
 
 
@@ -100,11 +104,12 @@ def cli() -> None:
     \b
     Every setting can stand in a file (--config or STREAM_PEER_CONFIG), in the environment
     (http.port is STREAM_PEER_HTTP__PORT) or in a flag (--http-port); flags win, then the
-    environment. `stream-peer settings show` lists them all, with where each came from.
+    environment. `stream-peer settings show` lists them all, with their origin.
 
     \b
-    Exit codes: 0 done or stopped cleanly, 1 health says no, replay --from-log found a difference or paper missed
-    a band, 2 usage, 69 no broker, 70 internal error, 77 not authorised, 78 settings or topics are wrong.
+    Exit codes: 0 done or stopped cleanly, 1 not healthy, a difference in replay --from-log or a missed band in paper,
+    2 usage, 65 no usable line in the files, 69 no broker, 70 internal error, 77 not authorised,
+    78 settings or topics are wrong.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 

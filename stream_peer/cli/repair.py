@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everywhere", is_flag=True, help="Every partition of forecast-events.")
 @settings_options()
 def repair_command(invocation: Invocation, *, partitions: tuple[int, ...], everywhere: bool) -> None:
-    """Let PARTITIONs of forecast-events go on from a state that cannot be trusted.
+    """Repair PARTITIONs of forecast-events whose state cannot be trusted.
 
     A state from before the service signed its records was folded from headers that anybody could write; a forged one
     hides what comes later. A worker refuses such a state, and says which partition it is of. This reads control-events

@@ -58,14 +58,14 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     help="Fold the same events under these settings as well, and say how its forecasts would have done; several are"
     " welcome.",
 )
-@click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions otherwise.")
+@click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions in another order.")
 @click.option(
     "--question-partitions",
     "partitions",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Fold as if forecast-events had so many.",
+    help="Number of partitions of forecast-events to simulate.",
 )
 @click.option(
     "--feed-partitions",
@@ -73,7 +73,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Fold as if feed-log had so many.",
+    help="Number of partitions of feed-log to simulate.",
 )
 @click.option("--out", type=NamedPath(path_type=Path, file_okay=False), help="Write the topics here, as JSON lines.")
 @click.option(
@@ -83,10 +83,10 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     help="Write a report here (HTML).",
 )
 @click.option(
-    "--experts", type=click.IntRange(0), default=10, show_default=True, help="How many experts of a feed to list."
+    "--experts", type=click.IntRange(0), default=10, show_default=True, help="Number of experts of a feed to list."
 )
 @click.option(
-    "--from-log", metavar="FEED", help="Fold FEED's log from Kafka again and compare with what was published."
+    "--from-log", metavar="FEED", help="Replay FEED's log from Kafka and compare it with the published records."
 )
 @click.option(
     "--explain",
@@ -109,7 +109,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
 def replay_command(
     context: click.Context, invocation: Invocation, /, *, files: tuple[Path, ...], **options: Any
 ) -> None:
-    """Fold the events of FILEs (JSON lines, plain or gzip) as the service would, and print the weights.
+    """Process the events of FILEs (JSON lines, plain or gzip) as the service would, and print the weights.
 
     The events' own times count, as for any feed with history: true; settings come from --config and --set. A pipe is
     read as /dev/stdin. A file whose lines are not in order of time is put in order; a few late lines stay late.

@@ -23,10 +23,10 @@ def settings_group() -> None:
 
 @settings_group.command(name="show")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-@click.option("--changed", is_flag=True, help="Leave out what is at its default.")
+@click.option("--changed", is_flag=True, help="Leave out defaults.")
 @settings_options(waits="nobody")
 def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> None:
-    """Print every setting with its value and where it came from. Secrets are shown as ***.
+    """Print every setting with its value and its origin. Secrets are shown as ***.
 
     Feed settings stand below, under defaults and feeds: they take effect when `settings apply` has sent them.
 
@@ -45,7 +45,7 @@ def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> Non
     click.echo(f"\n# feed settings: {invocation.loaded.book.hash}")
 
 
-@settings_group.command(name="check", short_help="Say what is wrong with the settings, without a broker.")
+@settings_group.command(name="check", short_help="List faults of the settings, without a broker.")
 @settings_options(waits="nobody")
 def check_command(invocation: Invocation) -> None:
     """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
@@ -61,7 +61,7 @@ def check_command(invocation: Invocation) -> None:
 
 
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")
-@click.option("--force", is_flag=True, help="Send them even if the same were sent last.")
+@click.option("--force", is_flag=True, help="Send them even if they equal the last ones.")
 @click.option("--no-wait", is_flag=True, help="End when they are stored: no worker has to run.")
 @settings_options()
 def apply_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None:

@@ -20,14 +20,14 @@ from stream_peer.settings import Settings
 
 @click.command(name="tail")
 @click.argument("feed")
-@click.option("--once", is_flag=True, help="Print the newest weights as JSON and leave.")
+@click.option("--once", is_flag=True, help="Print the newest weights as JSON and end.")
 @click.option(
     "--experts",
     "shown",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="How many experts to show, by mix.",
+    help="Number of experts to show, by mix.",
 )
 @settings_options()
 def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -> None:

@@ -36,7 +36,7 @@ def topics_group() -> None:
 
 
 @topics_group.command(name="plan", short_help="Print the topics and rights that are needed, and what apply would do.")
-@click.option("--offline", is_flag=True, help="Ask no broker: print only what is needed.")
+@click.option("--offline", is_flag=True, help="Ask no broker: print only the planned topics and rights.")
 @click.option("--user", default="stream-peer", show_default=True, help="User that the rights are printed for.")
 @click.option(
     "--command-config",
@@ -84,7 +84,7 @@ def apply_command(invocation: Invocation) -> None:
         click.echo("Nothing to do: all topics are as planned.")
 
 
-@topics_group.command(name="check", short_help="Say which topics are not as planned, and change nothing.")
+@topics_group.command(name="check", short_help="List topics that are not as planned; change nothing.")
 @settings_options("partitions.forecast_events", "partitions.feed_log")
 def check_command(invocation: Invocation) -> None:
     """End with 0 if the topics are as planned, with 78 and the list of faults if not. Changes nothing.

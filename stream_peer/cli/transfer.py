@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 @click.option("--pseudonym-questions", "questions", is_flag=True, help="In place of question ids as well.")
 @settings_options()
 def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: Path | None, questions: bool) -> None:
-    """Write FEED to a file: what is known of its questions, experts and sums, and what was said of them.
+    """Export FEED to a file: its questions, experts, sums and the facts of its rounds.
 
-    Workers are not disturbed. `stream-peer import` takes the file up on another cluster, where revisions go on and
+    Workers go on. `stream-peer import` imports the file into another cluster, where revisions go on and
     later outcomes find their questions. With --pseudonyms the file is for analysis, or for a feed of its own: the same
     key gives the same pseudonyms, and without it nothing leads back.
 
@@ -68,13 +68,13 @@ def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: P
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--as", "feed", metavar="FEED", help="Give the feed another name. Draws and coins are others then.")
+@click.option("--as", "feed", metavar="FEED", help="Import under another name; draws and tie-breaks differ then.")
 @click.option(
-    "--other-secret", is_flag=True, help="Although the secret here is another: draws and coins are others from here on."
+    "--other-secret", is_flag=True, help="Import despite another secret; draws and tie-breaks differ from then on."
 )
 @settings_options()
 def import_command(invocation: Invocation, *, file: Path, feed: str | None, other_secret: bool) -> None:
-    """Take up the feed in FILE, which `stream-peer export` or `stream-peer replay --export` wrote.
+    """Import the feed in FILE, which `stream-peer export` or `stream-peer replay --export` wrote.
 
     The feed must not know questions here. Its settings must give its numbers the same meaning (`stream-peer settings
     apply` first), and the secret must be the same. The data travel as events: to control-events, from there to the
@@ -110,7 +110,7 @@ def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_se
     found = FeedFile(file, feed, ours)
     if found.secret != ours and not other_secret:
         message = (
-            f"has the fingerprint {ours}, that of the feed was {found.secret}: draws and coins would be others. "
+            f"has the fingerprint {ours}, that of the feed was {found.secret}: draws and tie-breaks would differ. "
             "Name the same secret_file, or say --other-secret"
         )
         raise SettingsError([SettingFault("secret_file", invocation.loaded.origins["secret_file"], message)])

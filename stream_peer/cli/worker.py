@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 )
 @click.pass_context
 def worker_command(context: click.Context, invocation: Invocation) -> None:
-    """Run a worker until it is told to stop (SIGTERM, Ctrl-C). Start as many as you like, up to one a partition.
+    """Run a worker until SIGTERM or Ctrl-C. Start as many as you like, up to one a partition.
 
     It reads forecast-events and control-events and publishes weights, error rates, reference answers, peer losses
     and mixed forecasts. By HTTP it answers for all feeds: a page for people at /, data at /feeds, metrics at /metrics,

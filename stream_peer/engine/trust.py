@@ -110,7 +110,7 @@ def _uninformative(before: TrustState, rates: Rates, evidence: str) -> Trust | N
     if total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
         return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
     if rates.status == "uninformative":
-        return Trust("uninformative", (f"{evidence} vary no more from question to question than coins would",))
+        return Trust("uninformative", (f"{evidence} vary no more from question to question than random votes would",))
     return None
 
 

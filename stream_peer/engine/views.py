@@ -322,7 +322,7 @@ def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
         if feed.settings.method.error_rate != "outcomes"
         else "fewer than 50 resolved questions, or none of one outcome",
         "balanced": "groups answer yes and no about equally often: both are taken to err alike",
-        "uninformative": f"{evidence} vary no more from question to question than coins would; {coins}",
+        "uninformative": f"{evidence} vary no more from question to question than random votes would; {coins}",
         "contradicted": f"{evidence} are not those of independent experts on two kinds of questions; {strange}",
     }
     return [reasons[rates.status]] if rates.status in reasons else []

@@ -74,7 +74,7 @@ class Http(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     token_file: Annotated[
         ExistingFile | None,
-        _about("bearer tokens, one a line, asked for by all paths but /healthz; read when it changes"),
+        _about("bearer tokens, one a line, needed by all paths but /healthz; read again when it changes"),
     ] = None
 
 
@@ -82,7 +82,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     """What is logged, to stderr."""
 
     format: Annotated[Literal["auto", "json", "console"], _about("auto: console on a terminal, else json")] = "auto"
-    level: Annotated[Literal["debug", "info", "warning", "error"], _about("the least that is logged")] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], _about("lowest level that is logged")] = "info"
 
 
 class Partitions(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,15 +118,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
     http: Http = Http()
     store: Annotated[Literal["memory"], _about("where a worker keeps its state; Kafka holds it durably")] = "memory"
-    start: Annotated[Literal["earliest", "latest"], _about("where the very first start reads forecast-events from")] = (
+    start: Annotated[Literal["earliest", "latest"], _about("where the first start reads forecast-events from")] = (
         "earliest"
     )
     on_recreated: Annotated[
-        Literal["stop", "keep", "rebuild"], _about("what to do if a topic was deleted and recreated under our state")
+        Literal["stop", "keep", "rebuild"], _about("what to do if a topic with state was deleted and recreated")
     ] = "stop"
     instance: Annotated[Name | None, _about("static member id, e.g. the pod's name")] = None
     secret_file: Annotated[
-        ExistingFile | None, _about("seeds the draws; the same for all workers, as long as the topics")
+        ExistingFile | None, _about("seeds draws and tie-breaks; the same for all workers, kept as long as the topics")
     ] = None
     producers_file: Annotated[
         ExistingFile | None,
@@ -134,10 +134,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     signing_key_file: Annotated[
         ExistingFile | None,
-        _about("keys, one a line, that sign what the service writes to forecast-events: by the first; each verifies"),
+        _about("keys, one a line, for the service's own records on forecast-events: the first signs, all verify"),
     ] = None
     log: Log = Log()
-    compression: Annotated[Literal["zstd", "none"], _about("of what is produced")] = "zstd"
+    compression: Annotated[Literal["zstd", "none"], _about("of produced records")] = "zstd"
     partitions: Partitions = Partitions()
     replication: Annotated[int, msgspec.Meta(ge=1, le=100), _about("replicas of topics that are created")] = 1
     document: dict[str, Any] = {}

@@ -100,8 +100,8 @@ def test_a_change_of_an_expert_names_what_was_asked_for_and_nothing_else(
     ("arguments", "message"),
     [
         (["expert", "econ", "ann"], "name what is to change"),
-        (["expert", "econ", "ann", "--team", "lab", "--no-team"], "rule each other out"),
-        (["expert", "econ", "ann", "--exclude", "--include"], "--exclude and --include rule each other out"),
+        (["expert", "econ", "ann", "--team", "lab", "--no-team"], "exclude each other"),
+        (["expert", "econ", "ann", "--exclude", "--include"], "--exclude and --include exclude each other"),
         (["expert", "econ", "ann", "--forget", "--exclude", "--yes"], "--forget stands alone"),
         (["expert", "econ", "ann", "--rename", "zoe", "--exclude"], "--rename stands alone"),
         (["expert", "econ", "ann", "--rename", "ann"], "another id"),
@@ -143,9 +143,9 @@ def test_a_known_expert_gets_an_id_that_no_other_one_has(
 
 
 FINAL = [
-    (["expert", "econ", "ann", "--forget"], "as if ann had never been there", "purged"),
-    (["reset", "econ"], "questions that close from now on begin anew", "settings stay"),
-    (["delete", "econ"], "its questions, experts, sums and corrections are gone", "purged"),
+    (["expert", "econ", "ann", "--forget"], "the feed is rebuilt without ann", "purge them"),
+    (["reset", "econ"], "learning starts again with the next questions", "settings stay"),
+    (["delete", "econ"], "its questions, experts, sums and corrections are deleted", "purge them"),
 ]
 
 
