@@ -138,10 +138,10 @@ def _experts(weights: Weights, record: TrackRecord | None, experts: int) -> Iter
         yield f"  {'expert':<{_ID_WIDTH + 2}}    mix  select  {heads}"
     scores = [record.expert_score(expert.id) if record else None for expert in by_mix[:experts]]
     yield from map(_expert, by_mix, scores)
-    if any(score and (score.told_skill or 0.0) < 0.0 for score in scores):
-        yield "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares experts"
     if len(by_mix) > experts:
         yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
+    if any(score and (score.told_skill or 0.0) < 0.0 for score in scores):
+        yield "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares experts"
 
 
 def _expert(expert: WeightedExpert, score: Score | None) -> str:

@@ -86,8 +86,6 @@ class FeedStage:
     Attributes
     ----------
     feeds : Feeds
-    clock : int
-        The largest record time so far.
     seen : Seen
         The highest source of each source partition.
     parts : Assembly
@@ -124,7 +122,7 @@ class FeedStage:
         self._uncounted: list[str] = []
         self.feeds = Feeds(secret, self._first_book, firm or {})
         self.document: dict[str, object] | None = None
-        self.clock: Milliseconds = YEAR_1900
+        self._now: Milliseconds = YEAR_1900
         self.seen = Seen()
         self.parts = Assembly()
         self.imports = Imports()
@@ -147,6 +145,11 @@ class FeedStage:
         """Never asked for."""
         return False
 
+    @property
+    def clock(self) -> Milliseconds:
+        """The largest record time so far; 0 before the first. Only a replay folds records from before 1970."""
+        return self._now if self._now > YEAR_1900 else 0
+
     def deadline(self) -> Milliseconds | None:
         """Nothing here waits for the clock."""
         return None
@@ -158,7 +161,7 @@ class FeedStage:
         if self._owes:  # it is to be said as things stand now
             self._owed, self._owes = iter([*self._owed]), False
         if tells_time(record):
-            self.clock = max(self.clock, record.timestamp)
+            self._now = max(self._now, record.timestamp)
         if self._only is not None and record.key not in self._only:
             return
         try:
@@ -181,7 +184,7 @@ class FeedStage:
         empty = not whole.experts
         if empty and event.question_id not in feed.accounts.ledger:
             return
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=empty)
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=empty)
         if entry is None:
             return
         if empty:
@@ -215,7 +218,7 @@ class FeedStage:
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> None:
         feed = self.feeds.by_name.get(event.feed)
         known = feed is not None and event.question_id in feed.accounts.ledger
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=True) if feed and known else None
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=True) if feed and known else None
         if feed is not None and entry is not None:
             self._drop(feed, event, entry, record, effects)
 
@@ -234,7 +237,7 @@ class FeedStage:
         taken_back = event.outcome == "open"
         if taken_back and event.question_id not in feed.accounts.ledger:
             return
-        entry = self.feeds.entry(feed, event.question_id, self.clock, effects, known=taken_back)
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return
         effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
@@ -381,7 +384,7 @@ class FeedStage:
         """The end of a refold: what was folded is the state from here on."""
         if self._begins_anew:
             stale = self.feeds.store
-            self.feeds, self.document, self.clock = shadow.feeds, shadow.document, shadow.clock
+            self.feeds, self.document, self._now = shadow.feeds, shadow.document, shadow.clock
             self.seen, self.parts, self.imports = shadow.seen, shadow.parts, shadow.imports
             self.feeds.store.give_up(stale.stale)
             self._begins_anew = False
@@ -428,7 +431,7 @@ class FeedStage:
         if not keep:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
-            self.clock, self.seen, self.parts, self._begins_anew = YEAR_1900, Seen(), Assembly(), False
+            self._now, self.seen, self.parts, self._begins_anew = YEAR_1900, Seen(), Assembly(), False
             self.imports.clear()
 
     # --- state ---
@@ -459,7 +462,7 @@ class FeedStage:
             self.feeds.store.give_up(entries)
             return
         stored = decode_head(head)
-        self.clock = stored.clock
+        self._now = stored.clock
         self.seen = Seen(stored.seen)
         self.feeds.ended = stored.ended
         if stored.settings is not None:
