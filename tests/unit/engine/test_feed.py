@@ -7,7 +7,6 @@ from stream_peer.engine.stage import Effects, LogRecord, Stage
 from stream_peer.errors import ForeignSecretError, StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
-from stream_peer.events.times import YEAR_1900
 from tests.feed_histories import (
     Changelog,
     expert,
@@ -35,7 +34,7 @@ def reasons(effects: Effects) -> list[str]:
 def test_the_feed_stage_is_a_stage() -> None:
     fresh: Stage = stage()
 
-    assert fresh.clock == YEAR_1900
+    assert fresh.clock == 0
     assert fresh.deadline() is None
     assert fresh.changed_feeds() == {}
 
@@ -292,7 +291,7 @@ def test_a_stage_without_state_begins_with_nothing() -> None:
     empty = stage()
     empty.load(None, {})
 
-    assert (empty.clock, empty.deadline(), empty.must_refold) == (YEAR_1900, None, False)
+    assert (empty.clock, empty.deadline(), empty.must_refold) == (0, None, False)
     assert empty.revision == -1
 
 
