@@ -44,6 +44,8 @@ def components(kinds: Iterable[type], reference: str) -> dict[str, Any]:
     """
     _, found = msgspec.json.schema_components(list(kinds), ref_template=reference)
     for name, schema in found.items():
+        if schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]  # unknown fields are accepted, and counted
         if "description" in schema:
             schema["description"] = _plain(schema["description"])
         for field, said in schema.get("properties", {}).items():

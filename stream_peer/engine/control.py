@@ -121,7 +121,9 @@ class ControlStage(NeverRefolds):
         """Nothing to take up."""
 
     def _fold(self, record: Record, effects: Effects) -> None:
-        event = decode(record.value)
+        event = decode(record.value, unknown := list[str]())
+        if unknown:
+            effects.note_unknown(getattr(event, "feed", ""), str(event.__struct_config__.tag), unknown)
         outputs = self._handed_on(event, record)
         effects.outputs.extend(outputs)
         effects.counts["event", str(event.__struct_config__.tag)] += 1

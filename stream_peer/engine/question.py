@@ -190,14 +190,21 @@ class QuestionStage(NeverRefolds):
             key = record.key
             if key is not None and not key.isascii():
                 _check_key(key)
-            event = decode(record.value)
+            event = decode(record.value, unknown := list[str]())
             handler = self._handlers[type(event)]
+            if unknown:
+                effects.note_unknown(self._feed_named(event), str(event.__struct_config__.tag), unknown)
             if record.headers and names_ours(record.headers):
                 self._step_signed(event, record, effects)
             else:
                 handler(event, record, effects)
         except RejectedEvent as rejection:
             self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
+
+    def _feed_named(self, event: Event) -> str:
+        """The feed that an event names, else that of its question, if it is known."""
+        question = self._live.get(getattr(event, "question_id", ""))
+        return getattr(event, "feed", None) or (DEFAULT_FEED if question is None else question.feed)
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Nothing: this stage has no outputs per feed."""

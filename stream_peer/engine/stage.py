@@ -73,15 +73,21 @@ class Effects:
     ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …;
     ``of_feeds`` by (feed, kind): rounds that are ``scored`` or ``low-evidence``, outcomes that are ``revealed``,
     ``revised`` or ``annulled``; forecasts as in ``UNUSED``, and those that are ``dated-anew``.
+    ``unknown_fields`` by (feed, field): fields of events that their type does not have, named ``forecast.preliminary``.
     """
 
-    __slots__ = ("counts", "of_feeds", "outputs", "warnings")
+    __slots__ = ("counts", "of_feeds", "outputs", "unknown_fields", "warnings")
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.counts: Counter[tuple[str, str]] = Counter()
         self.of_feeds: Counter[tuple[str, str]] = Counter()
         self.warnings: list[Warned] = []
+        self.unknown_fields: Counter[tuple[str, str]] = Counter()
+
+    def note_unknown(self, feed: str, event: str, names: Iterable[str]) -> None:
+        """Count fields of an event of a feed that its type does not have."""
+        self.unknown_fields.update((feed, f"{event}.{name}") for name in names)
 
     def note(self, feed: str, kind: str, number: int) -> None:
         """Count what became of forecasts of a feed."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -28,7 +28,11 @@ Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 QuestionWeight = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
+class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is sent to us. ``decode`` accepts unknown fields, and says which there were."""
+
+
+class Question(_Message, frozen=True, kw_only=True, tag="question"):
     """Opens or edits a question. Topic ``forecast-events``, key ``question_id``.
 
     Each field is last-writer-wins by (``at``, offset); ``at`` defaults to the record time. Moving ``closes_at``
@@ -45,7 +49,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
     schema: int = SCHEMA_VERSION
 
 
-class Forecast(msgspec.Struct, frozen=True, kw_only=True, tag="forecast"):
+class Forecast(_Message, frozen=True, kw_only=True, tag="forecast"):
     """An expert's probability that a question's outcome is 1. Topic ``forecast-events``, key ``question_id``.
 
     Kept in the expert's history; the last one at or before a round's boundary counts there. ``probability`` null
@@ -61,7 +65,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, tag="forecast"):
     schema: int = SCHEMA_VERSION
 
 
-class Forecasts(msgspec.Struct, frozen=True, kw_only=True, tag="forecasts"):
+class Forecasts(_Message, frozen=True, kw_only=True, tag="forecasts"):
     """Many experts' forecasts of one question at one moment, in one message (LLM panels, ensembles).
 
     Topic ``forecast-events``, key ``question_id``. The same as one ``forecast`` each.
@@ -104,7 +108,7 @@ class PartialForecasts(Forecasts, frozen=True, kw_only=True, tag="forecasts"):
         return entries_rejection(self.refused, len(self.forecasts) + len(self.refused), names=names)
 
 
-class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
+class Resolution(_Message, frozen=True, kw_only=True, tag="resolution"):
     """A question's outcome: 0, 1, true/false, yes/no; null = annulled; "open" = the resolution is retracted.
 
     Topic ``forecast-events``, key ``question_id``. Last-writer-wins by (``at``, offset); ``closed_at`` cuts in the
@@ -141,7 +145,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, tag="resolution"):
         return verdict
 
 
-class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
+class ExpertControl(_Message, frozen=True, kw_only=True, tag="expert"):
     """An expert's team, exclusion, new id or wish to be forgotten, from its place on.
 
     Topic ``control-events``, key ``feed``. What is left out stays as it is; ``team`` null takes the expert out of its
@@ -159,7 +163,7 @@ class ExpertControl(msgspec.Struct, frozen=True, kw_only=True, tag="expert"):
     schema: int = SCHEMA_VERSION
 
 
-class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
+class FeedControl(_Message, frozen=True, kw_only=True, tag="feed"):
     """Starts a feed's sums anew (``reset``), or ends it (``delete``). Topic ``control-events``, key ``feed``.
 
     A deleted feed's questions are gone, and its keys of all outputs with them; a later event of its name begins a new
@@ -173,7 +177,7 @@ class FeedControl(msgspec.Struct, frozen=True, kw_only=True, tag="feed"):
     schema: int = SCHEMA_VERSION
 
 
-class FeedImport(msgspec.Struct, frozen=True, kw_only=True, tag="feed-import"):
+class FeedImport(_Message, frozen=True, kw_only=True, tag="feed-import"):
     """A part of an exported feed, written by ``stream-peer import`` and for nobody else's use.
 
     Topic ``control-events``, key ``feed``. ``digest`` is of all parts together. ``partition``: the part holds questions
@@ -192,7 +196,7 @@ class FeedImport(msgspec.Struct, frozen=True, kw_only=True, tag="feed-import"):
     schema: int = SCHEMA_VERSION
 
 
-class SettingsControl(msgspec.Struct, frozen=True, kw_only=True, tag="settings"):
+class SettingsControl(_Message, frozen=True, kw_only=True, tag="settings"):
     """The feed settings document. Topic ``control-events``, key ``settings``; broadcast to all partitions.
 
     ``document`` holds ``defaults`` and ``feeds`` as in the settings file; ``hash`` is ``document_hash`` of it.
@@ -206,7 +210,7 @@ class SettingsControl(msgspec.Struct, frozen=True, kw_only=True, tag="settings")
     schema: int = SCHEMA_VERSION
 
 
-class Tick(msgspec.Struct, frozen=True, kw_only=True, tag="tick"):
+class Tick(_Message, frozen=True, kw_only=True, tag="tick"):
     """Time as an event: deadlines up to ``now`` are due. Written by the partition's owner, for nobody else's use."""
 
     now: datetime
@@ -244,7 +248,7 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     at: Milliseconds
 
 
-class SignaturesFromHere(msgspec.Struct, frozen=True, kw_only=True, tag="signatures-from-here"):
+class SignaturesFromHere(_Message, frozen=True, kw_only=True, tag="signatures-from-here"):
     """What stands on ``control-events``, for a partition whose state cannot be trusted. Topic ``forecast-events``.
 
     Written by ``stream-peer repair`` and for nobody else's use. Experts in ``renamed`` have those ids, and experts in
@@ -296,6 +300,14 @@ _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     "open": "open",
 }
 _decode_event = msgspec.json.Decoder(Event).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_FIELDS: dict[str, frozenset[str]] = {
+    f'"{kind.__struct_config__.tag}"': frozenset(("type", *kind.__struct_fields__)) for kind in get_args(Event)
+}
+"""The fields that each type has, by the type as it is written."""
+_UNKNOWN_FIELD = "unknown field"
+_NAME_SHOWN = 60
+_NAMES_TOLD = 20
 _feed_name_matches = re.compile(_FEED_NAME).fullmatch  # "$" alone would let a line's end pass
 _NO_TIME = "Invalid RFC3339"
 """As the decoder complains of a text that is no time to it."""
@@ -305,13 +317,15 @@ _TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 
 
-def decode(payload: bytes | None) -> Event:
+def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
     """Decode one message of ``forecast-events`` or ``control-events``.
 
     Parameters
     ----------
     payload : bytes or None
-        A JSON object in UTF-8, at most 1 MB, told apart by ``type``. Unknown fields are ignored.
+        A JSON object in UTF-8, at most 1 MB, told apart by ``type``.
+    unknown : list, optional
+        Gets the names of fields that its type does not have, which are ignored.
 
     Raises
     ------
@@ -324,9 +338,7 @@ def decode(payload: bytes | None) -> Event:
         msg = f"the message is longer than {MAX_EVENT_BYTES:,} bytes"
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
-        event: Event = _decode_event(payload)
-    except msgspec.ValidationError as error:
-        event = _decoded_again(payload, str(error))
+        event = _decoded(payload, [] if unknown is None else unknown)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         msg = f"not a JSON object in UTF-8: {_registry_frame(payload) or error}"
         raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
@@ -336,23 +348,37 @@ def decode(payload: bytes | None) -> Event:
     return event
 
 
-def _decoded_again(payload: bytes, fault: str) -> Event:
-    """What the decoder refuses for a time that has another form of ISO 8601, or for some of many forecasts.
+def _decoded(payload: bytes, unknown: list[str]) -> Event:
+    """What the decoder makes of a message, if need be without unknown fields, or with times of another ISO 8601 form.
 
-    Both are rare, and so not looked for beforehand.
+    These are rare, and so not looked for beforehand.
     """
-    if _NO_TIME in fault:
-        payload = with_usual_times(payload)
+    fault = ""
+    for _ in range(3):  # as it is, and with each of the two mended
         try:
             event: Event = _decode_event(payload)
         except msgspec.ValidationError as error:
             fault = str(error)
         else:
             return event
+        if _UNKNOWN_FIELD in fault:
+            payload = _without_unknown(payload, unknown)
+        elif _NO_TIME in fault:
+            payload = with_usual_times(payload)
+        else:
+            break
     usable = _usable_entries(payload)
     if usable is None:
         raise _rejection(fault, payload) from None
     return usable
+
+
+def _without_unknown(payload: bytes, unknown: list[str]) -> bytes:
+    """A message without the fields that its type does not have; their names are added to ``unknown``."""
+    fields = _decode_fields(payload)
+    known = _FIELDS.get(bytes(fields.get("type", msgspec.Raw())).decode(), frozenset())
+    unknown += sorted({name[:_NAME_SHOWN] for name in fields if name not in known})[:_NAMES_TOLD]
+    return msgspec.json.encode({name: value for name, value in fields.items() if name in known})
 
 
 def with_usual_times(payload: bytes) -> bytes:

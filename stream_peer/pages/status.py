@@ -64,7 +64,7 @@ def status_page(view: StatusView) -> str:
     parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
     if not feeds:
         parts.append(_no_feed(view.events_topic))
-    parts += [_unused(view), _worker(view), _footer(view)]
+    parts += [_unused(view), _unknown_fields(view), _worker(view), _footer(view)]
     return document("Forecaster weights", "\n".join(filter(None, parts)), style=style)
 
 
@@ -240,6 +240,23 @@ def _unused(view: StatusView) -> str:
         "newer. Too late: their question had closed. Trimmed: the expert has too many forecasts of one "
         "question.</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _unknown_fields(view: StatusView) -> str:
+    """Fields that events have and their types have not, the most frequent first; nothing if there are none."""
+    if not view.unknown_fields:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{_name(feed)}</th><td>{_name(field)}</td><td>{count:,}</td></tr>'
+        for feed, field, count in view.unknown_fields
+    )
+    return (
+        '<section class="card"><h2>Unknown fields</h2><div class="wide-table" role="region" tabindex="0" '
+        'aria-label="Unknown fields"><table class="lag"><caption class="note">Fields of events, since this worker '
+        "started, that the type of the event does not have. They are ignored. Is one misspelt, or was it to change the "
+        'meaning?</caption><thead><tr><th scope="col">Feed</th><th scope="col">Field</th>'
+        f'<th scope="col">Events</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
 
 

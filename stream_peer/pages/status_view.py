@@ -95,6 +95,14 @@ class UnusedForecasts(NamedTuple):
     counts: Mapping[str, int]
 
 
+class UnknownField(NamedTuple):
+    """A field that events of a feed had and their type has not, and how often."""
+
+    feed: str
+    field: str
+    events: int
+
+
 class StatusView(NamedTuple):
     """All that the page says.
 
@@ -112,6 +120,7 @@ class StatusView(NamedTuple):
     settings: str
     events_topic: str = "forecast-events"
     unused: Sequence[UnusedForecasts] = ()
+    unknown_fields: Sequence[UnknownField] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:

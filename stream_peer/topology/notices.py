@@ -19,6 +19,7 @@ UNUSED_EVERY_SECONDS = 3600.0
 """Of the forecasts of a feed that are not used the log has a line at first, and then one in so long."""
 
 MOST_FEEDS = 1_000
+MOST_FIELDS = 1_000
 _OTHER_FEEDS = "(others)"
 _TOLD = frozenset((*UNUSED, "dated-anew"))
 
@@ -42,6 +43,7 @@ class Notices:
         self._clock = clock
         self._minutes: dict[str, _Minute] = {}
         self._hours: dict[str, _Hour] = {}
+        self._unknown: set[tuple[str, str]] = set()
 
     def note(self, warnings: Iterable[Warned]) -> None:
         """Log them, or count them."""
@@ -59,6 +61,13 @@ class Notices:
             hour.counts.update({kind: number for (of, kind), number in told.items() if of == name})
             if is_first:
                 self._tell_unused(feed, hour)
+
+    def note_unknown(self, fields: Iterable[tuple[str, str]]) -> None:
+        """Log fields of events that their type does not have, by feed and field: each once."""
+        for feed, field in fields:
+            if (feed, field) not in self._unknown and len(self._unknown) < MOST_FIELDS:
+                self._unknown.add((feed, field))
+                log.warning("unknown_field", feed=feed, field=field)
 
     def _tell_unused(self, feed: str, hour: _Hour) -> None:
         counts = {kind.replace("-", "_"): number for kind, number in sorted(hour.counts.items())}

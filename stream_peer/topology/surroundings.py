@@ -71,6 +71,9 @@ class Noticing(Protocol):
     def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Log what became of forecasts that are not used as stated, by feed and kind."""
 
+    def note_unknown(self, fields: Iterable[tuple[str, str]]) -> None:
+        """Log fields of events that their type does not have, by feed and field."""
+
 
 class Surroundings(NamedTuple):
     """What all partitions of a worker share.

@@ -25,6 +25,7 @@ SCRAPED = {"job", "instance"}
 OF_PROMETHEUS = {"ALERTS": {"alertname", "alertstate"}}
 RATES = {"rate", "increase", "irate"}
 UNUSED = {
+    "unknown_fields_total": "the log names each field once, the worker's page lists them",
     "weights_total": "how often weights moved too little to be published: nothing to act on",
     "rounds_total": "the sum over feeds of feed_rounds_total, which is shown",
     "batch_records": "batch sizes follow from throughput and latency, which are shown",

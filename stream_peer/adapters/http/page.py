@@ -13,7 +13,14 @@ from stream_peer.adapters.http.feeds import Following
 from stream_peer.adapters.http.probes import HealthAnswers
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urgency
-from stream_peer.pages.status_view import FeedStatus, OtherExperts, PartitionLag, StatusView, UnusedForecasts
+from stream_peer.pages.status_view import (
+    FeedStatus,
+    OtherExperts,
+    PartitionLag,
+    StatusView,
+    UnknownField,
+    UnusedForecasts,
+)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """Nothing from anywhere and no script; bars have their lengths from style attributes."""
@@ -77,6 +84,7 @@ class StatusPage:
             lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
             settings=self._about.settings,
             events_topic=self._about.events_topic,
+            unknown_fields=[UnknownField(*one) for one in self._metrics.unknown_fields.largest(UNUSED_SHOWN)],
             unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
         )
         text = status_page(view)

@@ -261,6 +261,12 @@ EVENTS = (
         " processed as an ordinary one, control and tick were refused.",
         "kind",
     ),
+    _counter(
+        "unknown_fields",
+        "Fields of events that their type does not have, such as forecast.preliminary: ignored. Perhaps one that was to"
+        " change the meaning, or a misspelt one.",
+        "field",
+    ),
     _counter("forecasts", "Forecasts accepted, each one in a message of many counts."),
     _counter(
         "noted",

@@ -15,7 +15,7 @@ from prometheus_client import (
 
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
-from stream_peer.adapters.prometheus.unused import Unused
+from stream_peer.adapters.prometheus.unused import UnknownFields, Unused
 from stream_peer.adapters.prometheus.work import INPUTS, Health, Lag, Owned, WorkCollector
 from stream_peer.engine.signatures import UNSIGNED_KINDS
 from stream_peer.engine.stage import UNUSED, Effects, Stage
@@ -28,7 +28,9 @@ _OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
 
 
 class Metrics:
-    """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves, ``unused`` the status page shows.
+    """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
+
+    ``unused`` and ``unknown_fields`` are for the status page.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Metrics:
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
-        self.unused = Unused()
+        self.unused, self.unknown_fields = Unused(), UnknownFields()
         for what in (*UNUSED, "dated-anew"):
             if what not in _RESULTS:
                 self._child("noted_total", what)
@@ -109,6 +111,9 @@ class Metrics:
         self._child("batch_seconds", stage_name).observe(seconds)
         for (kind, detail), count in effects.counts.items():
             self._count(INPUTS.get(stage_name, stage_name), kind, detail, count)
+        for (_, field), count in effects.unknown_fields.items():
+            self._child("unknown_fields_total", self.unknown_fields.label(field)).inc(count)
+        self.unknown_fields.count(effects.unknown_fields)
         for topic, count in Tally(output.topic for output in effects.outputs).items():
             self._child("outputs_total", topic).inc(count)
         if effects.of_feeds:

@@ -1,4 +1,4 @@
-"""Forecasts that this worker accepted and did not use, by feed, for the status page."""
+"""What this worker accepted and did not use, by feed, for the status page: forecasts, and unknown fields."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,6 +7,9 @@ from typing import NamedTuple
 from stream_peer.engine.stage import UNUSED
 
 MOST_FEEDS = 1_000
+MOST_FIELDS = 1_000
+MOST_LABELS = 50
+OTHER_FIELDS = "(others)"
 
 
 class UnusedInput(NamedTuple):
@@ -14,6 +17,39 @@ class UnusedInput(NamedTuple):
 
     feed: str
     counts: Mapping[str, int]
+
+
+class UnknownField(NamedTuple):
+    """A field that events of a feed had and their type has not, and how often since the worker started."""
+
+    feed: str
+    field: str
+    events: int
+
+
+class UnknownFields:
+    """Counts by feed and field."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._names: set[str] = set()
+
+    def count(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Add what a run of records had, by feed and field."""
+        for key, number in counts.items():
+            if key in self._counts or len(self._counts) < MOST_FIELDS:
+                self._counts[key] += number
+
+    def label(self, field: str) -> str:
+        """What a field is called in metrics: so many by their names, all others together."""
+        if len(self._names) < MOST_LABELS:
+            self._names.add(field)
+        return field if field in self._names else OTHER_FIELDS
+
+    def largest(self, most: int) -> list[UnknownField]:
+        """The most frequent ones."""
+        order = sorted(self._counts.items(), key=lambda one: (-one[1], one[0]))
+        return [UnknownField(feed, field, count) for (feed, field), count in order[:most]]
 
 
 class Unused:

@@ -1462,3 +1462,23 @@ def test_of_a_question_that_is_a_stub_a_provisional_outcome_is_told_too_until_it
 
     assert provisionals(partition) == [1]
     assert partition.told.outcomes == {("econ", "q"): 0}
+
+
+# --- fields that a type does not have ---
+
+
+def test_fields_that_a_type_does_not_have_are_accepted_and_counted_by_name_and_feed() -> None:
+    partition = opened()
+
+    partition.send(
+        resolution(1, T0 + 2 * HOUR, preliminary=True),
+        forecast("cyd", 0.5, T0 + HOUR, "other", feed="sport", confidence=3, source={"a": [1]}),
+        forecast("cyd", 0.5, T0 + HOUR, "other", confidence=3),
+    )
+
+    assert partition.stage._live["q"].resolved
+    assert partition.effects.unknown_fields == {
+        ("econ", "resolution.preliminary"): 1,
+        ("sport", "forecast.confidence"): 2,
+        ("sport", "forecast.source"): 1,
+    }

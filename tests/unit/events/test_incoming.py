@@ -386,3 +386,22 @@ def test_an_envelope_is_called_by_its_name(envelope: dict[str, Any], name: str) 
 
 def test_an_event_of_ours_with_a_field_of_an_envelope_is_no_envelope() -> None:
     assert isinstance(decode(encoded(FORECAST, payload={}, before=1, after=2, specversion="1.0")), Forecast)
+
+
+@pytest.mark.parametrize("at", ["2026-03-01T12:00:00Z", "2026-03-01 12:00"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_unknown_fields_are_named_and_nothing_of_the_others_changes(at: str, order: int) -> None:
+    fields = [*{**FORECAST, "at": at, "x": [1, {"y": 2}], "probability": 0.1234567890123456789}.items()][::order]
+    unknown: list[str] = []
+
+    event = decode(encoded(dict(fields)), unknown)
+
+    assert unknown == ["x"]
+    assert event == decode(encoded({**FORECAST, "at": at, "probability": 0.1234567890123456789}))
+
+
+def test_an_unknown_field_does_not_hide_what_is_wrong_with_another() -> None:
+    error = refused(encoded({"x": 1, **FORECAST, "probability": "many"}))
+
+    assert (error.reason, error.field) == (Reason.WRONG_TYPE, "probability")
+    assert "'many'" in error.message

@@ -6,7 +6,14 @@ import pytest
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
 from stream_peer.pages.document import style_sheet
 from stream_peer.pages.status import FEEDS_SHOWN, status_page
-from stream_peer.pages.status_view import TOP_EXPERTS, FeedStatus, PartitionLag, StatusView, UnusedForecasts
+from stream_peer.pages.status_view import (
+    TOP_EXPERTS,
+    FeedStatus,
+    PartitionLag,
+    StatusView,
+    UnknownField,
+    UnusedForecasts,
+)
 
 _CLOSED_BY_THEMSELVES = {"meta", "br"}
 
@@ -201,6 +208,16 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
     assert f"{HOSTILE[0]}1,2000003" in page.text
     assert "b07000" in page.text
     assert "Overtaken" not in read(status_page(view(crowd("a", 3)))).text
+
+
+def test_unknown_fields_are_listed_as_text_and_otherwise_not_mentioned() -> None:
+    fields = [UnknownField("econ", f"forecast.{HOSTILE[0]}", 1_200)]
+    page = read(status_page(view(crowd("a", 3))._replace(unknown_fields=fields)))
+
+    assert page.count("img") == 0
+    assert page.count("caption") == page.count("table")
+    assert f"econforecast.{HOSTILE[0]}1,200" in page.text
+    assert "Unknown" not in read(status_page(view(crowd("a", 3)))).text
 
 
 def test_lag_is_summed_by_topic_and_what_is_unknown_is_said() -> None:

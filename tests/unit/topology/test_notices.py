@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.engine.stage import Warned
-from stream_peer.topology.notices import MOST, MOST_FEEDS, UNUSED_EVERY_SECONDS, WITHIN_SECONDS, Notices
+from stream_peer.topology.notices import MOST, MOST_FEEDS, MOST_FIELDS, UNUSED_EVERY_SECONDS, WITHIN_SECONDS, Notices
 
 
 class Clock:
@@ -93,3 +93,15 @@ def test_feeds_beyond_a_number_share_their_lines(clock: Clock) -> None:
         notices.note_unused({(f"f{number}", "late"): 1 for number in range(MOST_FEEDS + 500)})
 
     assert [entry["feed"] for entry in logs[MOST_FEEDS:]] == ["(others)"]
+
+
+def test_an_unknown_field_is_named_once_a_feed_and_no_more_than_so_many_are(clock: Clock) -> None:
+    notices = Notices(clock)
+    with capture_logs() as logs:
+        notices.note_unknown([("econ", "forecast.x"), ("econ", "forecast.x"), ("sport", "forecast.x")])
+        notices.note_unknown({("econ", "forecast.x"): 7})
+        notices.note_unknown(("econ", f"forecast.{number}") for number in range(2 * MOST_FIELDS))
+
+    assert logs[0] == {"event": "unknown_field", "log_level": "warning", "feed": "econ", "field": "forecast.x"}
+    assert logs[1]["feed"] == "sport"
+    assert len(logs) == MOST_FIELDS

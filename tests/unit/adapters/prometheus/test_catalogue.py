@@ -23,7 +23,7 @@ from tests.unit.adapters.sample_history import weights
 
 BOUNDED = {
     *("feed", "expert", "kind", "class", "status", "term", "state", "forecast", "mixer", "shadow"),
-    *("topic", "partition", "stage", "result", "type", "reason", "what", "hash", "version", "python"),
+    *("topic", "partition", "stage", "result", "type", "reason", "what", "hash", "version", "python", "field"),
 }
 """Labels whose values are few: a question is none of them."""
 
@@ -88,6 +88,7 @@ def happen(metrics: Metrics) -> None:
         ("event", "forecast"),
     )
     effects.counts.update(dict.fromkeys(kinds, 1))
+    effects.note_unknown("f", "forecast", ["x"])
     effects.outputs.append(Output("feed-log", b"f", b"{}", 0))
     metrics.folded("question", 0, 3, 0.01, effects, 5)
     metrics.refolded("feed", 9, 1.0)

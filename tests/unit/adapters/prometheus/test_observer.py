@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.prometheus.unused import MOST_FEEDS, UnusedInput
+from stream_peer.adapters.prometheus.unused import MOST_FEEDS, MOST_LABELS, UnknownField, UnusedInput
 from stream_peer.engine.observer import Observer
 from stream_peer.engine.stage import Effects, Output
 from stream_peer.events.outputs import (
@@ -234,6 +234,19 @@ def test_what_was_not_used_is_known_by_feed_largest_first_of_a_bounded_number_of
         UnusedInput("f0", {"late": 1}),
     ]
     assert len(metrics.unused.largest(MOST_FEEDS + 5)) == MOST_FEEDS
+
+
+def test_unknown_fields_are_counted_by_name_of_which_there_are_so_many_and_by_feed() -> None:
+    metrics, effects = Metrics(), Effects()
+    for number in range(MOST_LABELS + 10):
+        effects.note_unknown("econ", "forecast", [f"x{number:03}"])
+    effects.note_unknown("sport", "forecast", ["x000"])
+
+    metrics.folded("question", 0, 1, 0.1, effects, 0)
+
+    counted = {labels["field"]: value for labels, value in of(metrics, "unknown_fields_total")}
+    assert (len(counted), counted["forecast.x000"], counted["(others)"]) == (MOST_LABELS + 1, 2, 10)
+    assert metrics.unknown_fields.largest(1) == [UnknownField("econ", "forecast.x000", 1)]
 
 
 def test_lag_and_recovery_are_never_negative_and_recovery_ends_with_ownership() -> None:
