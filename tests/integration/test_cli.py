@@ -17,6 +17,7 @@ from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsCont
 from stream_peer.events.partitioning import partition_of
 from stream_peer.settings import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.service import SIGNING_KEY
 
 pytestmark = pytest.mark.real_kafka
 
@@ -41,9 +42,12 @@ def settings_of(prefix: str) -> Settings:
 
 @pytest.fixture
 def file(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Path:
+    signing_key = tmp_path / "signing-key"
+    signing_key.write_bytes(SIGNING_KEY)
     content = {
         "bootstrap": kafka_bootstrap,
         "prefix": topic_prefix,
+        "signing_key_file": str(signing_key),
         "partitions": SMALL,
         "broker_patience": "20s",
         "defaults": {"round_every": "1d"},

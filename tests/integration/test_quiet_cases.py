@@ -9,7 +9,7 @@ from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, at, crowd, milliseconds, question
 from tests.integration.support.json_log import log_of, loud
 from tests.integration.support.lives import DAY
-from tests.integration.support.service import Service, Worker, service
+from tests.integration.support.service import APPLY, Service, Worker, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C37")]
@@ -77,6 +77,6 @@ def start(made: Service, gates: Path) -> Worker:
     """A worker that can be held up."""
     made.run("topics", "apply")
     worker = made.start(module=GATED, GATES=str(gates), STREAM_PEER_INSTANCE="w1")
-    made.run("settings", "apply")
+    made.run(*APPLY)
     made.wait_configured()
     return worker.wait_ready()

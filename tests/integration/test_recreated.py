@@ -12,7 +12,7 @@ from stream_peer.events import topics
 from stream_peer.events.rejections import Reason
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question, resolution
-from tests.integration.support.service import Service, Shape, Stage, service
+from tests.integration.support.service import APPLY, Service, Shape, Stage, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C29")]
@@ -233,7 +233,7 @@ def test_inputs_and_changelogs_made_anew_together_lose_nothing_that_comes_afterw
     anew(made, FORECASTS, CONTROLS, QUESTIONS, FEEDS_STATE)
 
     goes_on(made, "rebuild")
-    made.run("settings", "apply")
+    made.run(*APPLY)
     made.wait_configured()
     told(made, before(), 1.5 * DAY)
     told_after(made)
@@ -300,7 +300,7 @@ def test_a_first_start_at_the_end_says_what_it_leaves_out_and_decides_it_once(
         first = deployment.start(STREAM_PEER_START="latest").wait_ready()
         wait_until(lambda: deployment.covered("question") == {0: 5}, 30.0, first.said)
         first.kill()  # before there was any record
-        deployment.run("settings", "apply")
+        deployment.run(*APPLY)
         second = deployment.start(STREAM_PEER_START="latest")
         deployment.wait_configured()
         deployment.settle()
@@ -338,7 +338,7 @@ def test_former_and_present_workers_run_side_by_side_and_nothing_is_lost_or_coun
     with service(kafka, tmp_path, shape=SHAPE, feeds=FEEDS) as deployment:
         deployment.run("topics", "apply")
         deployment.start("former", former)
-        deployment.run("settings", "apply")
+        deployment.run(*APPLY)
         deployment.wait_configured()
         told(deployment, before(), 1.5 * DAY)
 

@@ -20,7 +20,7 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question
-from tests.integration.support.service import SECRET, Service, Shape, Worker, service
+from tests.integration.support.service import APPLY, SECRET, Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = pytest.mark.real_kafka
@@ -84,7 +84,7 @@ class Refolding(NamedTuple):
         content = yaml.safe_load(self.service._file.read_text())
         content["feeds"] = {**content["feeds"], feed: {**content["feeds"].get(feed, {}), **changed}}
         self.service._file.write_text(yaml.safe_dump(content))
-        self.service.run("settings", "apply")
+        self.service.run(*APPLY)
 
     def finish(self) -> None:
         """Until everything is processed, and the state of it durable."""

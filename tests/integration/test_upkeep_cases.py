@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, at, crowd, milliseconds, now, question, resolution
 from tests.integration.support.lives import DAY, Published, crowds, finish, gauges, kill, outcomes, panel, state
-from tests.integration.support.service import Service, Shape, Stage, service
+from tests.integration.support.service import APPLY, Service, Shape, Stage, service
 
 pytestmark = pytest.mark.real_kafka
 
@@ -66,7 +66,7 @@ def test_a_first_start_at_the_end_of_the_topic_says_what_it_skips(kafka: KafkaCl
         before = [question("early", "quiet", DAY), *crowd("early", 4, 1)]
         deployment.send(before)
         worker = deployment.start(STREAM_PEER_START="latest").wait_ready()
-        deployment.run("settings", "apply")
+        deployment.run(*APPLY)
         deployment.wait_configured()
         deployment.send([question("late", "quiet", DAY), *crowd("late", 4, 1)])
         deployment.settle()

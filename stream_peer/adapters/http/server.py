@@ -154,7 +154,7 @@ def names_of(settings: Http) -> frozenset[str]:
     Examples
     --------
     >>> sorted(names_of(Http(advertise="http://worker-0.example:8080", hosts="forecasts.example, ")))
-    ['forecasts.example', 'worker-0.example']
+    ['127.0.0.1', 'forecasts.example', 'worker-0.example']
     """
     named = (name.strip().lower() for name in settings.hosts.split(","))
     advertised = "" if settings.advertise is None else urlsplit(settings.advertise).hostname or ""

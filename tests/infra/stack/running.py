@@ -23,7 +23,7 @@ from tests.infra.support.prometheus import Prometheus, configuration
 from tests.infra.support.rules import FILES
 from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.service import Service, Worker
+from tests.integration.support.service import APPLY, Service, Worker
 
 WORKERS = ("worker-1", "worker-2")
 _PACKAGES = {
@@ -140,7 +140,7 @@ def _set_up(service: Service) -> None:
     service.run("topics", "apply")
     for name in WORKERS:
         service.start(name)
-    service.run("settings", "apply")
+    service.run(*APPLY)
     service.wait_configured(_PATIENCE)
     for worker in service.workers.values():
         worker.wait_ready(_PATIENCE)

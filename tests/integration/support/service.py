@@ -33,6 +33,8 @@ Stage = Literal["question", "feed"]
 
 SECRET = "of these tests"
 SIGNING_KEY = b"the signing key of these tests"
+APPLY = ("settings", "apply", "--patience", "2m")
+"""Applies feed settings where a worker runs, however busy this machine is."""
 
 _INPUTS: tuple[tuple[Stage, str], ...] = (
     ("feed", topics.CONTROL_EVENTS),
@@ -210,7 +212,7 @@ class Service:
         """Make the topics, start a worker, apply the feed settings and wait until every partition has them."""
         self.run("topics", "apply")
         self.start(name, **environment)
-        self.run("settings", "apply")
+        self.run(*APPLY)
         self.wait_configured()
         return self
 
@@ -224,7 +226,7 @@ class Service:
     def apply(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
         """Change settings of feeds in the file, and apply them."""
         self.change(feeds)
-        self.run("settings", "apply")
+        self.run(*APPLY)
 
     def change(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
         """Change settings of feeds in the file."""
