@@ -120,6 +120,7 @@ class QuestionStage(NeverRefolds):
         self._live = self._store.live
         self._periods, self._names = self._controls.periods, self._controls.names
         self._digests = self._controls.forgotten.digests
+        self._unknown: list[str] = []
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
         if producers is not None:
@@ -190,15 +191,18 @@ class QuestionStage(NeverRefolds):
             key = record.key
             if key is not None and not key.isascii():
                 _check_key(key)
-            event = decode(record.value, unknown := list[str]())
+            unknown = self._unknown
+            event = decode(record.value, unknown)
             handler = self._handlers[type(event)]
             if unknown:
                 effects.note_unknown(self._feed_named(event), str(event.__struct_config__.tag), unknown)
+                unknown.clear()
             if record.headers and names_ours(record.headers):
                 self._step_signed(event, record, effects)
             else:
                 handler(event, record, effects)
         except RejectedEvent as rejection:
+            self._unknown.clear()
             self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
 
     def _feed_named(self, event: Event) -> str:
@@ -313,7 +317,6 @@ class QuestionStage(NeverRefolds):
         if surplus or question.heard_from is not None:
             self._note_unusual(question, (expert_id,), effects)
         effects.counts["event", "forecast"] += 1
-        effects.counts["forecasts", ""] += 1
         self._attend_forecast(question, at, effective, record, effects)
 
     def _forecasts(self, event: Forecasts, record: Record, effects: Effects) -> None:

@@ -338,7 +338,10 @@ def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
         msg = f"the message is longer than {MAX_EVENT_BYTES:,} bytes"
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
-        event = _decoded(payload, [] if unknown is None else unknown)
+        try:
+            event: Event = _decode_event(payload)
+        except msgspec.ValidationError as error:
+            event = _decoded_again(payload, str(error), [] if unknown is None else unknown)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         msg = f"not a JSON object in UTF-8: {_registry_frame(payload) or error}"
         raise RejectedEvent(Reason.NOT_JSON, message=msg) from None
@@ -348,25 +351,22 @@ def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
     return event
 
 
-def _decoded(payload: bytes, unknown: list[str]) -> Event:
-    """What the decoder makes of a message, if need be without unknown fields, or with times of another ISO 8601 form.
+def _decoded_again(payload: bytes, fault: str, unknown: list[str]) -> Event:
+    """What the decoder makes of a message without unknown fields, with usual times, or of some of many forecasts.
 
-    These are rare, and so not looked for beforehand.
+    All of that is rare, and so not looked for beforehand.
     """
-    fault = ""
-    for _ in range(3):  # as it is, and with each of the two mended
+    for _ in range(2):  # either may be in the way, and both
+        if _UNKNOWN_FIELD in fault:
+            payload = _without_unknown(payload, unknown)
+        elif _NO_TIME in fault:
+            payload = with_usual_times(payload)
         try:
             event: Event = _decode_event(payload)
         except msgspec.ValidationError as error:
             fault = str(error)
         else:
             return event
-        if _UNKNOWN_FIELD in fault:
-            payload = _without_unknown(payload, unknown)
-        elif _NO_TIME in fault:
-            payload = with_usual_times(payload)
-        else:
-            break
     usable = _usable_entries(payload)
     if usable is None:
         raise _rejection(fault, payload) from None

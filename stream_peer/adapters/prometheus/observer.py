@@ -111,6 +111,8 @@ class Metrics:
         self._child("batch_seconds", stage_name).observe(seconds)
         for (kind, detail), count in effects.counts.items():
             self._count(INPUTS.get(stage_name, stage_name), kind, detail, count)
+        if alone := effects.counts["event", "forecast"]:  # those in messages of many are counted by themselves
+            self._child("forecasts_total").inc(alone)
         for (_, field), count in effects.unknown_fields.items():
             self._child("unknown_fields_total", self.unknown_fields.label(field)).inc(count)
         self.unknown_fields.count(effects.unknown_fields)

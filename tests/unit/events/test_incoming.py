@@ -405,3 +405,10 @@ def test_an_unknown_field_does_not_hide_what_is_wrong_with_another() -> None:
 
     assert (error.reason, error.field) == (Reason.WRONG_TYPE, "probability")
     assert "'many'" in error.message
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000])
+def test_an_unknown_field_may_hold_anything_and_stops_nothing(value: str) -> None:
+    message = encoded(FORECAST)[:-1] + b',"x":' + value.encode() + b"}"
+
+    assert refused(message).reason == Reason.NOT_JSON

@@ -210,7 +210,7 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
     assert found["events_total", (("result", "duplicate"), ("topic", "forecast-events"), ("type", ""))] == 1
     assert found["dead_letters_total", (("reason", "not-json"),)] == 2
     assert found["noted_total", (("what", "late"),)] == 3
-    assert found["forecasts_total", ()] == 12
+    assert found["forecasts_total", ()] == 7 + 12
     assert found["rounds_total", (("result", "counts"),)] == 4
     assert found["weights_total", (("result", "published"),)] == 1
     assert found["outputs_total", (("topic", "feed-log"),)] == 4
