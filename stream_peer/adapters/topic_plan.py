@@ -9,6 +9,7 @@ from stream_peer.settings import Settings
 
 _DAY = 86_400_000
 FOREVER = -1
+_LOGS = (topics.FORECAST_EVENTS, topics.FEED_LOG)
 
 Rule = Literal["equal", "at-least", "free"]
 Kind = Literal["missing", "hidden", "partitions", "config"]
@@ -187,7 +188,7 @@ def _internal_rights(settings: Settings) -> Iterator[AclEntry]:
 
 
 def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
-    """What ``topics apply`` needs, and whatever writes to control-events."""
+    """What ``topics apply`` needs, and what writes to control-events or waits until settings are in force."""
     internal, control = f"{settings.prefix}{settings.id}-", settings.topic(topics.CONTROL_EVENTS)
     operations = ("Create", "Describe", "DescribeConfigs", "AlterConfigs")
     return (
@@ -195,7 +196,7 @@ def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
         *(AclEntry(o, "topic", internal, prefixed=True) for o in operations),
         AclEntry("Read", "topic", control),
         AclEntry("Write", "topic", control),
-        AclEntry("Read", "topic", settings.topic(topics.WEIGHTS)),
+        *(AclEntry("Read", "topic", settings.topic(name)) for name in (*_LOGS, topics.WEIGHTS)),
     )
 
 
