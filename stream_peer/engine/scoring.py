@@ -123,7 +123,7 @@ def score(
     cast = at_half if under.thresholds is None else unchecked(votes)(forecasts, under.thresholds)
     everybody = _everybody(at_half, forecasts, under)
     others = own_answers(cast, forecasts, under, method)
-    answers = others.answers.view(np.uint8)
+    answers, ties = others.answers.view(np.uint8), others.ties.view(np.uint8)
     voters, moments, fourth = _votes(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
     select = selection_published(weights.select, under.shrink, under.groups)
@@ -136,9 +136,7 @@ def score(
         *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
         *(_drawn(select, under.ticket), len(forecasts)),
         *(under.rate_zero, under.rate_one),
-        *own,
-        *weighted,
-        spread,
+        *(*own, *weighted, spread),
         *moments[:2],
         unchecked(share_of_ones)(others.answers, under.teams),
         *moments[2:],
@@ -147,8 +145,8 @@ def score(
         *(unchecked(median)(forecasts), unchecked(logit_mean)(forecasts), _gap(losses, learnt, under, method)),
         *(*fourth, float(under.block)),
     )
-    head, ties = Head._make(numbers), others.ties.view(np.uint8)
-    return Facts(head, experts, forecasts, select, answers, ties, losses, cast, _shadows(forecasts, mixers, under))
+    shadows = _shadows(forecasts, mixers, under)
+    return Facts(Head._make(numbers), experts, forecasts, select, answers, ties, losses, cast, shadows)
 
 
 def _everybody(at_half: SmallIntArray, forecasts: FloatArray, under: Circumstances) -> MajorityAnswer:
