@@ -38,7 +38,7 @@ from stream_peer.engine.scored import fix_by_outcome, fix_by_round, note_withdra
 from stream_peer.engine.scoring import score
 from stream_peer.engine.signatures import Signatures
 from stream_peer.engine.sources import Seen
-from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot
+from stream_peer.engine.stage import Effects, Output, Record, Refolding, Snapshot, Warned
 from stream_peer.engine.views import FeedView
 from stream_peer.errors import ForeignSecretError, RejectedEvent, SettingsError
 from stream_peer.events import topics
@@ -191,7 +191,10 @@ class FeedStage:
             self._drop(feed, event, entry, record, effects)
             return
         feed.take_out(entry)
+        known = len(feed.roster)
         facts = self._facts(feed, whole)
+        if len(feed.roster) > known:
+            self._meet(feed, known, record, effects)
         entry.weight = event.weight
         entry.put(facts)
         if fix_by_round(entry, whole, feed.standing.base + record.offset):
@@ -207,6 +210,13 @@ class FeedStage:
         counts = facts.head.counts
         effects.counts["round", "counts" if counts else "low-evidence"] += 1
         effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
+
+    def _meet(self, feed: Feed, known: int, record: Record, effects: Effects) -> None:
+        """Name the experts that have a place from ``known`` on, and those of them that look like another one."""
+        effects.new_experts += [(feed.name, expert, record.timestamp) for expert in feed.roster.experts[known:]]
+        for expert, earlier in feed.roster.look_alikes(known):
+            message = f"{expert!r} looks like {earlier!r}: two experts, or one that is misspelt?"
+            effects.warnings.append(Warned("look-alike-experts", feed.name, "", message))
 
     def _facts(self, feed: Feed, event: Round) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""

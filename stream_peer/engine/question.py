@@ -524,6 +524,7 @@ class QuestionStage(NeverRefolds):
         if surplus:
             moments = sorted({*question.plan().boundaries, *question.emitted})
             effects.note(question.feed, "history-trimmed", sum(history.trim(one, moments) for one in surplus))
+            effects.busy_experts.update((question.feed, expert) for expert in surplus)
         if question.heard_from is not None:
             question.heard_from.update(experts)
 

@@ -1,12 +1,13 @@
 """Who the experts of a feed are: their places in the matrix of sums, names, teams, who is excluded or forgotten."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from stream_peer.engine.forgotten import digest_of_id
 from stream_peer.engine.groups import joined, numbers_of
+from stream_peer.engine.look_alikes import skeleton
 from stream_peer.engine.names import Given, Names, taken
 from stream_peer.engine.sums import IndexArray, Sums, expert_column
 from stream_peer.events.feed_log import Round
@@ -55,6 +56,8 @@ class Roster:
         self._shown: list[str] = []
         self._teams: IntArray | None = None
         self._groups: Sequence[Sequence[int]] = ()
+        self._skeletons: dict[str, str] = {}
+        self._compared = 0
 
     def stored(self) -> StoredRoster:
         """Stored form."""
@@ -76,6 +79,18 @@ class Roster:
         self._places[expert] = len(self.experts)
         self.experts.append(expert)
         self._teams = None
+
+    def look_alikes(self, since: int) -> Iterator[tuple[str, str]]:
+        """Experts with a place from ``since`` on, each with an earlier one whose id looks alike.
+
+        Ids are compared when they are asked about for the first time, so a roster that meets nobody keeps nothing.
+        """
+        for place in range(self._compared, len(self.experts)):
+            expert = self.experts[place]
+            earlier = self._skeletons.setdefault(skeleton(expert), expert)
+            if place >= since and earlier != expert:
+                yield expert, earlier
+        self._compared = len(self.experts)
 
     def places(self, experts: Sequence[str]) -> IndexArray:
         """Places of experts that have one."""

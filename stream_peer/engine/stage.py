@@ -74,9 +74,11 @@ class Effects:
     ``of_feeds`` by (feed, kind): rounds that are ``scored`` or ``low-evidence``, outcomes that are ``revealed``,
     ``revised`` or ``annulled``; forecasts as in ``UNUSED``, and those that are ``dated-anew``.
     ``unknown_fields`` by (feed, field): fields of events that their type does not have, named ``forecast.preliminary``.
+    ``new_experts``: (feed, expert, when) of experts that the feed had not met before; ``busy_experts`` by (feed,
+    expert): forecasts of an expert that had too many of one question already, so that older ones were dropped.
     """
 
-    __slots__ = ("counts", "of_feeds", "outputs", "unknown_fields", "warnings")
+    __slots__ = ("busy_experts", "counts", "new_experts", "of_feeds", "outputs", "unknown_fields", "warnings")
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
@@ -84,6 +86,8 @@ class Effects:
         self.of_feeds: Counter[tuple[str, str]] = Counter()
         self.warnings: list[Warned] = []
         self.unknown_fields: Counter[tuple[str, str]] = Counter()
+        self.new_experts: list[tuple[str, str, Milliseconds]] = []
+        self.busy_experts: Counter[tuple[str, str]] = Counter()
 
     def note_unknown(self, feed: str, event: str, names: Iterable[str]) -> None:
         """Count fields of an event of a feed that its type does not have."""

@@ -17,6 +17,8 @@ from stream_peer.pages.text import escape
 FEEDS_SHOWN = 50
 UNUSED_SHOWN = 20
 """Feeds whose forecasts were accepted and not used."""
+NEW_SHOWN = 10
+"""New experts of a feed that are named."""
 _LONGEST_NAME = 60
 _REASONS_SHOWN = 6
 _WORST_RATE = 0.5
@@ -64,7 +66,7 @@ def status_page(view: StatusView) -> str:
     parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
     if not feeds:
         parts.append(_no_feed(view.events_topic))
-    parts += [_unused(view), _unknown_fields(view), _worker(view), _footer(view)]
+    parts += [_unused(view), _unknown_fields(view), _senders(view), _worker(view), _footer(view)]
     return document("Forecaster weights", "\n".join(filter(None, parts)), style=style)
 
 
@@ -257,6 +259,29 @@ def _unknown_fields(view: StatusView) -> str:
         "started, that the type of the event does not have. They are ignored. Is one misspelt, or was it to change the "
         'meaning?</caption><thead><tr><th scope="col">Feed</th><th scope="col">Field</th>'
         f'<th scope="col">Events</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
+    )
+
+
+def _senders(view: StatusView) -> str:
+    """Experts met lately, and those that send very often, a row a feed or an expert; nothing if there are none."""
+    rows = "".join(
+        f'<tr><th scope="row">{_name(feed)}</th><td>{len(experts):,} new in the last week</td>'
+        f"<td>{', '.join(map(_name, experts[:NEW_SHOWN]))}{', …' if len(experts) > NEW_SHOWN else ''}</td></tr>"
+        for feed, experts in view.new_experts
+    )
+    rows += "".join(
+        f'<tr><th scope="row">{_name(feed)}</th><td>{count:,} forecasts beyond those kept</td>'
+        f"<td>{_name(expert)}</td></tr>"
+        for feed, expert, count in view.busy_experts
+    )
+    if not rows:
+        return ""
+    return (
+        '<section class="card"><h2>Experts to look at</h2><div class="wide-table" role="region" tabindex="0" '
+        'aria-label="Experts to look at"><table class="lag"><caption class="note">Since this worker started. New: is '
+        "one misspelt? Forecasts beyond those kept: the expert sends very often, and of one question only its newest "
+        'forecasts are kept.</caption><thead><tr><th scope="col">Feed</th><th scope="col">What</th>'
+        f'<th scope="col">Experts</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
 
 

@@ -103,6 +103,21 @@ class UnknownField(NamedTuple):
     events: int
 
 
+class NewExperts(NamedTuple):
+    """Experts that a feed met lately, the newest first."""
+
+    feed: str
+    experts: Sequence[str]
+
+
+class BusyExpert(NamedTuple):
+    """An expert that sends more forecasts of a question than are kept, and how many more."""
+
+    feed: str
+    expert: str
+    forecasts: int
+
+
 class StatusView(NamedTuple):
     """All that the page says.
 
@@ -121,6 +136,8 @@ class StatusView(NamedTuple):
     events_topic: str = "forecast-events"
     unused: Sequence[UnusedForecasts] = ()
     unknown_fields: Sequence[UnknownField] = ()
+    new_experts: Sequence[NewExperts] = ()
+    busy_experts: Sequence[BusyExpert] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:

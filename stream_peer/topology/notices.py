@@ -20,6 +20,7 @@ UNUSED_EVERY_SECONDS = 3600.0
 
 MOST_FEEDS = 1_000
 MOST_FIELDS = 1_000
+MOST_EXPERTS = 1_000
 _OTHER_FEEDS = "(others)"
 _TOLD = frozenset((*UNUSED, "dated-anew"))
 
@@ -44,6 +45,7 @@ class Notices:
         self._minutes: dict[str, _Minute] = {}
         self._hours: dict[str, _Hour] = {}
         self._unknown: set[tuple[str, str]] = set()
+        self._busy: set[tuple[str, str]] = set()
 
     def note(self, warnings: Iterable[Warned]) -> None:
         """Log them, or count them."""
@@ -68,6 +70,13 @@ class Notices:
             if (feed, field) not in self._unknown and len(self._unknown) < MOST_FIELDS:
                 self._unknown.add((feed, field))
                 log.warning("unknown_field", feed=feed, field=field)
+
+    def note_busy(self, experts: Iterable[tuple[str, str]]) -> None:
+        """Log experts that send more forecasts of a question than are kept, by feed and expert: each once."""
+        for feed, expert in experts:
+            if (feed, expert) not in self._busy and len(self._busy) < MOST_EXPERTS:
+                self._busy.add((feed, expert))
+                log.warning("expert_sends_often", feed=feed, expert=expert)
 
     def _tell_unused(self, feed: str, hour: _Hour) -> None:
         counts = {kind.replace("-", "_"): number for kind, number in sorted(hour.counts.items())}

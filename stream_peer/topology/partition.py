@@ -300,6 +300,7 @@ class OwnedPartition:
         self._around.notices.note(effects.warnings)
         self._around.notices.note_unused(effects.of_feeds)
         self._around.notices.note_unknown(effects.unknown_fields)
+        self._around.notices.note_busy(effects.busy_experts)
         await self._around.producer.send(effects.outputs)
         if not self._records:
             self._since = now()

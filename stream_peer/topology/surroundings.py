@@ -74,6 +74,9 @@ class Noticing(Protocol):
     def note_unknown(self, fields: Iterable[tuple[str, str]]) -> None:
         """Log fields of events that their type does not have, by feed and field."""
 
+    def note_busy(self, experts: Iterable[tuple[str, str]]) -> None:
+        """Log experts that send more forecasts of a question than are kept."""
+
 
 class Surroundings(NamedTuple):
     """What all partitions of a worker share.

@@ -12,9 +12,12 @@ from stream_peer.adapters.feed_records import FeedHead, FeedRecords
 from stream_peer.adapters.http.feeds import Following
 from stream_peer.adapters.http.probes import HealthAnswers
 from stream_peer.adapters.prometheus import Metrics
+from stream_peer.events.times import to_milliseconds
 from stream_peer.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urgency
 from stream_peer.pages.status_view import (
+    BusyExpert,
     FeedStatus,
+    NewExperts,
     OtherExperts,
     PartitionLag,
     StatusView,
@@ -74,10 +77,11 @@ class StatusPage:
         obstacle = self._following.obstacle
         feeds = [] if obstacle else await self._feeds(self._following.records)
         ready, reason = self._health.ready()
+        senders, now = self._metrics.senders, self._now()
         view = StatusView(
             version=__version__,
             instance=self._about.instance,
-            at=self._now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+            at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
             ready=ready and not obstacle,
             reason=obstacle if ready else reason,
             feeds=feeds,
@@ -85,6 +89,8 @@ class StatusPage:
             settings=self._about.settings,
             events_topic=self._about.events_topic,
             unknown_fields=[UnknownField(*one) for one in self._metrics.unknown_fields.largest(UNUSED_SHOWN)],
+            new_experts=[NewExperts(*one) for one in senders.new(to_milliseconds(now), UNUSED_SHOWN)],
+            busy_experts=[BusyExpert(*one) for one in senders.busiest(UNUSED_SHOWN)],
             unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
         )
         text = status_page(view)

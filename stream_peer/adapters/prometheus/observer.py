@@ -15,6 +15,7 @@ from prometheus_client import (
 
 from stream_peer.adapters.prometheus.catalogue import Described, described
 from stream_peer.adapters.prometheus.feeds import FeedCollector, HasViews
+from stream_peer.adapters.prometheus.senders import Senders
 from stream_peer.adapters.prometheus.unused import UnknownFields, Unused
 from stream_peer.adapters.prometheus.work import INPUTS, Health, Lag, Owned, WorkCollector
 from stream_peer.engine.signatures import UNSIGNED_KINDS
@@ -30,7 +31,7 @@ _OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
 class Metrics:
     """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
 
-    ``unused`` and ``unknown_fields`` are for the status page.
+    ``unused``, ``unknown_fields`` and ``senders`` are for the status page.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Metrics:
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
-        self.unused, self.unknown_fields = Unused(), UnknownFields()
+        self.unused, self.unknown_fields, self.senders = Unused(), UnknownFields(), Senders()
         for what in (*UNUSED, "dated-anew"):
             if what not in _RESULTS:
                 self._child("noted_total", what)
@@ -116,6 +117,8 @@ class Metrics:
         for (_, field), count in effects.unknown_fields.items():
             self._child("unknown_fields_total", self.unknown_fields.label(field)).inc(count)
         self.unknown_fields.count(effects.unknown_fields)
+        self.senders.meet(effects.new_experts)
+        self.senders.count(effects.busy_experts)
         for topic, count in Tally(output.topic for output in effects.outputs).items():
             self._child("outputs_total", topic).inc(count)
         if effects.of_feeds:

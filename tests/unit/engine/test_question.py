@@ -1166,6 +1166,7 @@ def test_an_expert_keeps_sixty_four_entries_and_those_of_emitted_rounds() -> Non
     entries = partition.stage._live["q"].history
     assert len(entries) == 64 + 1
     assert partition.count("history-trimmed") == 200 - 64
+    assert [count for _, count in partition.effects.busy_experts.items()] == [200 - 64]
     assert {key: content[2] for key, content in before.items()} == {
         key: content[2] for key, content in partition.told.rounds.items()
     }

@@ -8,7 +8,9 @@ from stream_peer.pages.document import style_sheet
 from stream_peer.pages.status import FEEDS_SHOWN, status_page
 from stream_peer.pages.status_view import (
     TOP_EXPERTS,
+    BusyExpert,
     FeedStatus,
+    NewExperts,
     PartitionLag,
     StatusView,
     UnknownField,
@@ -208,6 +210,19 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
     assert f"{HOSTILE[0]}1,2000003" in page.text
     assert "b07000" in page.text
     assert "Overtaken" not in read(status_page(view(crowd("a", 3)))).text
+
+
+def test_new_and_busy_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
+    met = [NewExperts("econ", [HOSTILE[0], *(f"e{number}" for number in range(20))])]
+    seen = view(crowd("a", 3))._replace(new_experts=met, busy_experts=[BusyExpert("sport", "robot", 12_345)])
+    page = read(status_page(seen))
+
+    assert page.count("img") == 0
+    assert page.count("caption") == page.count("table")
+    assert f"econ21 new in the last week{HOSTILE[0]}, e0" in page.text
+    assert "e9" not in page.text
+    assert "sport12,345 forecasts beyond those keptrobot" in page.text
+    assert "Experts to look at" not in read(status_page(view(crowd("a", 3)))).text
 
 
 def test_unknown_fields_are_listed_as_text_and_otherwise_not_mentioned() -> None:

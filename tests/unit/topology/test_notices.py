@@ -105,3 +105,15 @@ def test_an_unknown_field_is_named_once_a_feed_and_no_more_than_so_many_are(cloc
     assert logs[0] == {"event": "unknown_field", "log_level": "warning", "feed": "econ", "field": "forecast.x"}
     assert logs[1]["feed"] == "sport"
     assert len(logs) == MOST_FIELDS
+
+
+def test_an_expert_that_sends_often_is_named_once(clock: Clock) -> None:
+    notices = Notices(clock)
+    with capture_logs() as logs:
+        notices.note_busy([("econ", "robot"), ("econ", "robot")])
+        notices.note_busy([("econ", "robot"), ("sport", "robot")])
+
+    assert [(entry["event"], entry["feed"], entry["expert"]) for entry in logs] == [
+        ("expert_sends_often", "econ", "robot"),
+        ("expert_sends_often", "sport", "robot"),
+    ]

@@ -1,0 +1,60 @@
+"""Who sends what, for the status page: experts that feeds met lately, and those that send more than is kept."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from stream_peer.events.times import Milliseconds
+
+LATELY: Milliseconds = 7 * 86_400_000
+MOST_EXPERTS = 1_000
+
+
+class NewExperts(NamedTuple):
+    """Experts of a feed that it met within the last week, since the worker started, the newest first."""
+
+    feed: str
+    experts: list[str]
+
+
+class BusyExpert(NamedTuple):
+    """An expert with forecasts beyond those kept of one question, and how many since the worker started."""
+
+    feed: str
+    expert: str
+    forecasts: int
+
+
+class Senders:
+    """Remembers the newest ``MOST_EXPERTS`` that were met, and counts as many that send often."""
+
+    def __init__(self) -> None:
+        self._met: OrderedDict[tuple[str, str], Milliseconds] = OrderedDict()
+        self._busy: Counter[tuple[str, str]] = Counter()
+
+    def meet(self, experts: Iterable[tuple[str, str, Milliseconds]]) -> None:
+        """Remember who was met, by feed and expert, and when."""
+        for feed, expert, at in experts:
+            self._met[feed, expert] = at
+            self._met.move_to_end((feed, expert))
+            if len(self._met) > MOST_EXPERTS:
+                self._met.popitem(last=False)
+
+    def count(self, forecasts: Mapping[tuple[str, str], int]) -> None:
+        """Add forecasts beyond those kept, by feed and expert."""
+        for key, number in forecasts.items():
+            if key in self._busy or len(self._busy) < MOST_EXPERTS:
+                self._busy[key] += number
+
+    def new(self, now: Milliseconds, most: int) -> list[NewExperts]:
+        """Experts met within the last week, of ``most`` feeds: those with the newest first."""
+        feeds: dict[str, list[str]] = {}
+        for (feed, expert), at in reversed(self._met.items()):
+            if at > now - LATELY:
+                feeds.setdefault(feed, []).append(expert)
+        return [NewExperts(feed, experts) for feed, experts in list(feeds.items())[:most]]
+
+    def busiest(self, most: int) -> list[BusyExpert]:
+        """The experts with most forecasts beyond those kept."""
+        order = sorted(self._busy.items(), key=lambda one: (-one[1], one[0]))
+        return [BusyExpert(feed, expert, count) for (feed, expert), count in order[:most]]
