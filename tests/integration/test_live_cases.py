@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from stream_peer.engine.dating import BEGINNING, Dating, Rules
 from stream_peer.engine.question_state import QuestionState, decode_entry
 from stream_peer.events import topics
-from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.feed_settings import FeedSettings, load_document
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import to_iso
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, now, question, resolution
@@ -57,11 +58,13 @@ def letters(service: Service, feed: str, reason: Reason) -> list[DeadLetter]:
 
 
 def stored(service: Service, question_id: str) -> QuestionState:
-    """A question as the state holds it."""
+    """A question as the state holds it, under the settings that were applied."""
     entries = state(service, "question")
     (value,) = [value for key, value in entries.items() if key.endswith(b"/q/" + question_id.encode())]
     found = decode_entry(question_id, value, {}, FeedSettings())
     assert isinstance(found, QuestionState)
+    applied = load_document(service.settings.document).of(found.feed)
+    found.history.rules = Rules((BEGINNING, Dating.of(applied)))
     return found
 
 
