@@ -87,7 +87,7 @@ def _lag_seconds() -> Panel:
         "Age of the oldest record of each input that is not processed yet: the delay of new forecasts. And how long a"
         " partition has waited for the end of an open transaction; records behind it cannot be read."
     )
-    waits = f"max by (topic) ({worker('waiting_for_transaction_seconds')}) > 0"
+    waits = f"max by (topic) ({worker('waiting_for_transaction_seconds')})"
     queries = [
         over_time(f"max by (topic) ({worker('lag_seconds')})", "{{topic}}"),
         over_time(waits, "{{topic}} waits for a transaction"),

@@ -113,7 +113,7 @@ def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
         if not started.has_ended:
             started.kill()
 
-    assert "Applied feed settings" in made[1]
+    assert "Stored feed settings" in made[1]
     assert "is ready" in tested[0]
     assert without_token[0] == 401
     assert code == 0
@@ -138,6 +138,6 @@ def test_a_secured_install_logs_in_with_password_and_certificate(tmp_path: Path)
             if not started.has_ended:
                 started.kill()
 
-    assert "Applied feed settings" in made[1]
+    assert "Stored feed settings" in made[1]
     assert code == 0
     assert PASSWORD not in started.said()

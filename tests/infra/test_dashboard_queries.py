@@ -41,8 +41,8 @@ SERIES = {
 }
 WANTED: list[tuple[str, str, str, dict[str, float]]] = [
     ("Overview", "Feeds", "3m", {"{}": 2.0}),
-    ("Overview", "Not to be trusted", "3m", {"{}": 0.0}),
-    ("Overview", "Not to be trusted", "15m", {"{}": 1.0}),
+    ("Overview", "Feeds without trust", "3m", {"{}": 0.0}),
+    ("Overview", "Feeds without trust", "15m", {"{}": 1.0}),
     ("Overview", "Trust over time", "4m", {f"{PROD_ECON}}}": 1.0, f"{TRIAL_ECON}}}": 1.0}),
     ("Overview", "Trust over time", "7m", {f"{PROD_ECON}}}": 1.0, f"{TRIAL_ECON}}}": 1.0}),
     ("Overview", "Trust over time", "15m", {f"{PROD_ECON}}}": 5.0, f"{TRIAL_ECON}}}": 1.0}),
