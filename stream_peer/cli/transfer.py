@@ -53,7 +53,7 @@ def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: P
     """  # noqa: D301
     from stream_peer.adapters.feed_export import export_feed
     from stream_peer.adapters.feed_file import write_feed
-    from stream_peer.engine.feed_reshape import with_pseudonyms
+    from stream_peer.engine.feed_reshape import all_with_pseudonyms
     from stream_peer.engine.pseudonyms import Pseudonyms
 
     if questions and key_file is None:
@@ -62,7 +62,7 @@ def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: P
     names = None if key_file is None else Pseudonyms(key_file.read_bytes().strip(), questions=questions)
     tally = Tally()
     lines = tally.of(export_feed(invocation.settings, feed))
-    size = write_feed(file, lines if names is None else (with_pseudonyms(line, names) for line in lines))
+    size = write_feed(file, lines if names is None else all_with_pseudonyms(lines, names))
     click.echo(f"{tally.text()} → {file} ({size:,} bytes).")
 
 

@@ -1,9 +1,11 @@
 """Exported lines under another name of the feed, or with pseudonyms in place of ids."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from stream_peer.engine.dating import BEGINNING, Dating, Rules
 from stream_peer.engine.portable import EntryLine, ExpiredLine, FeedLine, Header, Line, QuestionLine, WaitingLine
 from stream_peer.engine.pseudonyms import Pseudonyms
 from stream_peer.engine.question_state import (
@@ -17,7 +19,7 @@ from stream_peer.engine.question_state import (
 )
 from stream_peer.engine.rounds import emitted_anew
 from stream_peer.events.feed_log import Round
-from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.events.feed_settings import FeedSettings, load_document
 
 _replace = msgspec.structs.replace
 
@@ -63,8 +65,20 @@ def _renamed_told(told: Told | None, before: str, feed: str) -> Told | None:
     return _replace(told, feed=feed) if told is not None and told.feed == before else told
 
 
-def with_pseudonyms(line: Line, names: Pseudonyms) -> Line:
-    """A line with pseudonyms in place of ids. Who was forgotten or renamed is not in it: no id would tell."""
+def all_with_pseudonyms(lines: Iterable[Line], names: Pseudonyms) -> Iterator[Line]:
+    """The lines of an exported feed, the header first, with pseudonyms in place of ids."""
+    settings = FeedSettings()
+    for line in lines:
+        if isinstance(line, Header):
+            settings = load_document(line.settings).of(line.feed)
+        yield with_pseudonyms(line, names, settings)
+
+
+def with_pseudonyms(line: Line, names: Pseudonyms, settings: FeedSettings) -> Line:
+    """A line with pseudonyms in place of ids. Who was forgotten or renamed is not in it: no id would tell.
+
+    ``settings`` are the feed's: they say from when forecasts count.
+    """
     if isinstance(line, Header):
         return _replace(line, pseudonyms=names.fingerprint, forgotten=[], names={})
     if isinstance(line, FeedLine):
@@ -79,7 +93,7 @@ def with_pseudonyms(line: Line, names: Pseudonyms) -> Line:
     if isinstance(line, EntryLine | ExpiredLine):
         return _replace(line, question_id=names.question(line.question_id))
     if isinstance(line, QuestionLine):
-        return _question_with(line, names)
+        return _question_with(line, names, settings)
     return line
 
 
@@ -88,12 +102,13 @@ def _round_with(event: Round, names: Pseudonyms) -> Round:
     return _replace(event, experts=experts, question_id=names.question(event.question_id))
 
 
-def _question_with(line: QuestionLine, names: Pseudonyms) -> QuestionLine:
+def _question_with(line: QuestionLine, names: Pseudonyms, settings: FeedSettings) -> QuestionLine:
     """A question's rounds are known again by hashes of what was emitted: those are made anew, under the new names."""
-    found = decode_entry(line.question_id, line.stored, {}, FeedSettings())
+    found = decode_entry(line.question_id, line.stored, {}, settings)
     question_id = names.question(line.question_id)
     if isinstance(found, Stub):
         return _replace(line, question_id=question_id)
     found.history.rename(names.expert)
+    found.history.rules = Rules((BEGINNING, Dating.of(settings)))
     emitted_anew(found, found.plan())
     return _replace(line, question_id=question_id, stored=encode_whole(found))

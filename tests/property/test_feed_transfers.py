@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from stream_peer.engine.feed import FeedStage
@@ -22,7 +22,7 @@ from tests.feed_histories import expert, folded, log_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds
 from tests.property import test_question_stage as of_questions
-from tests.unit.engine.question_log import book, broadcast, records, signed
+from tests.unit.engine.question_log import DAY, HOUR, T0, book, broadcast, forecast, records, signed, tick
 from tests.unit.engine.question_log import stage as question_stage
 from tests.unit.engine.test_question_import import header
 
@@ -84,7 +84,8 @@ def move(there: QuestionStage, here: QuestionStage, now: Milliseconds, *, pseudo
     for number, feed in enumerate(("default", *of_questions.FEEDS)):
         lines: list[Line] = list(questions_of(feed, StageState(0, 0, snapshot.head, entries)).lines)
         if pseudonyms:
-            lines = [with_pseudonyms(line, NAMES) for line in lines]
+            settings_of_all = book(**of_questions.HISTORICAL).default
+            lines = [with_pseudonyms(line, NAMES, settings_of_all) for line in lines]
         for event in transfer_of(header(feed), lines, feed, 1):
             if event.partition is not None:
                 value = msgspec.json.encode(event)
@@ -111,6 +112,13 @@ def test_what_questions_emit_after_the_move_is_what_they_would_have_emitted(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=of_questions.logs(), cut=st.integers(1, 42))
+@example(
+    log=[
+        (T0 + 32 * HOUR, forecast("ann", 0.0, T0, "q")),  # later than the built-in limit
+        (T0 + 3 * DAY, tick(T0 + 3 * DAY)),
+    ],
+    cut=2,
+)
 def test_pseudonyms_change_nothing_that_was_emitted(log: of_questions.Events, cut: int) -> None:
     there, here = (question_stage(book(**of_questions.HISTORICAL)) for _ in range(2))
     of_questions.fold(there, log[:cut])

@@ -244,7 +244,8 @@ def check_sums(
         NUMBER.admit("a sum", NUMBER.read("a sum", one))
     weight, weight2, *_ = sums
     room = _ROUNDING * (1.0 + abs(weight))
-    fits = weight >= 0.0 <= weight2 <= (weight + room) ** 2 and (weight2 > 0.0 or weight <= room)
+    # Σw² may be above (Σw)²: where only some of a question's rounds count, both have the same share of w and of w².
+    fits = weight >= 0.0 <= weight2 and (weight2 > 0.0 or weight <= room) and (weight > 0.0 or weight2 <= room)
     for total, square in variables if fits else ():
         fits &= low * weight - room <= total <= high * weight + room
         fits &= square <= max(low * low, high * high) * weight + room

@@ -356,10 +356,11 @@ SIDES = Numbers("... n", low=0.0)
 WEIGHTS = Numbers("... n", 0.0, 1.0)
 LOGS = Numbers("... n", -math.inf, 1e300, where="awake")
 REGRETS = Numbers("... n", low=-math.inf, high=1e15, where="awake")
-"""Learning rates may be as large as 1e290."""
-LEARNING_RATE = Numbers("...", 0.0, 1e290)
+"""Learning rates may be as large as `ada_hedge_rate` without any gap: 1e290, and what rounding adds."""
+LEARNING_RATE = Numbers("...", 0.0, 1e291)
 THRESHOLDS = Optional(Numbers("... n", 0.0, 1.0))
-PRIOR = Optional(Numbers("... n", low=0.0))
+"""A prior may be as large as that of a newcomer, e^700; only its logarithm is taken."""
+PRIOR = Optional(Numbers("... n", 0.0, 1e305))
 TEAMS = Optional(Numbers("n", -(2**53), 2**53, kind=np.int64))
 AWAKE = Optional(Numbers("... n", kind=np.bool_))
 

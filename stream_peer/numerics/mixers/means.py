@@ -40,7 +40,7 @@ def median(forecasts: FloatArray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> median(np.array([0.9, 0.2, 0.6, 0.3]))
+    >>> round(median(np.array([0.9, 0.2, 0.6, 0.3])), 4)
     0.45
     """
     ordered = np.sort(forecasts)

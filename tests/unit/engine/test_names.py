@@ -14,6 +14,7 @@ from stream_peer.engine.stage import Effects
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.events.feed_settings import FeedSettings
 from tests import feed_histories as history
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, newest, outcome, refold, round_of
 from tests.feed_transfers import import_log, lines_of
@@ -328,7 +329,7 @@ def test_pseudonyms_hide_names() -> None:
     there, _ = folded(RENAMED)
     names = Pseudonyms(b"a key of some length", questions=False)
 
-    header = with_pseudonyms(lines_of(there, RENAMED[-1].offset)[0], names)
+    header = with_pseudonyms(lines_of(there, RENAMED[-1].offset)[0], names, FeedSettings())
 
     assert isinstance(header, Header)
     assert header.names == {}

@@ -13,6 +13,7 @@ from stream_peer.engine.pseudonyms import Pseudonyms
 from stream_peer.engine.stage import Output
 from stream_peer.engine.transfers import transfer_of
 from stream_peer.events.feed_log import AnyFeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
+from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import FeedImport
 from tests.unit.engine.question_log import (
     DAY,
@@ -217,7 +218,7 @@ def test_a_feed_under_another_name_goes_on_under_it() -> None:
 def test_pseudonyms_stand_everywhere_in_place_of_ids_and_nothing_is_emitted_again() -> None:
     there, here = lived(), empty()
 
-    lines = [with_pseudonyms(line, NAMES) for line in lines_of(there)]
+    lines = [with_pseudonyms(line, NAMES, FeedSettings()) for line in lines_of(there)]
     caused = import_into(here, lines)
     here.send(
         forecast("new", 0.3, LATER + HOUR, NAMES.question("open"), feed="econ"),
