@@ -48,7 +48,7 @@ def _settings(document: dict[str, Any]) -> Event:
 MALFORMED = [
     Malformed("no bytes", b"", Reason.EMPTY),
     Malformed("tombstone", None, Reason.EMPTY),
-    Malformed("more than a megabyte", b" " * 1_000_001, Reason.TOO_LARGE, "1,000,001"),
+    Malformed("more than a megabyte", b" " * 1_000_001, Reason.TOO_LARGE, "1,000,000"),
     Malformed("half an object", b'{"type":"forecast","question_id":"q', Reason.NOT_JSON),
     Malformed("a list", b'[{"type":"tick"}]', Reason.NOT_JSON),
     Malformed("Latin-1", '{"type":"question","question_id":"Köln"}'.encode("latin-1"), Reason.NOT_JSON),
@@ -67,7 +67,7 @@ MALFORMED = [
     _event("fractional outcome", resolution("q-malformed", 0.49, 1), Reason.OUTCOME_UNKNOWN, "0.49"),
     _forecast("seconds since 1970", Reason.TIME_FORMAT, "1736121600", at=1736121600),
     _forecast("no time", Reason.TIME_FORMAT, "yesterday", at="yesterday"),
-    _forecast("before 2000", Reason.TIME_RANGE, "seconds passed where milliseconds", at="1970-01-21T02:15:21Z"),
+    _forecast("before 1900", Reason.TIME_RANGE, "1899", at="1899-12-31T23:59:59Z"),
     _forecast("beyond the horizon", Reason.TIME_RANGE, "milliseconds passed where seconds", at="2099-01-01T00:00:00Z"),
     _event(
         "closes too far ahead", question("q-malformed", FEED, 1, closes_at="2099-01-01T00:00:00Z"), Reason.TIME_RANGE

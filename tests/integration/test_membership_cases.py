@@ -248,7 +248,7 @@ def forgotten(service: Service) -> list[Any]:
 
 def remains(service: Service, feed: str) -> dict[str, bytes]:
     """Whatever is left of a feed where compaction has been, and what the worker shows and logs."""
-    _, metrics = service.workers["w1"].http("/metrics")
+    metrics = service.scraped()
     found = {"log": (service.directory / "w1.log").read_bytes(), "metrics": metrics.encode()}
     for logical in topics.OUTPUTS:
         found |= {f"{logical} {key!r}": value for key, value in last_values(service, service.topic(logical)).items()}

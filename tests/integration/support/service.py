@@ -393,10 +393,22 @@ class Service:
         return {(letter.topic, letter.partition, letter.offset): letter for letter in letters}
 
     def all_samples(self, worker: str = "w1") -> list[Any]:
-        """All samples of a worker: each has ``name``, ``labels`` and ``value``."""
-        status, text = self.workers[worker].http("/metrics")
-        assert status == 200, text
+        """All samples of a worker, read after this call: each has ``name``, ``labels`` and ``value``."""
+        text = self.scraped(worker)
         return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def scraped(self, worker: str = "w1") -> str:
+        """A worker's metrics, read after this call: an answer may be a second old, until the next reading differs."""
+        answers = [self.workers[worker].http("/metrics")]
+
+        def is_new() -> bool:
+            answers.append(self.workers[worker].http("/metrics"))
+            return answers[-1] != answers[0]
+
+        wait_until(is_new, 30.0, self.workers[worker].said)
+        status, text = answers[-1]
+        assert status == 200, text
+        return str(text)
 
     def samples(self, name: str, worker: str = "w1") -> list[Any]:
         """A worker's samples of one name: each has ``labels`` and ``value``."""
