@@ -61,11 +61,15 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
     options = aiokafka_options(settings.security)
     tell: Callable[[str], None] | None = waiting or partial(say_waiting, settings)
     deadline = time.monotonic() + settings.broker_patience
+    fault = ""
     while True:
-        faults = await _attempt(addresses, options, max(deadline - time.monotonic(), 0.1))
+        left = max(deadline - time.monotonic(), 0.1)
+        faults = await _attempt(addresses, options, left)
         if not faults:
             return
-        fault = "; ".join(dict.fromkeys(_fault(host, error) for host, error in faults))
+        # The end of the patience cuts the last attempt short: then the reason of the attempt before says more.
+        if not fault or left >= _ATTEMPT_SECONDS or not all(isinstance(error, TimeoutError) for _, error in faults):
+            fault = "; ".join(dict.fromkeys(_fault(host, error) for host, error in faults))
         if waiting is None and is_watched() and all(isinstance(error, socket.gaierror) for _, error in faults):
             msg = f"No broker can be asked at {settings.bootstrap}: {fault}."
             raise BrokerUnavailableError(msg)
