@@ -217,6 +217,7 @@ class FeedStage:
         for expert, earlier in feed.roster.look_alikes(known):
             message = f"{expert!r} looks like {earlier!r}: two experts, or one that is misspelt?"
             effects.warnings.append(Warned("look-alike-experts", feed.name, "", message))
+            effects.look_alikes.append((feed.name, expert, earlier))
 
     def _facts(self, feed: Feed, event: Round) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""

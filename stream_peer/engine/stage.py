@@ -76,9 +76,19 @@ class Effects:
     ``unknown_fields`` by (feed, field): fields of events that their type does not have, named ``forecast.preliminary``.
     ``new_experts``: (feed, expert, when) of experts that the feed had not met before; ``busy_experts`` by (feed,
     expert): forecasts of an expert that had too many of one question already, so that older ones were dropped.
+    ``look_alikes``: (feed, expert, earlier) of new experts whose ids look like the one of an earlier expert.
     """
 
-    __slots__ = ("busy_experts", "counts", "new_experts", "of_feeds", "outputs", "unknown_fields", "warnings")
+    __slots__ = (
+        "busy_experts",
+        "counts",
+        "look_alikes",
+        "new_experts",
+        "of_feeds",
+        "outputs",
+        "unknown_fields",
+        "warnings",
+    )
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
@@ -88,6 +98,7 @@ class Effects:
         self.unknown_fields: Counter[tuple[str, str]] = Counter()
         self.new_experts: list[tuple[str, str, Milliseconds]] = []
         self.busy_experts: Counter[tuple[str, str]] = Counter()
+        self.look_alikes: list[tuple[str, str, str]] = []
 
     def note_unknown(self, feed: str, event: str, names: Iterable[str]) -> None:
         """Count fields of an event of a feed that its type does not have."""

@@ -263,7 +263,7 @@ def _unknown_fields(view: StatusView) -> str:
 
 
 def _senders(view: StatusView) -> str:
-    """Experts met lately, and those that send very often, a row a feed or an expert; nothing if there are none."""
+    """New experts, those that send very often, and look-alikes, a row each; nothing if there are none."""
     rows = "".join(
         f'<tr><th scope="row">{_name(feed)}</th><td>{len(experts):,} new in the last week</td>'
         f"<td>{', '.join(map(_name, experts[:NEW_SHOWN]))}{', …' if len(experts) > NEW_SHOWN else ''}</td></tr>"
@@ -273,6 +273,11 @@ def _senders(view: StatusView) -> str:
         f'<tr><th scope="row">{_name(feed)}</th><td>{count:,} forecasts beyond those kept</td>'
         f"<td>{_name(expert)}</td></tr>"
         for feed, expert, count in view.busy_experts
+    )
+    rows += "".join(
+        f'<tr><th scope="row">{_name(feed)}</th><td>ids that look alike</td>'
+        f"<td>{_name(expert)} (new), {_name(earlier)}</td></tr>"
+        for feed, expert, earlier in view.look_alikes
     )
     if not rows:
         return ""

@@ -118,6 +118,14 @@ class BusyExpert(NamedTuple):
     forecasts: int
 
 
+class LookAlike(NamedTuple):
+    """A new expert of a feed whose id looks like the one of an earlier expert."""
+
+    feed: str
+    expert: str
+    earlier: str
+
+
 class StatusView(NamedTuple):
     """All that the page says.
 
@@ -138,6 +146,7 @@ class StatusView(NamedTuple):
     unknown_fields: Sequence[UnknownField] = ()
     new_experts: Sequence[NewExperts] = ()
     busy_experts: Sequence[BusyExpert] = ()
+    look_alikes: Sequence[LookAlike] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:

@@ -2,7 +2,7 @@
 
 - ``routes``: the table of routes, from which both the router and the OpenAPI document are made
 - ``server``: binds, and says who handles which route
-- ``feeds``, ``explain``, ``questions``, ``probes``, ``page``: who does; ``answers``: with what
+- ``feeds``, ``explain``, ``questions``, ``senders``, ``probes``, ``page``: who does; ``answers``: with what
 - ``connection``, ``middlewares``, ``token``: what every request passes
 - ``queries``, ``etags``, ``problems``: parameters and pages; answers that a client may keep; what is wrong
 - ``openapi``: the document

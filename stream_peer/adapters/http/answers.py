@@ -63,6 +63,38 @@ class FeedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     error_rates: ErrorRates | None
 
 
+class NewExperts(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts of a feed that it met within the last week: how many, and ids, the newest first."""
+
+    feed: str
+    count: int
+    experts: list[str]
+
+
+class BusyExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert that sends more forecasts of a question than are kept, and how many more."""
+
+    feed: str
+    expert: str
+    forecasts: int
+
+
+class LookAlike(msgspec.Struct, frozen=True, kw_only=True):
+    """A new expert of a feed whose id differs from the one of an earlier expert only in blanks, case or look-alikes."""
+
+    feed: str
+    expert: str
+    earlier: str
+
+
+class SendersAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts to look at, of the feeds and questions that this worker owns, since it started."""
+
+    new_experts: list[NewExperts]
+    busy_experts: list[BusyExpert]
+    look_alikes: list[LookAlike]
+
+
 class ExpertAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An expert of a feed: its weights and record, and what is known of it beside the others.
 

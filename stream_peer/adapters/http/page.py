@@ -17,6 +17,7 @@ from stream_peer.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urg
 from stream_peer.pages.status_view import (
     BusyExpert,
     FeedStatus,
+    LookAlike,
     NewExperts,
     OtherExperts,
     PartitionLag,
@@ -91,6 +92,7 @@ class StatusPage:
             unknown_fields=[UnknownField(*one) for one in self._metrics.unknown_fields.largest(UNUSED_SHOWN)],
             new_experts=[NewExperts(*one) for one in senders.new(to_milliseconds(now), UNUSED_SHOWN)],
             busy_experts=[BusyExpert(*one) for one in senders.busiest(UNUSED_SHOWN)],
+            look_alikes=[LookAlike(*one) for one in senders.look_alikes(UNUSED_SHOWN)],
             unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
         )
         text = status_page(view)

@@ -5,11 +5,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_peer.adapters.http.answers import ExpertAnswer, FeedAnswer, FeedList, Probe, QuestionAnswer, Version
+from stream_peer.adapters.http.answers import (
+    ExpertAnswer,
+    FeedAnswer,
+    FeedList,
+    Probe,
+    QuestionAnswer,
+    SendersAnswer,
+    Version,
+)
 from stream_peer.adapters.http.explain import PATIENCE_SECONDS, QUESTIONS
 from stream_peer.adapters.http.feeds import EXPERTS, FEEDS
 from stream_peer.adapters.http.queries import Bounds
 from stream_peer.adapters.http.questions import REDIRECTED
+from stream_peer.adapters.http.senders import SENDERS
 from stream_peer.adapters.weight_story.records import WeightStory
 from stream_peer.events.incoming import MAX_ID_BYTES
 
@@ -68,10 +77,14 @@ class Route(NamedTuple):
         return "/".join(f"{part[:-1]}:[^/]+}}" if part.startswith("{") else part for part in self.path.split("/"))
 
 
-def _pages(bounds: Bounds, what: str) -> tuple[Parameter, Parameter]:
+def _limit(bounds: Bounds, about: str) -> Parameter:
     limit = {"type": "integer", "minimum": 1, "maximum": bounds.most, "default": bounds.usual}
+    return Parameter("limit", about, limit)
+
+
+def _pages(bounds: Bounds, what: str) -> tuple[Parameter, Parameter]:
     return (
-        Parameter("limit", f"How many {what} a page has at most.", limit),
+        _limit(bounds, f"How many {what} a page has at most."),
         Parameter("cursor", "Where the page begins: `next` of the page before.", {"type": "string"}),
     )
 
@@ -97,6 +110,14 @@ ROUTES: Sequence[Route] = (
     Route("/healthz/startup", "startup", "Whether it was ready once.", Probe, others=[503]),
     Route("/version", "version", "Which release runs.", Version),
     Route("/openapi.json", "openapi", "This document.", "application/json"),
+    Route(
+        "/senders",
+        "senders",
+        "Experts to look at, of this worker: new ones, those that send very often, and those whose ids look alike.",
+        SendersAnswer,
+        [_limit(SENDERS, "How many entries each list has at most.")],
+        others=[400],
+    ),
     Route(
         "/feeds",
         "feeds",

@@ -27,6 +27,7 @@ from stream_peer.adapters.http.probes import HealthAnswers, Probes
 from stream_peer.adapters.http.questions import QuestionAnswers
 from stream_peer.adapters.http.routes import ROUTES, Route
 from stream_peer.adapters.http.scrapes import Scrapes
+from stream_peer.adapters.http.senders import SenderAnswers
 from stream_peer.adapters.http.token import Everybody, TokenFile
 from stream_peer.adapters.prometheus import Metrics
 from stream_peer.engine.owners import Owners
@@ -76,6 +77,7 @@ class Sources(NamedTuple):
             "startup": probes.startup,
             "version": probes.version,
             "openapi": _document(ROUTES),
+            "senders": SenderAnswers(self.metrics.senders).senders,
             "feeds": feeds.feeds,
             "feed": feeds.feed,
             "expert": feeds.expert,

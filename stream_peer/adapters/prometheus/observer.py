@@ -31,7 +31,7 @@ _OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
 class Metrics:
     """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
 
-    ``unused``, ``unknown_fields`` and ``senders`` are for the status page.
+    ``unused`` and ``unknown_fields`` are for the status page, ``senders`` also for ``/senders``.
 
     Parameters
     ----------
@@ -119,6 +119,7 @@ class Metrics:
         self.unknown_fields.count(effects.unknown_fields)
         self.senders.meet(effects.new_experts)
         self.senders.count(effects.busy_experts)
+        self.senders.compare(effects.look_alikes)
         for topic, count in Tally(output.topic for output in effects.outputs).items():
             self._child("outputs_total", topic).inc(count)
         if effects.of_feeds:

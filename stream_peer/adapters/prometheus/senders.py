@@ -1,6 +1,6 @@
-"""Who sends what, for the status page: experts that feeds met lately, and those that send more than is kept."""
+"""Who sends what, for people: new experts, those that send more than is kept, and those whose ids look alike."""
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -25,12 +25,21 @@ class BusyExpert(NamedTuple):
     forecasts: int
 
 
+class LookAlike(NamedTuple):
+    """A new expert of a feed whose id looks like the one of an earlier expert."""
+
+    feed: str
+    expert: str
+    earlier: str
+
+
 class Senders:
-    """Remembers the newest ``MOST_EXPERTS`` that were met, and counts as many that send often."""
+    """Remembers the newest ``MOST_EXPERTS`` new experts and as many look-alikes, and counts as many that send often."""
 
     def __init__(self) -> None:
         self._met: OrderedDict[tuple[str, str], Milliseconds] = OrderedDict()
         self._busy: Counter[tuple[str, str]] = Counter()
+        self._look_alikes: deque[LookAlike] = deque(maxlen=MOST_EXPERTS)
 
     def meet(self, experts: Iterable[tuple[str, str, Milliseconds]]) -> None:
         """Remember who was met, by feed and expert, and when."""
@@ -45,6 +54,14 @@ class Senders:
         for key, number in forecasts.items():
             if key in self._busy or len(self._busy) < MOST_EXPERTS:
                 self._busy[key] += number
+
+    def compare(self, look_alikes: Iterable[tuple[str, str, str]]) -> None:
+        """Remember new experts that look like an earlier one, by feed, expert and the earlier expert."""
+        self._look_alikes.extend(LookAlike(*one) for one in look_alikes)
+
+    def look_alikes(self, most: int) -> list[LookAlike]:
+        """New experts that look like an earlier one, the newest first."""
+        return list(self._look_alikes)[: -most - 1 : -1]
 
     def new(self, now: Milliseconds, most: int) -> list[NewExperts]:
         """Experts met within the last week, of ``most`` feeds: those with the newest first."""

@@ -48,6 +48,7 @@ def test_a_new_expert_is_met_once_and_its_look_alike_is_named_once() -> None:
     message = "'ecmwf ' looks like 'ecmwf': two experts, or one that is misspelt?"
     assert effects.new_experts == met
     assert warned(effects) == [("look-alike-experts", message)]
+    assert effects.look_alikes == [("f", "ecmwf ", "ecmwf")]
 
 
 def restarted(feed_stage: FeedStage) -> FeedStage:

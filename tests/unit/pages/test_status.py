@@ -10,6 +10,7 @@ from stream_peer.pages.status_view import (
     TOP_EXPERTS,
     BusyExpert,
     FeedStatus,
+    LookAlike,
     NewExperts,
     PartitionLag,
     StatusView,
@@ -212,9 +213,13 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
     assert "Overtaken" not in read(status_page(view(crowd("a", 3)))).text
 
 
-def test_new_and_busy_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
+def test_new_busy_and_look_alike_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
     met = [NewExperts("econ", [HOSTILE[0], *(f"e{number}" for number in range(20))])]
-    seen = view(crowd("a", 3))._replace(new_experts=met, busy_experts=[BusyExpert("sport", "robot", 12_345)])
+    seen = view(crowd("a", 3))._replace(
+        new_experts=met,
+        busy_experts=[BusyExpert("sport", "robot", 12_345)],
+        look_alikes=[LookAlike("art", HOSTILE[0], "ann")],
+    )
     page = read(status_page(seen))
 
     assert page.count("img") == 0
@@ -222,6 +227,7 @@ def test_new_and_busy_experts_are_listed_as_text_and_otherwise_not_mentioned() -
     assert f"econ21 new in the last week{HOSTILE[0]}, e0" in page.text
     assert "e9" not in page.text
     assert "sport12,345 forecasts beyond those keptrobot" in page.text
+    assert f"artids that look alike{HOSTILE[0]} (new), ann" in page.text
     assert "Experts to look at" not in read(status_page(view(crowd("a", 3)))).text
 
 

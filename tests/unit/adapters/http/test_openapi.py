@@ -75,6 +75,8 @@ def test_every_route_has_a_handler_and_every_handler_a_route() -> None:
         ("/healthz/startup", "/healthz/startup", 200),
         ("/version", "/version", 200),
         ("/openapi.json", "/openapi.json", 200),
+        ("/senders", "/senders", 200),
+        ("/senders", "/senders?limit=0", 400),
         ("/feeds", "/feeds?limit=1", 200),
         ("/feeds", "/feeds?limit=x", 400),
         ("/feeds/{feed}", "/feeds/econ", 200),

@@ -1,4 +1,4 @@
-from stream_peer.adapters.prometheus.senders import LATELY, MOST_EXPERTS, BusyExpert, NewExperts, Senders
+from stream_peer.adapters.prometheus.senders import LATELY, MOST_EXPERTS, BusyExpert, LookAlike, NewExperts, Senders
 
 NOW = 1_800_000_000_000
 
@@ -18,7 +18,10 @@ def test_no_more_are_remembered_than_there_is_room_for() -> None:
     senders.meet([("f", f"e{number}", NOW) for number in range(MOST_EXPERTS + 7)])
     senders.count({("f", f"e{number}"): 1 for number in range(MOST_EXPERTS + 7)})
 
+    senders.compare(("f", f"E{number}", f"e{number}") for number in range(MOST_EXPERTS + 7))
+
     (found,) = senders.new(NOW, 9)
+    assert len(senders.look_alikes(2 * MOST_EXPERTS)) == MOST_EXPERTS
     assert len(found.experts) == MOST_EXPERTS
     assert len(senders.busiest(2 * MOST_EXPERTS)) == MOST_EXPERTS
 
@@ -29,3 +32,10 @@ def test_the_busiest_experts_come_first() -> None:
     senders.count({("f", "bob"): 5})
 
     assert senders.busiest(1) == [BusyExpert("f", "bob", 7)]
+
+
+def test_the_newest_look_alikes_come_first() -> None:
+    senders = Senders()
+    senders.compare([("f", "ANN", "ann"), ("f", "b ob", "bob"), ("g", "Z", "z")])
+
+    assert senders.look_alikes(2) == [LookAlike("g", "Z", "z"), LookAlike("f", "b ob", "bob")]
