@@ -15,11 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.workload import QUESTIONS, Workload
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord, Output, Stage
-from stream_peer.events.feed_settings import load_document
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.settings.feed.model import load_document
 
 PARTITIONS = 16
 NOW = 1_790_000_000_000

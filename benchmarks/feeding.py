@@ -6,8 +6,8 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.deployment import SIGNING_KEY
 from benchmarks.workload import Message, Workload
-from stream_peer.engine.signatures import Signatures
-from stream_peer.topology.topic_ids import cluster_ids
+from stream_peer.kafka.client.topic_ids import cluster_ids
+from stream_peer.log.signatures import Signatures
 
 
 async def _send(producer: AIOKafkaProducer, topic: str, partition: int, messages: list[Message]) -> None:

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from stream_peer.adapters.file_events import Revealed
-from stream_peer.adapters.jsonl import read_lines
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
-from stream_peer.events.feed_settings import load_document
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.settings.feed.model import load_document
+from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 MEMORIES = (None, 3000, 1000, 300)
 SHARES = (0.0, 0.1)

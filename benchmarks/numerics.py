@@ -20,15 +20,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from stream_peer.engine.contributions import contribution_of
-from stream_peer.engine.facts import Facts
-from stream_peer.engine.feed_state import Feed
-from stream_peer.engine.ledger import Entry
-from stream_peer.engine.scoring import score
-from stream_peer.engine.sums import IndexArray, feed_column
 from stream_peer.events.feed_log import Verdict
-from stream_peer.events.feed_settings import FeedSettings, load_document
+from stream_peer.feeds.contributions import contribution_of
+from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.scoring import score
+from stream_peer.feeds.sums import IndexArray, feed_column
 from stream_peer.numerics.losses import FloatArray
+from stream_peer.settings.feed.model import FeedSettings, load_document
 
 SIZES = (50, 10_000)
 KINDS = {

@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stream_peer.adapters.file_events import Revealed
-from stream_peer.adapters.history import FeedHistory
-from stream_peer.adapters.jsonl import Line, read_lines
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.draws import draw
 from stream_peer.events.outputs import ScoredForecast
+from stream_peer.log.draws import draw
+from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.history import FeedHistory
+from stream_peer.tools.replay.jsonl import Line, read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 Floats = npt.NDArray[np.float64]
 ONE = "one"

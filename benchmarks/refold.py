@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.events.feed_log import Round, SettingsChanged, Source, encode_feed_log
-from stream_peer.events.feed_settings import load_document
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord
+from stream_peer.settings.feed.model import load_document
 
 ROUNDS = 200_000
 SHORT_ROUNDS = 5_000

@@ -20,14 +20,14 @@ import msgspec
 from benchmarks.soak_log import Compacted
 from benchmarks.soak_run import Durable
 from benchmarks.workload import DAY, START, Workload
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.signatures import Signatures
-from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
-from stream_peer.events.feed_settings import load_document
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.settings.feed.model import load_document
 
 MANY = 400
 LONG_AFTER = START + 365 * DAY

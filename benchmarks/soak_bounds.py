@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from benchmarks.lives import Lives
 from benchmarks.soak_log import Held
-from stream_peer.events.feed_settings import FeedSettings
+from stream_peer.settings.feed.model import FeedSettings
 
 LIMIT_TIMES_OPEN = 150
 """``ledger_max`` of all feeds together, for each question that may be open."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stream_peer.pages.document import style_sheet
-from stream_peer.pages.svg import INK, MUTED, SERIES_COLOURS, Size, drawn, quiet
+from stream_peer.serve.pages.document import style_sheet
+from stream_peer.serve.pages.svg import INK, MUTED, SERIES_COLOURS, Size, drawn, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,8 @@ from benchmarks.lives import FEEDS, Lives
 from benchmarks.measuring import Groups, wait_for
 from benchmarks.soak_bounds import MEMORY
 from benchmarks.soak_log import Held, held
-from stream_peer.engine.state_log import Fold
 from stream_peer.events.partitioning import partition_of
+from stream_peer.log.changelog import Fold
 from tests.integration.support.kafka_broker import free_ports
 
 PARTITIONS = 4

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_peer.engine.state_log import Row, StateRecord
+from stream_peer.log.changelog import Row, StateRecord
 
 OVERHEAD = 12
 """Bytes around key and value of a record in a batch of records."""

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from benchmarks.lives import Lives
 from benchmarks.soak_log import Compacted, held
 from benchmarks.workload import Message
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord, Output, Stage
-from stream_peer.engine.state_log import Fold, Writer, claim_row
 from stream_peer.events import topics
-from stream_peer.events.feed_settings import load_document
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.changelog import Fold, Writer, claim_row
+from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.settings.feed.model import load_document
 
 CHUNK = 100
 """Questions between two marks: places from which the events can be told again."""

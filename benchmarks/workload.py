@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.engine.signatures import Signatures
-from stream_peer.engine.stage import Headers, Output
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.events.topics import FORECAST_EVENTS
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Headers, Output
 
 DAY = 86_400_000
 START: Milliseconds = 1_704_067_200_000  # 2024-01-01

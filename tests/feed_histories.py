@@ -5,9 +5,6 @@ from typing import Any
 
 import msgspec
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord, Output
-from stream_peer.engine.sums import Sums
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
@@ -21,7 +18,10 @@ from stream_peer.events.feed_log import (
     Verdict,
     encode_feed_log,
 )
-from stream_peer.events.feed_settings import document_hash, load_document
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import Sums
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.settings.feed.model import document_hash, load_document
 
 START = 1_700_000_000_000
 HOUR = 3_600_000

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from stream_peer.engine.control import ControlStage
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.feed_export import Origin, Questions, StageState, exported
-from stream_peer.engine.portable import Header, Line
-from stream_peer.engine.stage import Effects, LogRecord, Output
-from stream_peer.engine.transfers import transfer_of
 from stream_peer.events import topics
 from stream_peer.events.incoming import FeedImport
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.portable import Header, Line
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.log.transfers import transfer_of
+from stream_peer.questions.control_stage import ControlStage
+from stream_peer.tools.transfer.stored_feed import Origin, Questions, StageState, exported
 from tests.feed_histories import HOUR, START
 
 LATER = START + HOUR

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from stream_peer.events.feed_settings import FeedSettings, FeedSettingsBook, load_document
 from stream_peer.events.partitioning import partition_of
+from stream_peer.settings.feed.model import FeedSettings, FeedSettingsBook, load_document
 
 Content = tuple[bool, float, dict[str, float]]
 REFUSED = -3

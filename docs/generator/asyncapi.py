@@ -13,18 +13,18 @@ import yaml
 
 from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, components
 from stream_peer import __version__
-from stream_peer.adapters.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
-from stream_peer.engine.dead_letters import REASON_HEADER, dead_letter
-from stream_peer.engine.producers import PRODUCER_HEADER
-from stream_peer.engine.signatures import MAC_HEADER
-from stream_peer.engine.sources import SOURCE_HEADER
-from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import output_headers
 from stream_peer.events.rejections import Reason
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
+from stream_peer.log.dead_letters import REASON_HEADER, dead_letter
+from stream_peer.log.origins import SOURCE_HEADER
+from stream_peer.log.producers import PRODUCER_HEADER
+from stream_peer.log.signatures import MAC_HEADER
+from stream_peer.log.stage import LogRecord
+from stream_peer.settings.process import Settings
 
 CONTRACT = "docs/reference/asyncapi.yaml"
 TOPIC_TABLE = "docs/generated/topics.md"

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stream_peer.adapters.jsonl import read_lines
-from stream_peer.adapters.question_life.explainer import Chapter, Explainer
-from stream_peer.adapters.question_life.story import Passage, story
-from stream_peer.adapters.replay import replay
-from stream_peer.adapters.replay_run import CONTROLS, Arrival
-from stream_peer.engine.control import ControlStage
-from stream_peer.engine.dead_letters import refusal_of
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Output
 from stream_peer.events import topics
+from stream_peer.log.dead_letters import refusal_of
+from stream_peer.log.stage import Output
+from stream_peer.questions.control_stage import ControlStage
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.explain.question_life.explainer import Chapter, Explainer
+from stream_peer.tools.explain.question_life.story import Passage, story
+from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.replay import replay
+from stream_peer.tools.replay.run import CONTROLS, Arrival
 
 EXAMPLE = "examples/life-of-a-question.jsonl"
 QUESTION = "fed-cut-june-2026"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from stream_peer.adapters.prometheus.catalogue import GROUPS, Described
-from stream_peer.adapters.prometheus.feeds import MOST_SERIES
+from stream_peer.serve.metrics.catalogue import GROUPS, Described
+from stream_peer.serve.metrics.feeds import MOST_SERIES
 
 PAGE = "docs/reference/metrics.md"
 

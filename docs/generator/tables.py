@@ -8,10 +8,10 @@ from typing import Any, get_args
 import msgspec
 
 from stream_peer.events import incoming
-from stream_peer.events.feed_settings import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
-from stream_peer.events.method_settings import MethodSettings
 from stream_peer.events.rejections import Reason
-from stream_peer.settings import leaves
+from stream_peer.settings.feed.method import MethodSettings
+from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.settings.process import leaves
 
 DIRECTORY = "docs/generated"
 

@@ -11,7 +11,7 @@ from stream_peer.cli.options import Invocation, must_be_feed_name, settings_opti
 from stream_peer.errors import NotAuthorisedError, RejectedEvent, TopicsError
 from stream_peer.events.incoming import ExpertControl, FeedControl, decode
 from stream_peer.events.outputs import Weights
-from stream_peer.settings import Settings
+from stream_peer.settings.process import Settings
 
 _FORGETTING = """\
 Erasing {expert} from feed {feed}, for good:
@@ -167,7 +167,7 @@ def _change(event: ExpertControl) -> str:
 
 def _check(event: ExpertControl | FeedControl) -> None:
     """Refuse, as wrong usage, what the control agent would refuse."""
-    from stream_peer.engine.control import check_control
+    from stream_peer.questions.control_stage import check_control
 
     must_be_feed_name(event.feed, "FEED")
     try:
@@ -201,7 +201,7 @@ def _ask(what: str, *, sure: bool) -> None:
 
 def _note_unknown(settings: Settings, feed: str, expert: str | None = None) -> None:
     """Say so if the weights know nothing of the feed or the expert: it may be a slip, or too early to be known."""
-    from stream_peer.adapters.weights_view import read_newest
+    from stream_peer.serve.weights_view import read_newest
 
     try:
         note = _unknown(asyncio.run(read_newest(settings)), feed, expert)
@@ -216,8 +216,8 @@ def _must_be_able_to_rename(settings: Settings, feed: str, expert: str, new: str
 
     Weights do not list experts who are excluded: of these, control-events knows.
     """
-    from stream_peer.adapters.control_events import all_controls
-    from stream_peer.adapters.weights_view import read_newest
+    from stream_peer.kafka.client.control_events import all_controls
+    from stream_peer.serve.weights_view import read_newest
 
     newest = asyncio.run(read_newest(settings)).get(feed)
     controlled = asyncio.run(all_controls(settings)).experts.get(feed, {})
@@ -241,7 +241,7 @@ def _unknown(known: dict[str, Weights], feed: str, expert: str | None) -> str:
 
 
 def _write(settings: Settings, event: ExpertControl | FeedControl, done: str) -> None:
-    from stream_peer.adapters.control_events import write_control
+    from stream_peer.kafka.client.control_events import write_control
 
     written = asyncio.run(write_control(settings, event))
     click.echo(f"{done} (control-events {written.partition}, offset {written.offset}).")

@@ -15,7 +15,7 @@ import click
 
 from stream_peer.cli.options import Invocation, in_a_directory, settings_options
 from stream_peer.errors import StreamPeerError
-from stream_peer.settings import Settings, flag_of, load
+from stream_peer.settings.process import Settings, flag_of, load
 
 _SMALL = {
     "partitions.forecast_events": "4",
@@ -93,9 +93,9 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
 
 
 def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
-    from stream_peer.adapters.terminal import console
     from stream_peer.cli.demo_run import Demonstration, Wishes
     from stream_peer.cli.demo_worker import DemoWorker
+    from stream_peer.serve.terminal import console
 
     with DemoWorker(place.worker_flags, place.environment) as worker:
         demonstration = Demonstration(place.settings, worker, console(), Wishes(pace, report, keep))
@@ -109,8 +109,8 @@ def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
 
 @contextmanager
 def _embedded_broker() -> Iterator[Place]:
-    from stream_peer.adapters.embedded_broker import EmbeddedBroker
-    from stream_peer.adapters.topic_plan import wanted_topics
+    from stream_peer.kafka.client.topic_plan import wanted_topics
+    from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
 
     flags = {"broker": "embedded"}
     names = [topic.name for topic in wanted_topics(load(None, {}, flags).settings)]
@@ -120,7 +120,7 @@ def _embedded_broker() -> Iterator[Place]:
 
 @contextmanager
 def _real_broker() -> Iterator[Place]:
-    from stream_peer.adapters.local_kafka import LocalKafka
+    from stream_peer.tools.demo.local_kafka import LocalKafka
 
     click.echo("Starting Apache Kafka …", err=True)
     with LocalKafka() as broker, _signing_key() as key:
@@ -163,8 +163,8 @@ def _signing_key() -> Iterator[str]:
 
 
 def _remove_topics(settings: Settings) -> None:
-    from stream_peer.adapters.topic_plan import wanted_topics
     from stream_peer.cli.demo_kafka import remove_topics
+    from stream_peer.kafka.client.topic_plan import wanted_topics
 
     try:
         asyncio.run(remove_topics(settings, [topic.name for topic in wanted_topics(settings)]))
@@ -179,7 +179,7 @@ def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[s
 
 
 def _make_topics(settings: Settings) -> None:
-    from stream_peer.adapters.kafka_admin import KafkaAdmin
+    from stream_peer.kafka.client.admin import KafkaAdmin
 
     KafkaAdmin(settings).apply()
 

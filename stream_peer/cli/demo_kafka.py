@@ -11,16 +11,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.adapters.history import History
-from stream_peer.adapters.reading import kafka_errors, partitions_of
-from stream_peer.demo.feed import FeedEvent
-from stream_peer.engine.signatures import Signatures
-from stream_peer.engine.stage import Output
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.security import ISOLATION, aiokafka_options
-from stream_peer.settings import Settings, read_signing_keys
-from stream_peer.topology.topic_ids import cluster_ids
+from stream_peer.kafka.client.reading import kafka_errors, partitions_of
+from stream_peer.kafka.client.security import ISOLATION, aiokafka_options
+from stream_peer.kafka.client.topic_ids import cluster_ids
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Output
+from stream_peer.settings.process import Settings, read_signing_keys
+from stream_peer.tools.demo.feed import FeedEvent
+from stream_peer.tools.replay.history import History
 
 _POLL_MILLISECONDS = 200
 _PAUSE_SECONDS = 0.05

@@ -12,14 +12,14 @@ import aiohttp
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.adapters.control_events import apply_document
-from stream_peer.adapters.history import FeedHistory, Scores, brier
 from stream_peer.cli.demo_kafka import DemoKafka, connected, scrape_lag, until
 from stream_peer.cli.demo_worker import DemoWorker
-from stream_peer.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
-from stream_peer.demo.live_table import Glance, LiveTable
 from stream_peer.errors import MissingExtraError, StreamPeerError
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.control_events import apply_document
+from stream_peer.settings.process import Settings
+from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
+from stream_peer.tools.demo.live_table import Glance, LiveTable
+from stream_peer.tools.replay.history import FeedHistory, Scores, brier
 
 _SETTINGS_SECONDS = 30.0
 _PROCESSED_SECONDS = 60.0
@@ -151,8 +151,8 @@ class Demonstration:
         )
 
     def _report(self, kafka: DemoKafka) -> None:
-        from stream_peer.adapters.report import render
-        from stream_peer.events.feed_settings import load_document
+        from stream_peer.settings.feed.model import load_document
+        from stream_peer.tools.report.report import render
 
         path = self._wishes.report
         try:

@@ -8,17 +8,17 @@ import click
 from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
 from stream_peer.cli.progress import of_reading, progress_bar
-from stream_peer.settings import read_secret
+from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.weight_story.records import WeightStory
-    from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
-    from stream_peer.engine.weight_account import Bound
+    from stream_peer.tools.explain.weight_account import Bound
+    from stream_peer.tools.explain.weight_story.records import WeightStory
+    from stream_peer.tools.explain.weight_story.request import NotThere, WeightRequest
 
 
 def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
     """A revision, or a moment; without a zone it is UTC."""
-    from stream_peer.adapters.weight_story.request import bound_of
+    from stream_peer.tools.explain.weight_story.request import bound_of
 
     try:
         return None if text is None else bound_of(text)
@@ -79,8 +79,8 @@ def explain_command(
     stream-peer explain econ ann forecasts.jsonl --weight select --questions 30
     stream-peer explain econ ann --bootstrap kafka:9092 --from 4711 --json
     """  # noqa: D301
-    from stream_peer.adapters.weight_story.records import encode_story
-    from stream_peer.adapters.weight_story.request import NotThere, WeightRequest
+    from stream_peer.tools.explain.weight_story.records import encode_story
+    from stream_peer.tools.explain.weight_story.request import NotThere, WeightRequest
 
     as_json = options.pop("as_json")
     request = WeightRequest(**options)
@@ -101,8 +101,8 @@ def explain_command(
 
 
 def _tell(found: "WeightStory") -> None:
-    from stream_peer.adapters.terminal import console
     from stream_peer.cli.weight_table import tell
+    from stream_peer.serve.terminal import console
 
     tell(found, console())
 
@@ -110,10 +110,10 @@ def _tell(found: "WeightStory") -> None:
 def _from_files(
     invocation: Invocation, files: tuple[Path, ...], request: "WeightRequest", of_files: OfFiles
 ) -> "WeightStory | NotThere":
-    from stream_peer.adapters.jsonl import read_lines
-    from stream_peer.adapters.replay import replay
-    from stream_peer.adapters.weight_story.request import LogRead, answer
-    from stream_peer.adapters.weight_story.witness import WeightWitness
+    from stream_peer.tools.explain.weight_story.request import LogRead, answer
+    from stream_peer.tools.explain.weight_story.witness import WeightWitness
+    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.replay import replay
 
     options, account = of_files.options(invocation), request.account()
     witness = WeightWitness(request.feed, [account])
@@ -127,8 +127,8 @@ def _from_files(
 
 
 def _from_log(invocation: Invocation, request: "WeightRequest") -> "WeightStory | NotThere":
-    from stream_peer.adapters.weight_story.kafka_log import read_accounts
-    from stream_peer.adapters.weight_story.request import answer
+    from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
+    from stream_peer.tools.explain.weight_story.request import answer
 
     account, secret = request.account(), read_secret(invocation.settings)
     with progress_bar("records") as progress:

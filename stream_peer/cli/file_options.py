@@ -11,11 +11,11 @@ import click
 
 from stream_peer.cli.options import Invocation
 from stream_peer.errors import NothingUsableError
-from stream_peer.settings import read_secret
+from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.file_events import Revealed
-    from stream_peer.adapters.replay import ReplayOptions, ReplayResult
+    from stream_peer.tools.replay.file_events import Revealed
+    from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
 
 
 class OfFiles(NamedTuple):
@@ -27,7 +27,7 @@ class OfFiles(NamedTuple):
 
     def options(self, invocation: Invocation, **more: Any) -> "ReplayOptions":
         """All that a replay wants to know; ``more`` are other fields of its options."""
-        from stream_peer.adapters.replay import ReplayOptions, with_settings
+        from stream_peer.tools.replay.replay import ReplayOptions, with_settings
 
         return ReplayOptions(
             document=with_settings(invocation.settings.document, self.assignments),
@@ -60,7 +60,7 @@ def must_be_usable(result: "ReplayResult", files: Sequence[Path]) -> None:
 
 def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
     """``AT`` or ``AT,SEED``; None for what the file has."""
-    from stream_peer.adapters.file_events import Revealed
+    from stream_peer.tools.replay.file_events import Revealed
 
     share, comma, seed = text.partition(",")
     told = click.FloatRange(0.0, 1.0).convert(share, option, context)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import click
 
 from stream_peer import __version__
-from stream_peer.adapters.terminal import guarded
 from stream_peer.errors import SettingsError, StreamPeerError
+from stream_peer.serve.terminal import guarded
 
 _USAGE = 2
 _INTERNAL = 70

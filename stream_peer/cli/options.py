@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import click
 from msgspec.structs import replace
 
-from stream_peer.adapters.waiting import tell_of_waiting
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.settings import Leaf, Loaded, Settings, flag_of, leaves, load
+from stream_peer.kafka.client.waiting import tell_of_waiting
+from stream_peer.settings.process import Leaf, Loaded, Settings, flag_of, leaves, load
 
 COMMON = ("bootstrap", "prefix", "id")
 # What decides which topics there are and how to reach them.

@@ -14,7 +14,7 @@ from stream_peer.cli.options import NamedPath, must_be_writable, write_text
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from stream_peer.paper.results import Result, Size
+    from stream_peer.lab.paper.results import Result, Size
 
 _MISSED = 1
 
@@ -66,8 +66,8 @@ def paper_command(
     stream-peer paper --quick
     stream-peer paper --out report/ --seed 7
     """  # noqa: D301
-    from stream_peer.pages.svg import require_matplotlib
-    from stream_peer.paper.results import Size
+    from stream_peer.lab.paper.results import Size
+    from stream_peer.serve.pages.svg import require_matplotlib
 
     require_matplotlib()
     for directory in filter(None, (out, images)):
@@ -85,7 +85,7 @@ def paper_command(
 
 def summary(results: "list[Result]") -> str:
     """What to say of the claims at a terminal: a line each, and one for every number that missed its band."""
-    from stream_peer.paper.results import band_shown, shown
+    from stream_peer.lab.paper.results import band_shown, shown
 
     lines = []
     for result in results:
@@ -108,7 +108,7 @@ def summary(results: "list[Result]") -> str:
 
 
 def _results(size: "Size", seed: int, processes: int, progress: "tuple[Progress, TaskID] | None") -> "list[Result]":
-    from stream_peer.paper.run import rerun_all
+    from stream_peer.lab.paper.run import rerun_all
 
     found = []
     for done in rerun_all(size, seed, processes):
@@ -129,8 +129,8 @@ def _make(out: Path) -> None:
 
 
 def _write(out: Path, results: "list[Result]", size: "Size", seed: int) -> Path:
-    from stream_peer.paper.page import render
-    from stream_peer.paper.results import as_json
+    from stream_peer.lab.paper.page import render
+    from stream_peer.lab.paper.results import as_json
 
     page = out / "index.html"
     write_text(page, render(results, size=size, seed=seed))
@@ -140,7 +140,7 @@ def _write(out: Path, results: "list[Result]", size: "Size", seed: int) -> Path:
 
 
 def _write_images(directory: Path, results: "list[Result]") -> None:
-    from stream_peer.paper.page import pictures
+    from stream_peer.lab.paper.page import pictures
 
     for name, picture in pictures(results).items():
         write_text(directory / name, picture)
@@ -155,8 +155,8 @@ def _progress() -> "Iterator[tuple[Progress, TaskID] | None]":
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from stream_peer.adapters.terminal import console
-    from stream_peer.paper.run import CLAIMS
+    from stream_peer.lab.paper.run import CLAIMS
+    from stream_peer.serve.terminal import console
 
     columns = (SpinnerColumn(), TextColumn("claims re-run"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:

@@ -28,7 +28,7 @@ def progress_bar(what: str) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from stream_peer.adapters.terminal import console
+    from stream_peer.serve.terminal import console
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console(stderr=True), transient=True) as bar:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.settings import Settings, required_signing_keys
+from stream_peer.settings.process import Settings, required_signing_keys
 
 if TYPE_CHECKING:
-    from stream_peer.engine.repair import Controls
-    from stream_peer.engine.signatures import Signatures
+    from stream_peer.log.signatures import Signatures
+    from stream_peer.questions.repair import Controls
 
 
 @click.command(name="repair")
@@ -52,11 +52,11 @@ class _Input(NamedTuple):
 async def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequence[int]) -> None:
     from aiokafka import AIOKafkaProducer
 
-    from stream_peer.adapters.control_events import all_controls
-    from stream_peer.adapters.preflight import preflight_async
-    from stream_peer.adapters.reading import kafka_errors, partitions_of
     from stream_peer.events import topics
-    from stream_peer.security import aiokafka_options
+    from stream_peer.kafka.client.control_events import all_controls
+    from stream_peer.kafka.client.preflight import preflight_async
+    from stream_peer.kafka.client.reading import kafka_errors, partitions_of
+    from stream_peer.kafka.client.security import aiokafka_options
 
     await preflight_async(settings)
     there = await partitions_of(settings, settings.topic(topics.FORECAST_EVENTS))
@@ -79,10 +79,10 @@ async def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequenc
 
 
 async def _input(settings: Settings, keys: Sequence[bytes], client: Any) -> _Input:
-    from stream_peer.engine.signatures import Signatures
     from stream_peer.events import topics
-    from stream_peer.topology.recreated import incarnation_of
-    from stream_peer.topology.topic_ids import cluster_ids
+    from stream_peer.kafka.client.topic_ids import cluster_ids
+    from stream_peer.kafka.worker.recreated import incarnation_of
+    from stream_peer.log.signatures import Signatures
 
     forecasts, controls = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.CONTROL_EVENTS)
     ids = await cluster_ids(client, [forecasts, controls])
@@ -92,9 +92,9 @@ async def _input(settings: Settings, keys: Sequence[bytes], client: Any) -> _Inp
 
 
 async def _tell(settings: Settings, producer: Any, into: _Input, partition: int, controls: "Controls") -> None:
-    from stream_peer.adapters.reading import onlooker
-    from stream_peer.engine.repair import Place
-    from stream_peer.topology.log_ends import high_watermarks
+    from stream_peer.kafka.client.log_ends import high_watermarks
+    from stream_peer.kafka.client.reading import onlooker
+    from stream_peer.questions.repair import Place
 
     async with onlooker(settings) as consumer:
         # Above every former marker, whether a transaction holds back what lies before it or not:

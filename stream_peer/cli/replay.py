@@ -13,13 +13,13 @@ from stream_peer.cli.progress import of_reading, progress_bar
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.events.spelling import spelt
-from stream_peer.settings import read_secret
+from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.feed_log_reader import Comparison
-    from stream_peer.adapters.question_life.explainer import Explainer
-    from stream_peer.adapters.replay import ReplayOptions
-    from stream_peer.engine.stage import Output
+    from stream_peer.log.stage import Output
+    from stream_peer.tools.explain.question_life.explainer import Explainer
+    from stream_peer.tools.replay.feed_log_reader import Comparison
+    from stream_peer.tools.replay.replay import ReplayOptions
 
 Progress = Callable[[int, int], None]
 
@@ -146,11 +146,11 @@ def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
 
 
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:
-    from stream_peer.adapters.jsonl import read_lines
-    from stream_peer.adapters.replay import replay
-    from stream_peer.adapters.replay_shadows import Beside, read_shadows
-    from stream_peer.adapters.shadow_table import shadow_table
-    from stream_peer.adapters.summary import summary
+    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.replay import replay
+    from stream_peer.tools.replay.shadow_table import shadow_table
+    from stream_peer.tools.replay.shadows import Beside, read_shadows
+    from stream_peer.tools.replay.summary import summary
 
     options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
@@ -201,10 +201,10 @@ class _Asked(NamedTuple):
 
 def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
     """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
-    from stream_peer.adapters.jsonl import read_lines
-    from stream_peer.adapters.question_life.choice import RevisionCounter
-    from stream_peer.adapters.question_life.explainer import Explainer
-    from stream_peer.adapters.replay import replay
+    from stream_peer.tools.explain.question_life.choice import RevisionCounter
+    from stream_peer.tools.explain.question_life.explainer import Explainer
+    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.replay import replay
 
     if question:
         return _Asked(Explainer(question))
@@ -234,10 +234,10 @@ def _explain(asked: _Asked) -> None:
     click.BadParameter
         If the files do not speak of the question; it names those that may have been meant.
     """
-    from stream_peer.adapters.question_life.story import story
-    from stream_peer.adapters.terminal import console
     from stream_peer.cli.story import tell
     from stream_peer.events.near_names import did_you_mean
+    from stream_peer.serve.terminal import console
+    from stream_peer.tools.explain.question_life.story import story
 
     explainer = asked.explainer
     chapters = explainer.chapters()
@@ -254,9 +254,9 @@ def _explain(asked: _Asked) -> None:
 
 def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
-    from stream_peer.adapters.feed_log_reader import replay_from_log
-    from stream_peer.adapters.replay_shadows import books_of, read_shadows
-    from stream_peer.adapters.shadow_table import shadow_table
+    from stream_peer.tools.replay.feed_log_reader import replay_from_log
+    from stream_peer.tools.replay.shadow_table import shadow_table
+    from stream_peer.tools.replay.shadows import books_of, read_shadows
 
     shadows = books_of(read_shadows(choices.shadows), feed)
     with ExitStack() as stack:
@@ -291,7 +291,7 @@ def compared(found: "Comparison") -> str:
 def _writer(stack: ExitStack, out: Path | None) -> "Callable[[Output], None] | None":
     if out is None:
         return None
-    from stream_peer.adapters.jsonl import OutputFiles
+    from stream_peer.tools.replay.jsonl import OutputFiles
 
     try:
         return stack.enter_context(OutputFiles(out)).write

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 from stream_peer.cli.options import write_text
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.replay import ReplayOptions, ReplayResult
-    from stream_peer.engine.stage import Output
     from stream_peer.events.outputs import ShadowScores
+    from stream_peer.log.stage import Output
+    from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
 
 TOLD = 3
 """So many of a feed's leading experts have their weights explained."""
@@ -32,8 +32,8 @@ class ReplayReport:
     """
 
     def __init__(self, path: Path, options: "ReplayOptions") -> None:
-        from stream_peer.adapters.weight_story.fold import StoryLog
-        from stream_peer.pages.svg import require_matplotlib
+        from stream_peer.serve.pages.svg import require_matplotlib
+        from stream_peer.tools.explain.weight_story.fold import StoryLog
 
         require_matplotlib()
         self._path = path
@@ -61,9 +61,9 @@ class ReplayReport:
 
     def write(self, result: "ReplayResult", shadows: "Mapping[str, Sequence[ShadowScores]]") -> None:
         """Write the report; ``shadows`` are those folded beside the replay, by feed."""
-        from stream_peer.adapters.report import render
-        from stream_peer.adapters.report_cards.parts import FeedExtras
-        from stream_peer.adapters.report_plots import leaders
+        from stream_peer.tools.report.cards.parts import FeedExtras
+        from stream_peer.tools.report.plots import leaders
+        from stream_peer.tools.report.report import render
 
         extras = {}
         for name, feed in result.history.feeds.items():

@@ -8,9 +8,9 @@ import click
 
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.cli.progress import progress_bar
-from stream_peer.events.feed_settings import FeedSettings
-from stream_peer.settings import read_producers
-from stream_peer.settings.shown import shown_feed_settings, shown_settings
+from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.process import read_producers
+from stream_peer.settings.process.shown import shown_feed_settings, shown_settings
 
 Row = tuple[str, object, str]
 _PATIENCE_SECONDS = 30.0  # for the workers, unless the patience with brokers is said
@@ -78,7 +78,7 @@ def apply_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None
     if invocation.config is None:
         msg = "name the file whose feed settings to apply: --config FILE"
         raise click.UsageError(msg)
-    from stream_peer.adapters.control_events import apply_document, apply_everywhere, newest_document
+    from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
 
     settings, book = invocation.settings, invocation.loaded.book
     newest = None if force else asyncio.run(newest_document(settings))
@@ -106,7 +106,7 @@ def schema_command() -> None:
     # first line of settings.yaml, for editors that know the YAML language server:
     # yaml-language-server: $schema=settings.schema.json
     """  # noqa: D301
-    from stream_peer.settings.schema import settings_schema
+    from stream_peer.settings.process.schema import settings_schema
 
     click.echo(json.dumps(settings_schema(), indent=2))
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.adapters.phrases import said, year
-from stream_peer.adapters.question_life.story import Passage, Story
 from stream_peer.events.spelling import spelt
+from stream_peer.tools.explain.phrases import said, year
+from stream_peer.tools.explain.question_life.story import Passage, Story
 
 WIDTH = 100
 _WHEN = 14

@@ -10,12 +10,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from stream_peer.adapters.history import rounded
-from stream_peer.adapters.terminal import console
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
 from stream_peer.events.spelling import spelt
-from stream_peer.settings import Settings
+from stream_peer.serve.terminal import console
+from stream_peer.settings.process import Settings
+from stream_peer.tools.replay.history import rounded
 
 
 @click.command(name="tail")
@@ -91,7 +91,7 @@ def _cells(expert: WeightedExpert) -> Iterator[str]:
 
 
 def _newest(settings: Settings, feed: str) -> Weights:
-    from stream_peer.adapters.weights_view import read_newest
+    from stream_peer.serve.weights_view import read_newest
 
     found = asyncio.run(read_newest(settings))
     if feed in found:
@@ -104,14 +104,14 @@ def _newest(settings: Settings, feed: str) -> Weights:
 
 async def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
     del shown
-    from stream_peer.adapters.weights_view import follow
+    from stream_peer.serve.weights_view import follow
 
     async for weights in follow(settings, feed):
         click.echo(summary(weights))
 
 
 async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
-    from stream_peer.adapters.weights_view import follow
+    from stream_peer.serve.weights_view import follow
 
     with Live(Text(f"Waiting for weights of {feed} …"), console=console(), auto_refresh=False) as live:
         async for weights in follow(settings, feed):

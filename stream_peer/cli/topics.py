@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stream_peer.adapters.topic_plan import (
+from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.kafka.client.topic_plan import (
     AclEntry,
     Finding,
     WantedTopic,
@@ -16,11 +17,10 @@ from stream_peer.adapters.topic_plan import (
     wanted_topics,
     worker_rights,
 )
-from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.settings import Settings
+from stream_peer.settings.process import Settings
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.kafka_admin import KafkaAdmin
+    from stream_peer.kafka.client.admin import KafkaAdmin
 
 
 _RIGHTS: dict[str, Callable[[Settings], Iterable[AclEntry]]] = {
@@ -97,7 +97,7 @@ def check_command(invocation: Invocation) -> None:
 
 
 def _admin(invocation: Invocation) -> "KafkaAdmin":
-    from stream_peer.adapters.kafka_admin import KafkaAdmin
+    from stream_peer.kafka.client.admin import KafkaAdmin
 
     settings = invocation.settings
     return KafkaAdmin(settings, command=invocation.command("topics apply"))

@@ -11,14 +11,14 @@ import click
 from stream_peer.cli.options import Invocation, must_be_feed_name, replaced_file, settings_options
 from stream_peer.cli.progress import progress_bar
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
-from stream_peer.events.feed_settings import load_document
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.settings import read_secret
+from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.adapters.feed_import import FeedFile
-    from stream_peer.adapters.replay_run import Run
-    from stream_peer.engine.portable import Line
+    from stream_peer.log.portable import Line
+    from stream_peer.tools.replay.run import Run
+    from stream_peer.tools.transfer.feed_import import FeedFile
 
 
 @click.command(name="export")
@@ -51,10 +51,10 @@ def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: P
     stream-peer export econ --out econ.feed.gz --bootstrap kafka:9092
     stream-peer export econ --out econ.feed.gz --pseudonyms key.txt
     """  # noqa: D301
-    from stream_peer.adapters.feed_export import export_feed
-    from stream_peer.adapters.feed_file import write_feed
-    from stream_peer.engine.feed_reshape import all_with_pseudonyms
-    from stream_peer.engine.pseudonyms import Pseudonyms
+    from stream_peer.tools.transfer.feed_export import export_feed
+    from stream_peer.tools.transfer.feed_file import write_feed
+    from stream_peer.tools.transfer.pseudonyms import Pseudonyms
+    from stream_peer.tools.transfer.reshape import all_with_pseudonyms
 
     if questions and key_file is None:
         msg = "--pseudonym-questions needs the key: --pseudonyms KEYFILE"
@@ -84,7 +84,7 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     stream-peer import econ.feed.gz --bootstrap other-kafka:9092
     stream-peer import trial.feed.gz --as trial-2
     """  # noqa: D301
-    from stream_peer.adapters.feed_import import check_import, send_import
+    from stream_peer.tools.transfer.feed_import import check_import, send_import
 
     if feed is not None:
         must_be_feed_name(feed, "--as")
@@ -103,8 +103,8 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
 
 def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_secret: bool) -> "FeedFile":
     """The file, if its secret is ours or need not be."""
-    from stream_peer.adapters.feed_import import FeedFile
-    from stream_peer.engine.draws import fingerprint
+    from stream_peer.log.draws import fingerprint
+    from stream_peer.tools.transfer.feed_import import FeedFile
 
     ours = fingerprint(read_secret(invocation.settings))
     found = FeedFile(file, feed, ours)
@@ -129,7 +129,7 @@ class Tally:
 
     def of(self, lines: "Iterable[Line]") -> "Iterator[Line]":
         """The lines, counted."""
-        from stream_peer.engine.portable import FeedLine, Header
+        from stream_peer.log.portable import FeedLine, Header
 
         for line in lines:
             self._counts[str(line.__struct_config__.tag)] += 1
@@ -186,8 +186,8 @@ class ReplayExports:
 
     def __call__(self, run: "Run") -> None:
         """Write them."""
-        from stream_peer.adapters.feed_file import write_feed
-        from stream_peer.adapters.replay import historical
+        from stream_peer.tools.replay.replay import historical
+        from stream_peer.tools.transfer.feed_file import write_feed
 
         for feed, file in self._targets.items():
             tally = Tally()

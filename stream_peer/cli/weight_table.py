@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.adapters.weight_story.records import QuestionOfMove, WeightStory
-from stream_peer.adapters.weight_story.sentences import BEYOND, KINDS, goes_beyond, said_of, story_decimals
-from stream_peer.adapters.weight_story.words import OWN, points
 from stream_peer.cli.story import WIDTH, wrapped
+from stream_peer.tools.explain.weight_story.records import QuestionOfMove, WeightStory
+from stream_peer.tools.explain.weight_story.sentences import BEYOND, KINDS, goes_beyond, said_of, story_decimals
+from stream_peer.tools.explain.weight_story.words import OWN, points
 
 _NUMBER = 9
 _INDENT = " " * (_NUMBER + 4)

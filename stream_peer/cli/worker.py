@@ -17,10 +17,18 @@ from stream_peer import __version__
 from stream_peer.cli.fault import VARIABLE, fault_from
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
-from stream_peer.settings import Http, Loaded, Secret, Settings, read_producers, read_secret, required_signing_keys
+from stream_peer.settings.process import (
+    Http,
+    Loaded,
+    Secret,
+    Settings,
+    read_producers,
+    read_secret,
+    required_signing_keys,
+)
 
 if TYPE_CHECKING:
-    from stream_peer.topology.worker import Keys
+    from stream_peer.kafka.worker.worker import Keys
 
 log = structlog.get_logger(__name__)
 
@@ -42,8 +50,8 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     stream-peer worker --config settings.yaml --http-host 0.0.0.0 --instance worker-0
     STREAM_PEER_BOOTSTRAP=kafka:9092 STREAM_PEER_LOG__FORMAT=json stream-peer worker
     """  # noqa: D301
-    from stream_peer.adapters import logs
-    from stream_peer.topology.worker import Keys
+    from stream_peer.kafka.worker.worker import Keys
+    from stream_peer.serve import logs
 
     settings = invocation.settings
     fault = fault_from(os.environ)
@@ -79,16 +87,16 @@ def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
 
 
 def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
-    from stream_peer.adapters.feed_follower import FeedFollower
-    from stream_peer.adapters.http import About, HttpServer, Sources
-    from stream_peer.adapters.http.explain import WeightAnswers, from_kafka
-    from stream_peer.adapters.prometheus import Metrics
     from stream_peer.cli.announcer import Announcer
     from stream_peer.events.topics import FORECAST_EVENTS
-    from stream_peer.settings.agreement import agreement_hash
-    from stream_peer.topology.health import Health
-    from stream_peer.topology.owners import FeedOwners
-    from stream_peer.topology.worker import run
+    from stream_peer.kafka.worker.health import Health
+    from stream_peer.kafka.worker.owners import FeedOwners
+    from stream_peer.kafka.worker.worker import run
+    from stream_peer.serve.feed_follower import FeedFollower
+    from stream_peer.serve.http import About, HttpServer, Sources
+    from stream_peer.serve.http.explain import WeightAnswers, from_kafka
+    from stream_peer.serve.metrics import Metrics
+    from stream_peer.settings.process.agreement import agreement_hash
 
     settings = _advertised(settings, bound)
     agreed = agreement_hash(settings, keys.secret, keys.signing[0], keys.producers)
@@ -104,7 +112,7 @@ def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: 
 
 def _bound(http: Http, loaded: Loaded) -> socket.socket:
     """The HTTP server's address, bound: a typo shows before the group is joined, and the port is known to it."""
-    from stream_peer.adapters.http import bind
+    from stream_peer.serve.http import bind
 
     try:
         return bind(http)
@@ -117,7 +125,7 @@ def _bound(http: Http, loaded: Loaded) -> socket.socket:
 
 def _advertised(settings: Settings, bound: socket.socket) -> Settings:
     """The settings with the address that the group is told, unless they name one: the machine's, if all are bound."""
-    from stream_peer.adapters.http import port_of, url_of
+    from stream_peer.serve.http import port_of, url_of
 
     http = settings.http
     if http.advertise is not None:
@@ -128,8 +136,8 @@ def _advertised(settings: Settings, bound: socket.socket) -> Settings:
 
 def _check_brokers(invocation: Invocation) -> None:
     """Wait for a broker; refuse topics that are not as they must be, and rights that are missing."""
-    from stream_peer.adapters.kafka_admin import KafkaAdmin
-    from stream_peer.adapters.topic_plan import worker_rights
+    from stream_peer.kafka.client.admin import KafkaAdmin
+    from stream_peer.kafka.client.topic_plan import worker_rights
 
     settings = invocation.settings
 
@@ -143,7 +151,7 @@ def _compare_feed_settings(invocation: Invocation) -> None:
     """Say so if the file's feed settings are not the ones applied: the applied ones count."""
     if not invocation.settings.document:
         return
-    from stream_peer.adapters.control_events import newest_document
+    from stream_peer.kafka.client.control_events import newest_document
 
     try:
         newest = asyncio.run(newest_document(invocation.settings))

@@ -15,7 +15,7 @@ from pathlib import Path
 from helm.dashboards.pictures.answers import Span
 from helm.dashboards.pictures.picture import picture, png
 from helm.dashboards.reading import dashboards
-from stream_peer.demo.feed import FEED
+from stream_peer.tools.demo.feed import FEED
 from tests.infra.support import crowds
 from tests.infra.support.demo_run import ScrapedRun, scraped_run
 from tests.infra.support.panels import answer

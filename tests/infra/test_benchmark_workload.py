@@ -10,10 +10,10 @@ from benchmarks.soak_bounds import Bounds, Sample, bounds_of, faults
 from benchmarks.soak_log import Held
 from benchmarks.workload import EXPERTS_PER_QUESTION, OPEN_FOR, Workload
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, Tick, decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import to_milliseconds
+from stream_peer.settings.feed.model import FeedSettings
 
 PARTITIONS = 4
 

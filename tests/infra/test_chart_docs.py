@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from stream_peer.adapters.topic_plan import AclEntry, set_up_rights, worker_rights
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.topic_plan import AclEntry, set_up_rights, worker_rights
+from stream_peer.settings.process import Settings
 from tests.infra.support.chart import CHART, KUBERNETES, manifests, one
 from tests.infra.support.tools import ROOT, run, said, tool
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stream_peer.adapters.topic_plan import wanted_topics
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.topic_plan import wanted_topics
+from stream_peer.settings.process import Settings
 from tests.infra.support.chart import STAGE, Manifest, all_of, manifests, of_ci, one, template
 from tests.infra.support.tools import said
 

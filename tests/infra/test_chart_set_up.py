@@ -8,7 +8,7 @@ import pytest
 
 from stream_peer import __version__
 from tests.infra.support.chart import CI, SET_UP, TEST, Manifest, all_of, containers, manifests, of_ci, one
-from tests.unit.adapters.http.serving import serving
+from tests.unit.serve.http.serving import serving
 
 HOOK, WEIGHT, DELETION = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from docs.generator.chart_values import values
-from stream_peer.settings import Loaded, leaves, load
+from stream_peer.settings.process import Loaded, leaves, load
 from tests.infra.support.chart import (
     CHART,
     CI,

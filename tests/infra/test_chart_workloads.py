@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_peer.adapters.http.routes import ROUTES
+from stream_peer.serve.http.routes import ROUTES
 from tests.infra.support.chart import (
     COMPONENT,
     STAGE,

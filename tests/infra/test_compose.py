@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from stream_peer import __version__
-from stream_peer.demo.feed import FEED, SETTINGS
-from stream_peer.events.feed_settings import load_document
-from stream_peer.settings import Settings, load
+from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.process import Settings, load
+from stream_peer.tools.demo.feed import FEED, SETTINGS
 from tests.infra.support.prometheus import JOB
 from tests.infra.support.tools import ROOT, needed, run, said, tool
 from tests.infra.test_printed_commands import pages, parse

@@ -14,12 +14,12 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, unused_words
 from docs.generator.message_schemas import MESSAGES as MESSAGE_KINDS
-from stream_peer.adapters.topic_plan import ActualTopic, compare, wanted_topics
 from stream_peer.events import topics
 from stream_peer.events.feed_log import encode_feed_log, read_feed_log
 from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import encode_output
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.topic_plan import ActualTopic, compare, wanted_topics
+from stream_peer.settings.process import Settings
 from tests.infra.support.tools import NODE, ROOT, node_modules, program, run, said
 from tests.unit.cli.support import run as stream_peer
 

@@ -11,7 +11,7 @@ import pytest
 from helm.dashboards.pictures.answers import Answer, Span, named
 from helm.dashboards.pictures.picture import picture
 from helm.dashboards.reading import dashboards, panels, queries
-from stream_peer.demo.feed import FEED
+from stream_peer.tools.demo.feed import FEED
 from tests.infra.draw_dashboards import pictures
 from tests.infra.support.crowds import demo
 from tests.infra.support.demo_run import ScrapedRun, scraped_run

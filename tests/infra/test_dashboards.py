@@ -13,7 +13,7 @@ from helm.dashboards.__main__ import files, main
 from helm.dashboards.pictures.canvas import Canvas
 from helm.dashboards.pictures.units import shown
 from helm.dashboards.reading import DIRECTORY, dashboards, panels, queries
-from stream_peer.adapters.prometheus.catalogue import BY_NAME, PREFIX
+from stream_peer.serve.metrics.catalogue import BY_NAME, PREFIX
 from tests.infra.support.overlaps import faults
 from tests.infra.support.promql import Selector, selectors
 from tests.infra.support.tools import ROOT

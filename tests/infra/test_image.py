@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from stream_peer import __version__
-from stream_peer.demo.feed import FEED
+from stream_peer.tools.demo.feed import FEED
 from tests.infra.support.image import Container, Store, export, opened, say
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient

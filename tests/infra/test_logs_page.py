@@ -78,7 +78,7 @@ def test_the_page_lists_every_warning_and_error_with_what_to_do_and_no_other(rep
     listed = {Said(cells[0].strip("`"), cells[1]) for cells in rows(repository, "Warnings and errors")}
 
     assert listed - {Said(WRITTEN_BY_THE_HANDLER, "warning")} == loud
-    assert f'"{WRITTEN_BY_THE_HANDLER}"' in (repository / "stream_peer/adapters/logs.py").read_text(encoding="utf-8")
+    assert f'"{WRITTEN_BY_THE_HANDLER}"' in (repository / "stream_peer/serve/logs.py").read_text(encoding="utf-8")
     assert len(loud) >= LEAST
     assert all(len(cells) == 4 and all(cells) for cells in rows(repository, "Warnings and errors"))
 

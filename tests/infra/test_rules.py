@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stream_peer.adapters.prometheus.catalogue import described
+from stream_peer.serve.metrics.catalogue import described
 from tests.infra.support.promql import selectors
 from tests.infra.support.rules import FILES, alerts, recorded, rules
 from tests.infra.support.tools import ROOT, program, run, said

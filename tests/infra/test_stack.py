@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import yaml
 
-from stream_peer.demo.feed import FEED
 from stream_peer.errors import MissingExtraError, RejectedEvent
 from stream_peer.events.incoming import decode
+from stream_peer.tools.demo.feed import FEED
 from tests.infra.stack import __main__ as entry
 from tests.infra.stack import running
 from tests.infra.stack.alertmanager import CONFIGURATION

@@ -11,14 +11,6 @@ import msgspec
 import pytest
 
 from docs.generator.state_machines import MACHINES, picture
-from stream_peer.adapters.question_life.events import state_of
-from stream_peer.adapters.question_life.explainer import Look
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.rates import Rates
-from stream_peer.engine.signs import NamedGroup, Signs
-from stream_peer.engine.stage import Effects, LogRecord
-from stream_peer.engine.trust import next_trust
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     ExpertChanged,
@@ -29,11 +21,19 @@ from stream_peer.events.feed_log import (
     Source,
     encode_feed_log,
 )
-from stream_peer.events.feed_settings import FeedSettings
 from stream_peer.events.outputs import ErrorRateStatus, StateOfQuestion, TrustState
+from stream_peer.feeds.reading.rates import Rates
+from stream_peer.feeds.reading.signs import NamedGroup, Signs
+from stream_peer.feeds.reading.trust import next_trust
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.error_rates import ErrorRate
-from tests.unit.engine.question_log import (
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.tools.explain.question_life.events import state_of
+from stream_peer.tools.explain.question_life.explainer import Look
+from tests.unit.questions.question_log import (
     T0,
     book,
     broadcast,

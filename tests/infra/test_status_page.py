@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.pages.status import FEEDS_SHOWN, status_page
-from stream_peer.pages.status_view import StatusView
+from stream_peer.serve.pages.status import FEEDS_SHOWN, status_page
+from stream_peer.serve.pages.status_view import StatusView
 from tests.infra.support.browser import layouts
-from tests.unit.pages.test_status import HOSTILE, crowd, expert, view, weights
+from tests.unit.serve.pages.test_status import HOSTILE, crowd, expert, view, weights
 
 WIDTHS = (390, 1280)
 

@@ -12,7 +12,6 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
 from msgspec.structs import replace
 
-from stream_peer.engine.order_free import order_free
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.events.partitioning import partition_of
@@ -30,6 +29,7 @@ from tests.integration.support.events import (
     resolution,
 )
 from tests.integration.support.service import Service, Shape, service
+from tests.order_free import order_free
 
 pytestmark = pytest.mark.real_kafka
 

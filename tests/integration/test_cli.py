@@ -15,7 +15,7 @@ from msgspec import UNSET
 from stream_peer.events import topics
 from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
-from stream_peer.settings import Partitions, Settings
+from stream_peer.settings.process import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.service import SIGNING_KEY
 

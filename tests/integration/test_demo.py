@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from stream_peer.demo.feed import FEED, MALFORMED, SETTINGS
 from stream_peer.events import topics
+from stream_peer.tools.demo.feed import FEED, MALFORMED, SETTINGS
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.service import service
 

@@ -11,7 +11,7 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import encode_output
-from stream_peer.settings import load
+from stream_peer.settings.process import load
 from tests.feed_outputs import weights
 from tests.integration.support.client import KafkaClient, Message
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.adapters.jsonl import read_lines
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.adapters.weight_story.records import WeightKind
-from stream_peer.adapters.weight_story.story import story_of
-from stream_peer.adapters.weight_story.witness import WeightWitness
-from stream_peer.engine.weight_account import Account, Bound
+from stream_peer.tools.explain.weight_account import Account, Bound
+from stream_peer.tools.explain.weight_story.records import WeightKind
+from stream_peer.tools.explain.weight_story.story import story_of
+from stream_peer.tools.explain.weight_story.witness import WeightWitness
+from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 EXPERTS = ("e0007", "e0096", "e0430")
 MIDDLE = Bound(revision=2000)

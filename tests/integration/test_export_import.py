@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stream_peer.adapters.control_events import write_import
-from stream_peer.adapters.feed_file import read_feed
-from stream_peer.engine.portable import EntryLine, FeedLine, Header
-from stream_peer.engine.transfers import transfer_of
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.kafka.client.control_events import write_import
+from stream_peer.log.portable import EntryLine, FeedLine, Header
+from stream_peer.log.transfers import transfer_of
+from stream_peer.tools.transfer.feed_file import read_feed
 from tests.integration.support.brokers import Rung, RunningBroker, own_broker
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, at, crowd, forecast, milliseconds, now, question, resolution
@@ -154,7 +154,7 @@ def test_the_same_log_goes_on_with_the_same_bytes_on_another_broker(
     assert isinstance(header, Header)
     assert isinstance(feed, FeedLine)
 
-    monkeypatch.setattr("stream_peer.engine.transfers.PART_BYTES", 1_000)
+    monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 1_000)
     import_with_a_kill_halfway(here, file)
     there.send(to_come(MIRRORED))
     finish(there, 20 * DAY)
@@ -240,7 +240,7 @@ def rewrite(file: Path, lines: Iterable[Any], **meaning: Any) -> None:
     """A file whose feed was made under other settings."""
     import msgspec
 
-    from stream_peer.adapters.feed_file import write_feed
+    from stream_peer.tools.transfer.feed_file import write_feed
 
     changed = [
         msgspec.structs.replace(line, meaning={**line.meaning, **meaning}) if isinstance(line, FeedLine) else line

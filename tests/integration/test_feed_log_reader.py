@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.feed_log_reader import replay_from_log
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.replay_shadows import books_of, read_shadows
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, Source, encode_feed_log
 from stream_peer.events.partitioning import partition_of
-from stream_peer.settings import Partitions, Settings
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.settings.process import Partitions, Settings
+from stream_peer.tools.replay.feed_log_reader import replay_from_log
+from stream_peer.tools.replay.shadows import books_of, read_shadows
 from tests.integration.support.client import KafkaClient, Message
 
 pytestmark = pytest.mark.real_kafka

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.jsonl import Line
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.order_free import order_free
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, RoundWithdrawn, decode_feed_log
 from stream_peer.events.rejections import Reason
+from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, question, resolution
 from tests.integration.support.hostile import OTHER_FEED, Hostile, Target
 from tests.integration.support.lives import kill
 from tests.integration.support.service import SECRET, Service, Shape, service
+from tests.order_free import order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
 

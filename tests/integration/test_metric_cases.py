@@ -9,18 +9,18 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.adapters.prometheus import Metrics
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.events.partitioning import partition_of
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.serve.metrics import Metrics
 from tests.feed_histories import log_of, outcome, round_of, stage
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import at, crowd, question
 from tests.integration.support.lives import DAY, finish
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
-from tests.unit.adapters.http.serving import serving, sources
+from tests.unit.serve.http.serving import serving, sources
 
 FEEDS = [f"c39-{number}" for number in range(6)]
 EXPERTS, SHOWN = 9, 5

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.jsonl import read_lines
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.order_free import order_free
-from stream_peer.engine.stage import Output
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
+from stream_peer.log.stage import Output
+from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.lives import LIVES
 from tests.integration.support.service import SECRET, Shape, service
+from tests.order_free import order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from stream_peer.engine.producers import PRODUCER_HEADER, producer_mac
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
+from stream_peer.log.producers import PRODUCER_HEADER, producer_mac
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, forecast, milliseconds, question, resolution
 from tests.integration.support.service import Service, service

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from stream_peer.engine.order_free import order_free
 from stream_peer.events import topics
 from stream_peer.events.rejections import Reason
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question, resolution
 from tests.integration.support.service import APPLY, Service, Shape, Stage, service
 from tests.integration.support.waiting import wait_until
+from tests.order_free import order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C29")]
 

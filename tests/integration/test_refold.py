@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.order_free import order_free
-from stream_peer.engine.stage import Effects, LogRecord
-from stream_peer.engine.state_log import Fold, Recovered
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.changelog import Fold, Recovered
+from stream_peer.log.stage import Effects, LogRecord
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question
 from tests.integration.support.service import APPLY, SECRET, Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
+from tests.order_free import order_free
 
 pytestmark = pytest.mark.real_kafka
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_peer.engine.stage import Snapshot
-from stream_peer.engine.state_log import Fold, Writer
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.log.changelog import Fold, Writer
+from stream_peer.log.stage import Snapshot
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, crowd, encoded, milliseconds, question
 from tests.integration.support.service import Service, Shape, service

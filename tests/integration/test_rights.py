@@ -19,10 +19,10 @@ from kafka.admin import (
 )
 from msgspec.structs import replace
 
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.topic_plan import AclEntry, set_up_rights, worker_rights
 from stream_peer.errors import NotAuthorisedError, TopicsError
-from stream_peer.settings import Partitions, Secret, Security, Settings
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.topic_plan import AclEntry, set_up_rights, worker_rights
+from stream_peer.settings.process import Partitions, Secret, Security, Settings
 from tests.integration.support.secured_kafka import PASSWORD, USER, SecuredKafka, kafka_with_acls
 from tests.integration.support.waiting import wait_until
 

@@ -12,7 +12,7 @@ from stream_peer.events.feed_log import decode_feed_log
 from stream_peer.events.times import Milliseconds
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.service import Service, Shape, service
-from tests.unit.engine.question_log import DAY, T0, Partition, Told, book, stage, tick
+from tests.unit.questions.question_log import DAY, T0, Partition, Told, book, stage, tick
 
 pytestmark = pytest.mark.real_kafka
 

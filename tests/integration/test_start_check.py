@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from stream_peer.adapters.embedded_broker import EmbeddedBroker
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.topic_plan import worker_rights
 from stream_peer.events import topics
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.topic_plan import worker_rights
+from stream_peer.settings.process import Settings
+from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
 from tests.integration.support.client import KafkaClient
 
 

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stream_peer.adapters.file_events import FileEvent, last_moment, merged
-from stream_peer.adapters.jsonl import Line, read_lines
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.order_free import order_free
-from stream_peer.engine.stage import Output
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.log.stage import Output
+from stream_peer.tools.replay.file_events import FileEvent, last_moment, merged
+from stream_peer.tools.replay.jsonl import Line, read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.lives import COMPARED, kill, stop
 from tests.integration.support.service import SECRET, Service, Shape, service
+from tests.order_free import order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow, pytest.mark.data]
 

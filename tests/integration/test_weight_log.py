@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.weight_story.fold import WeightFold
-from stream_peer.adapters.weight_story.kafka_log import read_accounts
-from stream_peer.adapters.weight_story.story import story_of
-from stream_peer.engine.stage import LogRecord
-from stream_peer.engine.weight_account import Account, Bound
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.settings import Partitions, Settings
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.log.stage import LogRecord
+from stream_peer.settings.process import Partitions, Settings
+from stream_peer.tools.explain.weight_account import Account, Bound
+from stream_peer.tools.explain.weight_story.fold import WeightFold
+from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
+from stream_peer.tools.explain.weight_story.story import story_of
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import crowd, milliseconds, question
 from tests.integration.support.service import Service

@@ -9,20 +9,20 @@ import msgspec
 import numpy as np
 import pytest
 
-from stream_peer.adapters.jsonl import read_lines
-from stream_peer.adapters.prometheus import Metrics
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.draws import draw, feed_seed
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict, read_feed_log
 from stream_peer.events.outputs import Weights
-from stream_peer.pages.status import status_page
-from stream_peer.pages.status_view import FeedStatus, StatusView
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.draws import draw, feed_seed
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.serve.metrics import Metrics
+from stream_peer.serve.pages.status import status_page
+from stream_peer.serve.pages.status_view import FeedStatus, StatusView
+from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import Changelog, log_of, newest, outcome, refold, round_of, stage, withdrawn
 from tests.slow_gauges import SlowGauges
-from tests.unit.adapters.prometheus.scraping import Series, series
+from tests.unit.serve.metrics.scraping import Series, series
 
 RECORDS = (topics.WEIGHTS, topics.ERROR_RATES, *topics.KEYED_BY_QUESTION)
 LINES = 3_000

@@ -12,9 +12,6 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord
-from stream_peer.engine.sums import EXPERT_COMMON, FEED_COMMON, FEED_RULE, expert_column, feed_column
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
@@ -26,6 +23,9 @@ from stream_peer.events.feed_log import (
     Verdict,
     encode_feed_log,
 )
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import EXPERT_COMMON, FEED_COMMON, FEED_RULE, expert_column, feed_column
+from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import (
     START,
     Changelog,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.engine.facts import unpack
-from stream_peer.engine.stage import Effects, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.feeds.facts import unpack
+from stream_peer.log.stage import Effects, LogRecord, Output
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage, withdrawn
 
 QUESTIONS = [f"q{number}" for number in range(6)]

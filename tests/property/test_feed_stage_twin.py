@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.draws import draw, feed_seed
-from stream_peer.engine.stage import Effects, Output
-from stream_peer.engine.views import FeedView
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.events.outputs import ErrorRates, Weights
+from stream_peer.feeds.views import FeedView
+from stream_peer.log.draws import draw, feed_seed
+from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage, withdrawn
 from tests.slow_feed import Known, Said, Setting, SlowFeed, squared
 

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.feed_export import StageState, questions_of
-from stream_peer.engine.feed_reshape import with_pseudonyms
-from stream_peer.engine.portable import Line
-from stream_peer.engine.pseudonyms import Pseudonyms
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord
-from stream_peer.engine.transfers import transfer_of
 from stream_peer.events.feed_log import AnyFeedLogRecord, FeedLogRecord, Source
 from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.portable import Line
+from stream_peer.log.stage import Effects, LogRecord
+from stream_peer.log.transfers import transfer_of
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.transfer.pseudonyms import Pseudonyms
+from stream_peer.tools.transfer.reshape import with_pseudonyms
+from stream_peer.tools.transfer.stored_feed import StageState, questions_of
 from tests.feed_histories import expert, folded, log_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds
 from tests.property import test_question_stage as of_questions
-from tests.unit.engine.question_log import DAY, HOUR, T0, book, broadcast, forecast, records, signed, tick
-from tests.unit.engine.question_log import stage as question_stage
-from tests.unit.engine.test_question_import import header
+from tests.unit.questions.question_log import DAY, HOUR, T0, book, broadcast, forecast, records, signed, tick
+from tests.unit.questions.question_log import stage as question_stage
+from tests.unit.questions.test_imports import header
 
 membership = st.builds(
     lambda who, team, excluded: expert(who, team=team, excluded=excluded),

@@ -7,13 +7,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.adapters.history import Scores
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.stage import Output
 from stream_peer.events import topics
 from stream_peer.events.outputs import MixedForecast, ScoredForecast
-from tests.unit.adapters.file_lines import lines, season
-from tests.unit.engine.question_log import HOUR, T0, forecast
+from stream_peer.log.stage import Output
+from stream_peer.tools.replay.history import Scores
+from stream_peer.tools.replay.replay import ReplayOptions, replay
+from tests.unit.questions.question_log import HOUR, T0, forecast
+from tests.unit.tools.replay.file_lines import lines, season
 
 AT_THE_CLOSE = ReplayOptions({"defaults": {"round_every": None}})
 QUESTIONS = 8

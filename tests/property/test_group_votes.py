@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.engine.groups import NONE, joined, united
-from stream_peer.engine.readings import shared_by_groups
+from stream_peer.feeds.alarms.groups import NONE, joined, united
+from stream_peer.feeds.reading.readings import shared_by_groups
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.references import majority, votes
 from stream_peer.numerics.references.majorities import leave_one_out_of

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from stream_peer.engine.control import ControlStage
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.signatures import MAC_HEADER, Signatures
-from stream_peer.engine.sources import SOURCE_HEADER
-from stream_peer.engine.stage import Effects, Headers, LogRecord, Stage
-from stream_peer.events.feed_settings import document_hash
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.origins import SOURCE_HEADER
+from stream_peer.log.signatures import MAC_HEADER, Signatures
+from stream_peer.log.stage import Effects, Headers, LogRecord, Stage
+from stream_peer.questions.control_stage import ControlStage
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.settings.feed.model import document_hash
 
 NOON = "2026-03-01T12:00:00Z"
 ARRIVED = 1_772_366_400_000

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects
-from stream_peer.engine.sums import expert_column
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import expert_column
+from stream_peer.log.stage import Effects
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import crowd, variant
 from tests.property.test_feed_stage import by_revision

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.adapters.file_events import Revealed
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round
+from stream_peer.log.stage import Effects
+from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage
-from tests.unit.adapters.file_lines import lines, season
+from tests.unit.tools.replay.file_lines import lines, season
 
 EXPERTS = [f"e{number}" for number in range(6)]
 FORECASTS = ("mix", "stretched", "mean", "median", "logit_mean", "selected")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.engine.producers import PRODUCER_HEADER, Producer, Producers, producer_mac
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, Headers, LogRecord
+from stream_peer.log.producers import PRODUCER_HEADER, Producer, Producers, producer_mac
+from stream_peer.log.stage import Effects, Headers, LogRecord
+from stream_peer.questions.stage import QuestionStage
 
 NOW = 1_772_366_400_000
 KEYS = {"house": b"the key of house", "rival": b"the key of rival"}

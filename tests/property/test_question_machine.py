@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from stream_peer.engine.stage import Effects, Headers, LogRecord, Output
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
+from stream_peer.log.stage import Effects, Headers, LogRecord, Output
 from tests.slow_question import SlowPartition
-from tests.unit.engine.question_log import (
+from tests.unit.questions.question_log import (
     HOUR,
     T0,
     Told,

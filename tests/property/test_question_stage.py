@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.stage import Effects, LogRecord, Output
-from tests.unit.engine.question_log import (
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.questions.stage import QuestionStage
+from tests.unit.questions.question_log import (
     DAY,
     GRACE,
     HOUR,

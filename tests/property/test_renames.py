@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
 from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.feeds.stage import FeedStage
 from tests.feed_histories import expert, folded, log_of
-from tests.unit.engine.question_log import DAY, GRACE, HOUR, T0, Partition, event, forecast, question, resolution
+from tests.unit.questions.question_log import DAY, GRACE, HOUR, T0, Partition, event, forecast, question, resolution
 
 EXPERTS = ("ann", "bob", "cyd", "dan")
 QUESTIONS = ("q0", "q1", "q2")

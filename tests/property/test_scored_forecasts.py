@@ -11,13 +11,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, LogRecord
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, read_feed_log
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import Changelog, refold
 from tests.feed_histories import stage as feed_stage_with
-from tests.unit.engine.question_log import DAY, HOUR, T0, Partition, forecast, question, resolution, tick
+from tests.unit.questions.question_log import DAY, HOUR, T0, Partition, forecast, question, resolution, tick
 
 QUESTIONS = ("q0", "q1", "q2")
 EXPERTS = ("ann", "bob", "cyd", "dan")

@@ -16,7 +16,7 @@ from tests.property.test_question_stage import (
     resolutions,
     ticks,
 )
-from tests.unit.engine.question_log import (
+from tests.unit.questions.question_log import (
     DAY,
     HOUR,
     T0,

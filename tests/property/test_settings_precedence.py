@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.settings import flag_of, leaves, load
-from stream_peer.settings.shown import shown_settings
+from stream_peer.settings.process import flag_of, leaves, load
+from stream_peer.settings.process.shown import shown_settings
 
 SOURCES = ("file", "environment", "flag")
 VALUES: dict[str, st.SearchStrategy[Any]] = {

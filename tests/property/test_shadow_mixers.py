@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects, Output
-from stream_peer.engine.sums import UNIT, feed_column
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import UNIT, feed_column
+from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_histories import settings as settings_event
 from tests.property.test_feed_stage_twin import (

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.stage import Snapshot
-from stream_peer.engine.state_log import Fold, Row, Writer, claim_row
 from stream_peer.errors import ForeignWriterError
+from stream_peer.log.changelog import Fold, Row, Writer, claim_row
+from stream_peer.log.stage import Snapshot
 
 KEYS = [b"q/a", b"q/b", b"q/c"]
 Input = list[tuple[int, int]]  # (which key, what: 0 removes it)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from stream_peer.engine.stage import Effects
-from stream_peer.engine.trust import SHRINK, SHRINK_STEP
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.events.outputs import Weights
+from stream_peer.feeds.reading.trust import SHRINK, SHRINK_STEP
+from stream_peer.log.stage import Effects
 from tests.feed_histories import log_of, outcome, round_of, stage
 
 MIX_STEP, SELECT_STEP, PAPER_STEP = 0.02, 0.25, 0.1

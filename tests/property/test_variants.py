@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects
 from stream_peer.events import topics
 from stream_peer.events.feed_log import ExpertChanged
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects
 from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import LEARNERS, OF_THE_PATH, OF_THE_SUMS, VARIANTS, Event, Settings, crowd
 from tests.property.test_feed_stage import by_revision

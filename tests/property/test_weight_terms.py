@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.stage import Effects
-from stream_peer.engine.weight_terms import Moment, Term, moment_of, terms_of
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.stage import Effects
+from stream_peer.tools.explain.weight_terms import Moment, Term, moment_of, terms_of
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
 from tests.property.test_feed_stage import EXPERTS, histories
 from tests.property.test_feed_stage_twin import with_controls
-from tests.unit.engine.test_groups import Attack
+from tests.unit.feeds.alarms.test_groups import Attack
 
 METHODS: dict[str, Settings] = {
     "robust": {},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm.dashboards.reading import dashboards
-from stream_peer.demo.feed import FEED
+from stream_peer.tools.demo.feed import FEED
 from tests.infra.stack.events import clone_attack, poison
 from tests.infra.stack.progress import came, say, step
 from tests.infra.stack.running import ONCE, WORKERS, Stack, close_questions, rule_files, send

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from stream_peer.demo.feed import FEED, SETTINGS, FeedEvent, read_events
+from stream_peer.tools.demo.feed import FEED, SETTINGS, FeedEvent, read_events
 from tests.integration.support.chronicle import told
 from tests.integration.support.worlds import World
 

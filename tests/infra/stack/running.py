@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from stream_peer.adapters.local_kafka import LocalKafka, check_java
-from stream_peer.demo.feed import FEED, FeedEvent, closing_tick, paced
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
+from stream_peer.tools.demo.feed import FEED, FeedEvent, closing_tick, paced
+from stream_peer.tools.demo.local_kafka import LocalKafka, check_java
 from tests.infra.stack.alertmanager import PROGRAM, Alertmanager
 from tests.infra.stack.events import FEEDS, quiet_events, team_controls
 from tests.infra.stack.progress import step

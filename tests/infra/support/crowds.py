@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_peer.demo.feed import FEED, SETTINGS, FeedEvent, read_events
+from stream_peer.tools.demo.feed import FEED, SETTINGS, FeedEvent, read_events
 from tests.integration.support.chronicle import Asked, told
 from tests.integration.support.events import START
 from tests.integration.support.worlds import World, named, opinions

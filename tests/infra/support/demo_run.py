@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from stream_peer.demo.feed import FeedEvent, closing_tick
 from stream_peer.events import topics
+from stream_peer.tools.demo.feed import FeedEvent, closing_tick
 from tests.infra.support.crowds import Crowd
 from tests.infra.support.panels import Window
 from tests.infra.support.prometheus import Prometheus, configuration

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stream_peer.adapters.feed_log_reader import replay_from_log
 from stream_peer.events import topics
-from stream_peer.topology.state_writer import BETWEEN_ENTRIES_AND_HEAD
+from stream_peer.kafka.worker.state_writer import BETWEEN_ENTRIES_AND_HEAD
+from stream_peer.tools.replay.feed_log_reader import replay_from_log
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.load import FEEDS, Load
 from tests.integration.support.recount import Recount

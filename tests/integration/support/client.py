@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from stream_peer.topology.recreated import incarnation_of
-from stream_peer.topology.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.worker.recreated import incarnation_of
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from stream_peer.adapters.topic_plan import wanted_topics
-from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
+from stream_peer.kafka.client.topic_plan import wanted_topics
+from stream_peer.log.changelog import Fold
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.counting_stage import expected, settings_from
 from tests.integration.support.waiting import wait_until

@@ -17,17 +17,17 @@ from typing import Any
 import msgspec
 import structlog
 
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.preflight import preflight
-from stream_peer.engine.observer import NullObserver
-from stream_peer.engine.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
-from stream_peer.settings import Http, Partitions, Settings, SnapshotEvery
-from stream_peer.topology import worker
-from stream_peer.topology.partition import OwnedPartition
-from stream_peer.topology.watchdog import Watchdog
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.preflight import preflight
+from stream_peer.kafka.worker import worker
+from stream_peer.kafka.worker.partition import OwnedPartition
+from stream_peer.kafka.worker.watchdog import Watchdog
+from stream_peer.log.observer import NullObserver
+from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
+from stream_peer.settings.process import Http, Partitions, Settings, SnapshotEvery
 
 
 class CountingStage(NeverRefolds):

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 
 from stream_peer.cli import main
-from stream_peer.engine import feed, feed_store, state_log
-from stream_peer.engine.stage import Snapshot
-from stream_peer.topology import keeper, recreated
+from stream_peer.feeds import stage as feed
+from stream_peer.feeds import store as feed_store
+from stream_peer.kafka.worker import keeper, recreated
+from stream_peer.log import changelog as state_log
+from stream_peer.log.stage import Snapshot
 
 FORMER_FEED_SCHEMA = feed_store.SCHEMA - 1
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from stream_peer.cli import main
-from stream_peer.topology import state_writer
-from stream_peer.topology.log_reader import LogReading
-from stream_peer.topology.partition import OwnedPartition
-from stream_peer.topology.state_writer import StateWriter
+from stream_peer.kafka.client.log_reader import LogReading
+from stream_peer.kafka.worker import state_writer
+from stream_peer.kafka.worker.partition import OwnedPartition
+from stream_peer.kafka.worker.state_writer import StateWriter
 
 _PORTION = 100
 _SLICE_BYTES = 20_000

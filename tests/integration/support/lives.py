@@ -5,14 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stream_peer.adapters.jsonl import Line
-from stream_peer.adapters.replay import ReplayOptions, replay
-from stream_peer.engine.order_free import order_free
-from stream_peer.engine.stage import Output
-from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
+from stream_peer.log.changelog import Fold
+from stream_peer.log.stage import Output
+from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
 from tests.integration.support.service import SECRET, Service, Stage
+from tests.order_free import order_free
 
 DAY = 24
 

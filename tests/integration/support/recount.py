@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_peer.engine.feed import FeedStage
-from stream_peer.engine.question import QuestionStage
-from stream_peer.engine.sources import source_of
-from stream_peer.engine.stage import Effects, LogRecord, Output
-from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
 from stream_peer.events.outputs import output_headers
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.changelog import Fold
+from stream_peer.log.origins import source_of
+from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.questions.stage import QuestionStage
 from tests.integration.support.client import Message
 from tests.integration.support.service import SECRET, DeadLetter, Service, Stage
 

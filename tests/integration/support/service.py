@@ -18,13 +18,13 @@ import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.engine.dead_letters import REASON_HEADER
-from stream_peer.engine.signatures import Signatures
-from stream_peer.engine.stage import Output
-from stream_peer.engine.state_log import Fold
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.settings import Settings, load
+from stream_peer.log.changelog import Fold
+from stream_peer.log.dead_letters import REASON_HEADER
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Output
+from stream_peer.settings.process import Settings, load
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.waiting import wait_until

@@ -3,17 +3,18 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters import control_events, weights_view
-from stream_peer.adapters.control_events import Written
-from stream_peer.engine.repair import Controls
-from stream_peer.engine.stage import LogRecord
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError
 from stream_peer.events.incoming import ExpertControl, FeedControl
 from stream_peer.events.outputs import Weights
-from stream_peer.settings import Settings
+from stream_peer.kafka.client import control_events
+from stream_peer.kafka.client.control_events import Written
+from stream_peer.log.stage import LogRecord
+from stream_peer.questions.repair import Controls
+from stream_peer.serve import weights_view
+from stream_peer.settings.process import Settings
 from tests.feed_outputs import weights
 from tests.unit.cli.support import run
-from tests.unit.engine.question_log import T0, event
+from tests.unit.questions.question_log import T0, event
 
 Capture = pytest.CaptureFixture[str]
 Control = ExpertControl | FeedControl

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 import pytest
 
-from stream_peer.adapters.history import BestExpert, Scores
 from stream_peer.cli import demo_worker
 from stream_peer.cli.demo_run import check_outcome, verdict
 from stream_peer.cli.demo_worker import DemoWorker
 from stream_peer.errors import BrokerUnavailableError, StreamPeerError, TopicsError
+from stream_peer.tools.replay.history import BestExpert, Scores
 from tests.unit.cli.support import run
 
 READY = """

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters.weight_story import kafka_log
-from stream_peer.adapters.weight_story.request import LogRead
-from tests.unit.adapters.file_lines import season
-from tests.unit.adapters.weight_story.test_story import accounts_of
+from stream_peer.tools.explain.weight_story import kafka_log
+from stream_peer.tools.explain.weight_story.request import LogRead
 from tests.unit.cli.support import run
+from tests.unit.tools.explain.weight_story.test_story import accounts_of
+from tests.unit.tools.replay.file_lines import season
 
 Capture = pytest.CaptureFixture[str]
 

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.settings import Leaf, leaves
+from stream_peer.settings.process import Leaf, leaves
 
 
 def invoked(*arguments: str, environment: dict[str, str] | None = None) -> Invocation:

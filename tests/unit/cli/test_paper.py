@@ -13,10 +13,10 @@ import pytest
 
 from stream_peer.cli import options
 from stream_peer.cli.paper import summary
-from stream_peer.paper import run as running
-from stream_peer.paper.results import Result, Size, as_json
+from stream_peer.lab.paper import run as running
+from stream_peer.lab.paper.results import Result, Size, as_json
 from tests.unit.cli.support import run
-from tests.unit.paper.samples import SEED, quick_result, sample_result
+from tests.unit.lab.paper.samples import SEED, quick_result, sample_result
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[[np.random.Generator, Size], Result]

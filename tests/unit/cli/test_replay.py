@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.adapters import feed_log_reader
-from stream_peer.adapters.feed_log_reader import Comparison
 from stream_peer.cli.replay import compared
-from tests.unit.adapters.file_lines import season
+from stream_peer.tools.replay import feed_log_reader
+from stream_peer.tools.replay.feed_log_reader import Comparison
 from tests.unit.cli.support import run
+from tests.unit.tools.replay.file_lines import season
 
 Capture = pytest.CaptureFixture[str]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.file_lines import season
 from tests.unit.cli.support import run
+from tests.unit.tools.replay.file_lines import season
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,12 +15,12 @@ import pytest
 import structlog
 
 import stream_peer
-from stream_peer.adapters import logs, terminal
 from stream_peer.cli import cli, tail
-from stream_peer.demo import live_table
 from stream_peer.events.spelling import spelt, spelt_lines
-from stream_peer.pages.text import escape
-from stream_peer.settings.model import Log
+from stream_peer.serve import logs, terminal
+from stream_peer.serve.pages.text import escape
+from stream_peer.settings.process.model import Log
+from stream_peer.tools.demo import live_table
 from tests.feed_outputs import expert, weights
 from tests.unit.cli.support import run
 

@@ -5,11 +5,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from stream_peer.adapters import weights_view
 from stream_peer.cli.tail import by_mix, summary, table
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import Certificate, Weights
-from stream_peer.settings import Settings
+from stream_peer.serve import weights_view
+from stream_peer.settings.process import Settings
 from tests.feed_outputs import expert, weights
 from tests.unit.cli.support import run
 

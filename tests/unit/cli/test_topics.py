@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from stream_peer.adapters.kafka_admin import KafkaAdmin, Plan
-from stream_peer.adapters.topic_plan import Finding, wanted_topics
-from stream_peer.settings import Settings
+from stream_peer.kafka.client.admin import KafkaAdmin, Plan
+from stream_peer.kafka.client.topic_plan import Finding, wanted_topics
+from stream_peer.settings.process import Settings
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]

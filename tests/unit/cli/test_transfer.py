@@ -6,19 +6,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_peer.adapters import control_events, feed_export, feed_import, weights_view
-from stream_peer.adapters.control_events import Applied, Written
-from stream_peer.adapters.feed_file import read_feed, write_feed
-from stream_peer.engine.draws import fingerprint
-from stream_peer.engine.portable import FeedLine, Header, Line
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.outputs import Weights
-from stream_peer.settings import Settings
+from stream_peer.kafka.client import control_events
+from stream_peer.kafka.client.control_events import Applied, Written
+from stream_peer.log.draws import fingerprint
+from stream_peer.log.portable import FeedLine, Header, Line
+from stream_peer.serve import weights_view
+from stream_peer.settings.process import Settings
+from stream_peer.tools.transfer import feed_export, feed_import
+from stream_peer.tools.transfer.feed_file import read_feed, write_feed
 from tests.feed_outputs import weights
-from tests.unit.adapters.file_lines import season
 from tests.unit.cli.support import run
-from tests.unit.engine.test_feed_import import exported
+from tests.unit.feeds.test_feed_import import exported
+from tests.unit.tools.replay.file_lines import season
 
 Capture = pytest.CaptureFixture[str]
 

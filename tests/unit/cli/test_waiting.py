@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.adapters import preflight
-from stream_peer.adapters.feed_file import write_feed
+from stream_peer.kafka.client import preflight
+from stream_peer.tools.transfer.feed_file import write_feed
 from tests.unit.cli.support import run
-from tests.unit.engine.test_feed_import import exported
+from tests.unit.feeds.test_feed_import import exported
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from stream_peer.adapters import control_events, logs
-from stream_peer.adapters.control_events import Applied
-from stream_peer.adapters.kafka_admin import KafkaAdmin
-from stream_peer.adapters.topic_plan import worker_rights
 from stream_peer.errors import BrokerUnavailableError, TopicsError
-from stream_peer.settings import Settings
-from stream_peer.topology import worker
+from stream_peer.kafka.client import control_events
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.control_events import Applied
+from stream_peer.kafka.client.topic_plan import worker_rights
+from stream_peer.kafka.worker import worker
+from stream_peer.serve import logs
+from stream_peer.settings.process import Settings
 from tests.unit.cli.support import run
 
 Capture = pytest.CaptureFixture[str]

@@ -1,1 +1,0 @@
-"""Everything but Faust that touches the world: HTTP, metrics, files, Kafka's admin API, the embedded broker."""

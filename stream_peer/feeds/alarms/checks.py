@@ -1,0 +1,62 @@
+"""Now and then a feed's last questions are looked through: for what sums cannot tell.
+
+When, depends on the log alone: with every so many new questions. So a restart or a refold looks at the same moments.
+"""
+
+from collections.abc import Sequence
+
+from stream_peer.feeds.alarms.drift import Look, look_for_drift
+from stream_peer.feeds.alarms.group_search import look_for_copies, look_for_followers
+from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.alarms.recent import Window
+from stream_peer.feeds.feed import Feed
+
+CHECK_EVERY = 25
+"""New questions from one look to the next."""
+
+MOST_GROUPS = 200
+"""More are not kept: they stand in the head of their partition, which is one record."""
+
+
+def check(feed: Feed) -> None:
+    """Look through the last questions, if enough new ones have come since they were looked through last."""
+    standing = feed.standing
+    if standing.ordinals - standing.checked < CHECK_EVERY:
+        return
+    standing.checked = standing.ordinals
+    look = _look(feed)
+    standing.drift = look_for_drift(look, standing.drift)
+    standing.groups = _groups(feed, look.window)
+    feed.heed_groups()
+
+
+def _groups(feed: Feed, window: Window) -> list[Group]:
+    """Experts who say the same, without the excluded; of teams nobody needs to find that."""
+    roster, standing = feed.roster, feed.standing
+    absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
+    if absent:
+        window.votes[:, absent], window.answers[:, absent] = 0, 0
+    known = {kind: [group for group in standing.groups if group.kind == kind] for kind in ("copies", "follower")}
+    teams = roster.declared_teams() if roster.teams else None
+    turn = standing.checked // CHECK_EVERY
+    copies = look_for_copies(window, known["copies"], teams, turn)
+    return largest([*copies, *look_for_followers(window, known["follower"], copies)])
+
+
+def largest(groups: Sequence[Group]) -> list[Group]:
+    """The largest groups, as many as are kept, in the order in which they were found."""
+    by_size = sorted(range(len(groups)), key=lambda number: -len(groups[number].experts))
+    return [groups[number] for number in sorted(by_size[:MOST_GROUPS])]
+
+
+def _look(feed: Feed) -> Look:
+    """What drift is looked for in. With ``memory`` the past is left out: it is forgotten anyhow."""
+    variant = feed.method.variant
+    return Look(
+        window=feed.recent.read(len(feed.roster)),
+        number=feed.standing.ordinals // CHECK_EVERY,
+        rule=feed.rule,
+        past=feed.sums.feed if feed.settings.memory is None else None,
+        leaves_one_out=variant is None or variant.against == "others",
+        revealed_at_random=not any(shift is not None and shift.found for shift in feed.rates.shifts),
+    )

@@ -1,0 +1,46 @@
+"""Experts who say the same, looked for in the last questions of a feed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stream_peer.events.outputs import GroupKind
+from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.alarms.recent import Window
+from stream_peer.feeds.reading.readings import DECIMALS
+from stream_peer.numerics.dependence.copies import find_copies
+from stream_peer.numerics.dependence.followers import find_followers
+from stream_peer.numerics.dependence.tallies import FEWEST_COMMON
+from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses.arguments import unchecked
+
+
+def look_for_copies(window: Window, known: Sequence[Group], teams: IntArray | None, turn: int) -> list[Group]:
+    """Groups of experts who agree far more than their error rates allow, see `find_copies`."""
+    found = unchecked(find_copies)(window.votes, [group.experts for group in known], teams, turn)
+    return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
+
+
+def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[Group]) -> list[Group]:
+    """The experts who follow the crowd, see `find_followers`: all of them say the same, so they are one group.
+
+    Agreement is theirs with their own reference answers; what is expected, that of the median expert.
+    """
+    present = window.answers != 0
+    before = [expert for group in known for expert in group.experts]
+    found = unchecked(find_followers)(window.near, window.apart, window.scatter, present, before)
+    elsewhere = {expert for group in copies for expert in group.experts}
+    followers = [expert for expert in found.tolist() if expert not in elsewhere]
+    if not followers:
+        return []
+    voted = np.count_nonzero(window.votes, axis=0)
+    agreed = np.add.reduce(window.votes * window.answers, axis=0, dtype=np.float64) / np.maximum(voted, 1)
+    usual = np.sort(agreed[voted >= FEWEST_COMMON])
+    expected = float(usual[len(usual) // 2]) if len(usual) else 0.0
+    n, said = len(followers), agreed[followers]
+    questions = np.count_nonzero(present[:, followers]) / n
+    return [_group(followers, "follower", float(np.add.reduce(said)) / n, expected, round(questions))]
+
+
+def _group(experts: Sequence[int], kind: GroupKind, agreement: float, expected: float, questions: int) -> Group:
+    return Group(list(experts), kind, round(agreement, DECIMALS), round(expected, DECIMALS), questions)

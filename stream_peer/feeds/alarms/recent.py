@@ -1,0 +1,143 @@
+"""The last questions of a feed, vote by vote: what sums cannot tell, such as who says the same as whom.
+
+It is a function of the ledger, so nothing of it is stored: after a load it is read off the ledger anew. A question that
+changes is only noted, which costs next to nothing; its row is written when somebody looks.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.feeds.contributions import rule_part
+from stream_peer.feeds.facts import cast_of, head_of
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.sums import FEED_RULE
+from stream_peer.numerics.dependence.followers import crowd_distances
+from stream_peer.numerics.dependence.tallies import Float32Array
+from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.losses.arguments import unchecked
+
+WINDOW = 512
+"""Questions, by their ordinals."""
+
+_FIRST_ROOM = 16
+_NOBODY = -1
+
+
+class Window(NamedTuple):
+    """The last questions of a feed that are in its ledger, have rounds and are not annulled, oldest first.
+
+    Attributes
+    ----------
+    ordinals : (n_questions,) int64
+        Their numbers among the questions of the feed; all are above the newest less 512.
+    counts : (n_questions,) bool
+        Whether the latest round had voters enough.
+    pair, rest : (n_questions,) float64
+        Moments of the votes of that round.
+    votes : (n_questions, n_experts) int8
+        Its votes by the vote rule that was in force: +1, -1, 0 for none, or absent.
+    answers : (n_questions, n_experts) int8
+        Each expert's own reference answer in it as +1 or -1; 0: absent.
+    rules : (n_questions,) int64
+        The number of that rule.
+    parts : (n_questions, n_columns) int64
+        What the question, with all its rounds, adds to the columns ``FEED_RULE`` of that rule.
+    scatter : (n_questions,) float64
+        Of the experts' mean forecast, see `crowd_distances`.
+    apart, near : (n_questions, n_experts) float32
+        How far each expert was from the crowd, and its square; 0 where it is absent.
+    """
+
+    ordinals: IntArray
+    counts: BoolArray
+    pair: FloatArray
+    rest: FloatArray
+    votes: SmallIntArray
+    answers: SmallIntArray
+    rules: IntArray
+    parts: IntArray
+    scatter: FloatArray
+    apart: Float32Array
+    near: Float32Array
+
+
+class Recent:
+    """A feed's last questions, each by its latest round, kept in step with the ledger.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        Those of the ledger.
+    ordinals : int
+        How many questions the feed has taken in.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = (), ordinals: int = 0) -> None:
+        self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
+        self._heads = np.zeros((4, WINDOW))
+        self._rules: IntArray = np.zeros(WINDOW, np.int64)
+        self._parts: IntArray = np.zeros((WINDOW, len(FEED_RULE)), np.int64)
+        self._marks = np.zeros((2, WINDOW, 0), np.int8)
+        self._distances = np.zeros((2, WINDOW, 0), np.float32)
+        self._noted: dict[int, Entry] = {}
+        self._last = ordinals - 1
+        for entry in entries:
+            self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        """A question of the ledger is new, or has changed."""
+        ordinal = entry.ordinal
+        self._last = max(self._last, ordinal)
+        if ordinal > self._last - WINDOW:
+            self._noted[ordinal % WINDOW] = entry
+
+    def leave(self, entry: Entry) -> None:
+        """A question has left the ledger."""
+        slot = entry.ordinal % WINDOW
+        if entry.ordinal > self._last - WINDOW:
+            self._noted.pop(slot, None)
+            self._ordinals[slot] = _NOBODY
+
+    def read(self, n_experts: int) -> Window:
+        """The questions as they are known now, with columns for so many experts. The arrays are the reader's own."""
+        for slot, entry in self._noted.items():
+            self._write(slot, entry)
+        self._noted.clear()
+        self._reserve(n_experts)
+        there = np.flatnonzero(self._ordinals >= 0)
+        slots = there[np.argsort(self._ordinals[there])]
+        counts, pair, rest, scatter = self._heads[:, slots]
+        votes, answers = self._marks[:, slots, :n_experts]
+        apart, near = self._distances[:, slots, :n_experts]
+        told = self._rules[slots], self._parts[slots], scatter, apart, near
+        return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
+
+    def _write(self, slot: int, entry: Entry) -> None:
+        facts = None if entry.evidence == "annulled" else entry.latest()
+        if facts is None:
+            self._ordinals[slot] = _NOBODY
+            return
+        head, experts = facts.head, facts.experts
+        self._reserve(int(np.maximum.reduce(experts)) + 1)
+        self._ordinals[slot] = entry.ordinal
+        before = [head_of(packed) for packed in entry.rounds[-2:-1]]
+        said_before = [said for former in before for said in (former.mix, former.stretched)]
+        crowd = unchecked(crowd_distances)(facts.forecasts, said_before)
+        self._heads[:, slot] = head.counts, head.pair, head.rest, crowd.scatter
+        self._rules[slot], self._parts[slot] = head.rule, rule_part(entry)
+        votes, answers = self._marks[:, slot]
+        votes[:], answers[:] = 0, 0
+        votes[experts] = cast_of(facts)
+        answers[experts] = 2 * facts.answers.view(np.int8) - 1
+        self._distances[:, slot] = 0.0
+        self._distances[:, slot, experts] = crowd.apart, crowd.near
+
+    def _reserve(self, n_experts: int) -> None:
+        room = self._marks.shape[2]
+        if n_experts > room:
+            shape = 2, WINDOW, max(n_experts, 2 * room, _FIRST_ROOM)
+            marks, distances = np.zeros(shape, np.int8), np.zeros(shape, np.float32)
+            marks[:, :, :room], distances[:, :, :room] = self._marks, self._distances
+            self._marks, self._distances = marks, distances

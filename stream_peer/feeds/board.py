@@ -1,0 +1,74 @@
+"""Which feeds have news, and what was last said of them. When something is said depends on it; its bytes do not."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.output_records import feed_outputs
+from stream_peer.feeds.views import FeedView, WeightsReading, feed_view, read_feed
+from stream_peer.log.stage import Output
+
+LEAST_MOVE = 1e-4
+"""A smaller change of all weights is not worth a message; the next snapshot publishes it."""
+
+
+class Publication(NamedTuple):
+    """What was last published of a feed: for knowing whether there is news.
+
+    ``alarms``: its trust, what drifts, who says the same as whom, and who was renamed.
+    """
+
+    alarms: tuple[object, ...]
+    reading: WeightsReading
+
+
+class Board:
+    """Keeps what was published and the newest view of each feed."""
+
+    def __init__(self) -> None:
+        self._unpublished: set[str] = set()
+        self._published: dict[str, Publication] = {}
+        self._views: dict[str, FeedView] = {}
+        self._outdated: set[str] = set()
+
+    def changed(self, feed: Feed) -> None:
+        """A record changed the feed."""
+        self._unpublished.add(feed.name)
+        self._outdated.add(feed.name)
+
+    def end(self, name: str) -> None:
+        """There is no such feed any more."""
+        self._unpublished.discard(name)
+        self._outdated.discard(name)
+        self._published.pop(name, None)
+        self._views.pop(name, None)
+
+    def unpublished(self, among: Iterable[str] | None = None) -> list[str]:
+        """Feeds changed since they were last published, by name."""
+        return sorted(self._unpublished if among is None else self._unpublished.intersection(among))
+
+    def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
+        """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
+        reading, standing = read_feed(feed), feed.standing
+        groups = ((group.kind, tuple(group.experts)) for group in standing.groups)
+        names = ((first, feed.roster.names.shown(first)) for first in feed.roster.names.given)
+        alarms = standing.trust, standing.drift.alarms, *groups, *names
+        last = self._published.get(feed.name)
+        if only_news and last and last.alarms == alarms and not reading.moved(last.reading, LEAST_MOVE):
+            return []
+        self._published[feed.name] = Publication(alarms, reading)
+        self._unpublished.discard(feed.name)
+        return feed_outputs(feed, self.view(feed, reading))
+
+    def view(self, feed: Feed, reading: WeightsReading | None = None) -> FeedView:
+        """The newest outputs of a feed as objects; ``reading`` if it is at hand."""
+        view = self._views.get(feed.name)
+        if view is None or feed.name in self._outdated:
+            view = feed_view(feed, read_feed(feed) if reading is None else reading)
+            self._views[feed.name] = view
+            self._outdated.discard(feed.name)
+        return view
+
+    def latest(self, feed: Feed) -> FeedView:
+        """The outputs of a feed as they were last published or asked for: whoever looks often costs nothing."""
+        return self._views.get(feed.name) or self.view(feed)

@@ -1,0 +1,379 @@
+"""The state of one feed: its experts, its ledger, its sums, and what is read off them."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import msgspec
+
+from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.accounts import Accounts
+from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.alarms.recent import Recent
+from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.chances import Chances
+from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.ledger import Entry, Limits
+from stream_peer.feeds.medians import own_medians
+from stream_peer.feeds.method import Method, method_of
+from stream_peer.feeds.methods.paths import Paths
+from stream_peer.feeds.reading.published import Basis, expert_weights
+from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
+from stream_peer.feeds.reading.readings import (
+    ExpertWeights,
+    Extent,
+    Mixing,
+    learnt_rows_of,
+    mixing_key,
+    read_extent,
+    read_mixing,
+    rows_of,
+)
+from stream_peer.feeds.reading.signs import NamedGroup, Signs, dependence_key, read_dependence, read_ranks
+from stream_peer.feeds.reading.trust import Trust, next_trust
+from stream_peer.feeds.reading.vote_rules import next_vote_rule
+from stream_peer.feeds.roster import Roster, StoredRoster
+from stream_peer.feeds.scoring import Circumstances
+from stream_peer.feeds.shadow_mixers import Shadows
+from stream_peer.feeds.standing import Standing
+from stream_peer.feeds.sums import (
+    UNIT,
+    VOTE_RULES,
+    VOTES,
+    Contribution,
+    IndexArray,
+    Sums,
+    VoteRule,
+    feed_column,
+)
+from stream_peer.log.draws import feed_seed
+from stream_peer.numerics.dependence import Dependence, RankAgreement
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.settings.feed.method import MethodSettings
+from stream_peer.settings.feed.model import MEANING, FeedSettings
+
+_ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
+_YES, _VOTES = feed_column("yes"), feed_column("votes")
+_VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
+_NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
+
+
+class StoredFeed(msgspec.Struct, array_like=True):
+    """What of a feed is stored beside its ledger and its standing."""
+
+    roster: StoredRoster
+    meaning: dict[str, object]
+    settled: bytes
+
+
+class Feed:
+    """One feed. ``settings`` are those in force, ``settings_hash`` names their document.
+
+    Who its experts are is in ``roster``, what is known of its questions in ``accounts``, the votes
+    of the last ones in ``recent``.
+    """
+
+    def __init__(self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes) -> None:
+        self.name = name
+        self.roster = Roster(name, secret)
+        self.accounts = Accounts(settings)
+        self.standing = Standing()
+        self.recent = Recent()
+        self.pieces = 0
+        self.stored = False
+        self._secret = secret
+        self._rates: tuple[Rates, ...] = ()
+        self._signs: tuple[bytes, Dependence] | None = None
+        self._ranks: list[RankAgreement | None] = []
+        self._mixing: tuple[bytes, Mixing] | None = None
+        self._paths = Paths.beginning()
+        self.adopt(settings, settings_hash)
+
+    @property
+    def sums(self) -> Sums:
+        """The sums as they count now."""
+        return self.accounts.blocks.reading
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The ledger by question."""
+        return self.accounts.ledger.entries
+
+    @property
+    def experts(self) -> list[str]:
+        """First ids of the experts by their places."""
+        return self.roster.experts
+
+    @property
+    def shown(self) -> list[str]:
+        """Newest ids of the experts by their places: what outputs name."""
+        return self.roster.shown
+
+    def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
+        """Settings from here on. Those that change meaning may differ only while nothing was scored."""
+        self.settings = settings
+        self.method: Method = method_of(settings)
+        self.shadows = Shadows(settings, self.method)
+        self.settings_hash = settings_hash
+        self._chances = Chances(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.variant)
+        if settings.memory != self.accounts.blocks.memory:
+            self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
+        self.accounts.ledger.limit(Limits.of(settings))
+        self._spoil()
+        self._mixing = None
+        if self.method.vote_rule != "auto":
+            self.standing.vote_rule = self.method.vote_rule
+        elif not self.has_rounds():
+            self.standing.vote_rule = "half"
+        self.heed_groups()
+        self.stored = False
+
+    def has_rounds(self) -> bool:
+        """Whether anything was scored that a change of meaning would contradict."""
+        return self.accounts.has_rounds()
+
+    def reset(self) -> None:
+        """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
+        before = self.standing
+        self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
+        self.heed_groups()
+        self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
+        self._paths = Paths.beginning()
+
+    # --- experts ---
+
+    def places(self, experts: Sequence[str]) -> IndexArray:
+        """Places of experts in the matrix of sums; unknown ones are taken in."""
+        for expert in self.roster.missing(experts):
+            self.roster.take_in(expert)
+            self.stored = False
+        self.accounts.reserve(len(self.roster))
+        return self.roster.places(experts)
+
+    def listed(self) -> IndexArray:
+        """Places of the experts with questions that count, in the order of their newest ids; without the excluded."""
+        return self.roster.listed(self.sums)
+
+    def heed_groups(self) -> None:
+        """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
+        guards = self.settings.guard == "on"
+        self.roster.hold_together([group.experts for group in self.standing.groups] if guards else [])
+
+    def n_seen(self, present: IndexArray) -> int:
+        """How many experts have questions that count or are present."""
+        return self.roster.n_seen(present, self.sums)
+
+    # --- sums ---
+
+    def take_in(self, question_id: str) -> Entry:
+        """The entry of a question, a new one if need be."""
+        if self.settings.memory is not None:  # a new question makes the others older
+            self._spoil()
+        return self.accounts.take_in(question_id)
+
+    def take_out(self, entry: Entry) -> None:
+        """Take a question's contribution out of the sums."""
+        if entry.rounds:
+            self.accounts.subtract(contribution(entry, self.method), entry)
+            self._spoil(entry)
+            self._paths.take_out(entry)
+
+    def put_in(self, part: Contribution, entry: Entry) -> None:
+        """Add a question's contribution to the sums."""
+        self.accounts.add(part, entry)
+        self.recent.note(entry)
+        self._spoil(entry)
+
+    def _spoil(self, entry: Entry | None = None) -> None:
+        """What was read off the sums no longer holds; the ranks still do if only an ``entry`` without outcome moved."""
+        self._rates = ()
+        if entry is None or entry.evidence in (0, 1) or self.settings.memory is not None:
+            self._ranks.clear()
+
+    def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
+        """Questions whose time in the ledger is over; what they added to the sums stays."""
+        expired = list(self.accounts.expire(now, self.method))
+        for _, entry in expired:
+            self._paths.settle(entry)
+            self.recent.leave(entry)
+            self.stored = False
+        return expired
+
+    def recomputed(self) -> Blocks:
+        """The sums as they follow from the ledger."""
+        return self.accounts.recomputed(self.method)
+
+    def audit(self) -> Generator[None, None, bool]:
+        """Compare the sums with the ledger; see ``Accounts.audit``."""
+        return self.accounts.audit(self.method)
+
+    # --- readings ---
+
+    @property
+    def rule(self) -> int:
+        """Number of the vote rule in force."""
+        return VOTE_RULES.index(self.standing.vote_rule)
+
+    @property
+    def all_rates(self) -> tuple[Rates, ...]:
+        """Newest error rates of the vote rules that are used, that in force first."""
+        if not self._rates or self._rates[0].rule != self.rule:
+            feed, confidence = self.sums.feed, self.settings.confidence
+            rules = used_rules(feed, self.rule)
+            self._rates = tuple(read_rates(feed, rule, confidence, self.method) for rule in rules)
+        return self._rates
+
+    @property
+    def rates(self) -> Rates:
+        """Newest error rates of the vote rule in force."""
+        return self.all_rates[0]
+
+    def rates_of(self, rule: int) -> Rates:
+        """Newest error rates of a vote rule."""
+        for rates in self.all_rates:
+            if rates.rule == rule:
+                return rates
+        return read_rates(self.sums.feed, rule, self.settings.confidence, self.method)
+
+    def columns(self, experts: IndexArray) -> FloatArray:
+        """Columns of some experts, as far as their vote rules are used."""
+        return self.sums.read(experts, rows_of([rates.rule for rates in self.all_rates]))
+
+    def learnt(self, experts: IndexArray) -> FloatArray:
+        """Those of them that weights are read from; the others are 0."""
+        return self.sums.read(experts, learnt_rows_of([rates.rule for rates in self.all_rates]))
+
+    @property
+    def mixing(self) -> Mixing:
+        """Newest shares of the mixers, and stretch."""
+        key = mixing_key(self.sums.feed)
+        if self._mixing is None or self._mixing[0] != key:
+            self._mixing = key, read_mixing(self.sums.feed, self.settings.mixer, self.method)
+        return self._mixing[1]
+
+    def trust(self) -> Trust:
+        """The state of trust that follows on the present one, and why."""
+        return next_trust(self.standing.trust, self.rates, self.mean_voters, self.settings, self.signs())
+
+    @property
+    def mean_voters(self) -> float | None:
+        """Independent voters a question; None before the first."""
+        asked, voters = int(self.sums.feed[_ASKED]), VOTES * int(self.sums.feed[_VOTERS])
+        return round(voters / asked, _VOTERS_DECIMALS) if asked else None
+
+    @property
+    def groups(self) -> list[Group]:
+        """Experts who said the same at the last look, without the excluded."""
+        if not self.standing.groups:  # nearly always, and every record asks
+            return []
+        excluded = {self.roster.place(expert) for expert in self.roster.excluded}
+        stay = {place: place for group in self.standing.groups for place in group.experts if place not in excluded}
+        return [left for group in self.standing.groups if (left := group.without(stay))]
+
+    def signs(self) -> Signs:
+        """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
+        key = dependence_key(self.sums.feed, self.rule)
+        if self._signs is None or self._signs[0] != key:
+            self._signs = key, read_dependence(self.sums.feed, self.rule)
+        if not self._ranks:
+            self._ranks.append(read_ranks(self.sums))
+        named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
+        return Signs(self._signs[1], self._ranks[0], [group for group in named if len(group.experts) > 1])
+
+    def vote_rule(self) -> VoteRule:
+        """The vote rule that follows on the present one."""
+        if self.method.vote_rule != "auto":
+            return self.method.vote_rule
+        feed, unit = self.sums.feed, UNIT * VOTES
+        return next_vote_rule(self.standing.vote_rule, int(feed[_YES]) * unit, int(feed[_VOTES]) * unit)
+
+    def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
+        """What a round of a question whose contribution is taken out is scored under."""
+        rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
+        columns, chances = self.learnt(experts), self._chances
+        medians = own_medians(self.sums.read_histograms(experts)) if self.rule else None
+        return Circumstances(
+            weights=self.weights(experts, columns, seen),
+            mixing=self.mixing,
+            net_share=self.standing.net_share,
+            rule=self.rule,
+            thresholds=medians.thresholds if medians else None,
+            steady=medians.steady if medians else None,
+            rate_zero=rates.zero,
+            rate_one=rates.one,
+            min_experts=self.settings.min_experts,
+            stretch=self.settings.stretch,
+            coin=chances.coin(question_id, boundary),
+            ticket=chances.ticket(question_id, boundary),
+            chance=chances.of_variant(self.roster, experts, question_id, boundary),
+            n_experts=seen.experts,
+            gaps=seen.gaps,
+            teams=self.roster.team_numbers(experts),
+            groups=self.roster.group_numbers(experts),
+            block=chances.block(question_id),
+            shrink=self.standing.shrink,
+            shadows=self.shadows.read(self.sums.feed, columns, self.mixing),
+        )
+
+    def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
+        """Weights of some experts, whose columns are given."""
+        basis = Basis(experts, columns, self.all_rates, seen, self.settings.mixer, self.method)
+        return expert_weights(basis, self._paths)
+
+    def frozen_paths(self) -> Paths:
+        """What learners have said that go by it, as it is now: of variants that only a replay can choose."""
+        return self._paths.frozen(self.method)
+
+    def follow(self, entry: Entry) -> None:
+        """A question is in the sums again: what ``learn`` has not heard of, learners with a path take up now."""
+        self._paths.put_in(entry, len(self.experts), self.method)
+
+    def learn(self, facts: Facts, entry: Entry) -> None:
+        """Go on by a round of a question, if the learner is one that remembers what it said and not only the sums."""
+        if self.method.shares:
+            self._paths.learn(facts, entry, read_extent(self.sums.feed, self.n_seen(facts.experts)), self.method)
+
+    def net_sums(self) -> tuple[float, float]:
+        """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
+        feed = self.sums.feed
+        return float(feed[_NET_DIFFERENCE]) * UNIT, float(feed[_NET_SQUARE]) * UNIT
+
+    # --- stored form ---
+
+    def encode(self) -> bytes:
+        """Stored form, without ledger and standing."""
+        meaning = {name: msgspec.to_builtins(getattr(self.settings, name)) for name in MEANING}
+        settled = self.accounts.settled.to_bytes(len(self.roster))
+        return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
+
+    def take_up(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
+        """Take up what was stored; nothing may be done with the feed before a ``recount``."""
+        stored = decode_feed(data)
+        plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
+        self.roster = Roster(self.name, self._secret, stored.roster)
+        self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
+        self.standing = standing
+        self.heed_groups()
+        settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
+        self.accounts.reserve(len(self.roster))
+        self.accounts.restore(settled, ledger, standing.ordinals)
+        self.recent = Recent(self.entries.values(), standing.ordinals)
+        self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
+
+    def begin_with(self, sums: Blocks) -> None:
+        """Sums of the ledger that was taken up, in place of a ``recount``."""
+        self.accounts.blocks = sums
+        self._spoil()
+
+    def recount(self) -> Iterator[None]:
+        """Compute the sums anew from the ledger, a bounded piece an item."""
+        yield from self.accounts.recount(self.method)
+        self._spoil()
+
+
+decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode
+
+
+def with_meaning(settings: FeedSettings, meaning: Mapping[str, object]) -> FeedSettings:
+    """Settings whose fields that change meaning are replaced."""
+    method = msgspec.convert(meaning.get("method", {}), MethodSettings)
+    return msgspec.structs.replace(settings, **{**meaning, "method": method})

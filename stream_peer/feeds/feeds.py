@@ -1,0 +1,284 @@
+"""The feeds of one partition: which there are, what controls and settings do to them, and what must be refolded."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stream_peer.errors import RejectedEvent
+from stream_peer.events.feed_log import ExpertChanged
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.alarms.checks import check
+from stream_peer.feeds.board import Board
+from stream_peer.feeds.feed import Feed, with_meaning
+from stream_peer.feeds.feed_without import places_in, scored_with_places
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.reading.trust import next_shrink
+from stream_peer.feeds.standing import Ended
+from stream_peer.feeds.store import FeedStore
+from stream_peer.log.stage import Effects, Record
+from stream_peer.settings.feed.model import MEANING, FeedSettings, FeedSettingsBook
+
+
+class Firm(NamedTuple):
+    """What of a feed a refold knows from its start: the meaning of its settings, and whom it has forgotten.
+
+    ``before``: the feed as it was, whose scored forecasts stay as they were published.
+    """
+
+    meaning: Mapping[str, Any]
+    forgotten: frozenset[bytes]
+    before: Feed | None = None
+
+    @classmethod
+    def of(cls, settings: FeedSettings, forgotten: Iterable[bytes], before: Feed | None = None) -> "Firm":
+        """The meaning of settings, and who was forgotten."""
+        return cls({name: getattr(settings, name) for name in MEANING}, frozenset(forgotten), before)
+
+
+class Feeds:
+    """The feeds of one partition of the feed-log.
+
+    Parameters
+    ----------
+    secret : bytes
+        The release's; coins and draws derive from it.
+    book : FeedSettingsBook
+        In force until the log says otherwise.
+    firm : mapping of str to Firm
+        Feeds whose meaning does not depend on their place in the log: those that are being refolded.
+
+    Attributes
+    ----------
+    by_name : dict of str to Feed
+    store : FeedStore
+        What must be written.
+    board : Board
+        What must be published.
+    due : set of str
+        Feeds that must be refolded.
+    base : int
+        What revisions of feeds that are new are ahead of offsets.
+    ended : dict of str to Ended
+        Feeds that were deleted.
+    """
+
+    def __init__(self, secret: bytes, book: FeedSettingsBook, firm: Mapping[str, Firm]) -> None:
+        self.book = book
+        self.by_name: dict[str, Feed] = {}
+        self.store = FeedStore()
+        self.board = Board()
+        self.due: set[str] = set()
+        self.base = 0
+        self.ended: dict[str, Ended] = {}
+        self._secret = secret
+        self._firm = firm
+
+    def feed(self, name: str) -> Feed:
+        """The feed, a new one if need be."""
+        feed = self.by_name.get(name)
+        if feed is None:
+            feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
+            feed.standing.base = max(self.base, self.ended.get(name, Ended()).base)
+            if name in self._firm:
+                feed.roster.forgotten.update(self._firm[name].forgotten)
+        return feed
+
+    def _settings(self, name: str) -> FeedSettings:
+        settings, feed = self.book.of(name), self.by_name.get(name)
+        if feed is not None and feed.standing.imported is not None:
+            return with_meaning(settings, Firm.of(feed.settings, ()).meaning)
+        return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
+
+    def emptied(self) -> "Feeds":
+        """The same settings in force, the same ids refused and the same renamed, and nothing else of any feed.
+
+        The question stage keeps names as well: it goes on to say first ids.
+        """
+        anew = Feeds(self._secret, self.book, self._firm)
+        anew.base = self.base
+        for name, feed in self.by_name.items():
+            if feed.roster.forgotten:
+                anew.feed(name).roster.forgotten.update(feed.roster.forgotten)
+            if feed.roster.names.given:
+                anew.feed(name).roster.names = feed.roster.names
+        return anew
+
+    # --- questions ---
+
+    def entry(
+        self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects, *, known: bool = False
+    ) -> Entry | None:
+        """The ledger's entry of a question that has news, None if they come too late.
+
+        ``known``: news that mean nothing of a question that is not in the ledger, for which it makes no entry.
+        """
+        time = feed.standing.time(now)
+        expired = feed.expire(time) if feed.accounts.ledger.is_due(time) else []
+        for expired_id, entry in expired:
+            self.store.leave(feed.name, expired_id, entry)
+        for expired_id in feed.accounts.ledger.forget_expired() if expired else ():
+            self.store.leave(feed.name, expired_id, None)
+        if expired:
+            effects.counts["expired", ""] += len(expired)
+        if question_id in feed.accounts.ledger.expired:
+            effects.counts["too-late", ""] += 1
+            return None
+        if known and question_id not in feed.entries:
+            return None
+        return feed.take_in(question_id)
+
+    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> None:
+        """A question of the feed has changed."""
+        feed.follow(entry)
+        entry.touched = record.timestamp
+        feed.standing.ordinals = feed.accounts.ledger.ordinals
+        check(feed)
+        feed.accounts.ledger.keep(question_id, entry)
+        self.store.touch(feed.name, question_id)
+        self.changed(feed, record)
+        feed.standing.shrink = next_shrink(feed.standing.shrink, feed.standing.trust, feed.method)
+
+    def shown(self, feed: Feed, question_id: str, record: Record) -> None:
+        """What is shown of a question has changed, and nothing that is learnt."""
+        feed.standing.revision, feed.standing.at = feed.standing.base + record.offset, record.timestamp
+        self.store.touch(feed.name, question_id)
+
+    def changed(self, feed: Feed, record: Record) -> None:
+        """A record has changed the feed."""
+        standing = feed.standing
+        standing.revision, standing.at = standing.base + record.offset, record.timestamp
+        vote_rule = feed.vote_rule()
+        if vote_rule != standing.vote_rule:
+            standing.vote_rule = vote_rule
+            standing.switches += 1
+        standing.trusted(feed.trust().state, standing.acknowledged)
+        self.board.changed(feed)
+
+    # --- settings and controls ---
+
+    def settle(self, book: FeedSettingsBook, record: Record) -> None:
+        """Settings from here on. Where they give what was scored another meaning, the feed must be refolded.
+
+        Raises
+        ------
+        RejectedEvent
+            If that is so of feeds that were imported: theirs stay as they were, all else of the settings counts.
+        """
+        if book.hash == self.book.hash:
+            return
+        self.book = book
+        for feed in self.by_name.values():
+            settings, before = self._settings(feed.name), feed.settings
+            if settings.meaning() != before.meaning() and feed.standing.ordinals:
+                settings = with_meaning(settings, Firm.of(before, ()).meaning)
+                self.due.add(feed.name)
+            feed.adopt(settings, book.hash)
+            if settings.trust.acknowledged != before.trust.acknowledged:
+                feed.standing.acknowledged = settings.trust.acknowledged
+            self.changed(feed, record)
+        kept = [name for name, feed in sorted(self.by_name.items()) if self._keeps_its_meaning(feed)]
+        if kept:
+            message = f"{', '.join(MEANING)} stay as they are in feeds that were imported: {', '.join(kept)}"
+            raise RejectedEvent(Reason.IMPORTED_MEANING, field="feeds", message=message)
+
+    def _keeps_its_meaning(self, feed: Feed) -> bool:
+        """Whether the settings ask in vain for another meaning of a feed."""
+        return feed.standing.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
+
+    def change_expert(self, event: ExpertChanged, record: Record) -> list[str]:
+        """An expert's name, team, exclusion or wish to be forgotten; ids of which nothing may be kept.
+
+        Raises
+        ------
+        RejectedEvent
+            If the expert was forgotten before, or is to be called as another one is.
+        """
+        feed = self.feed(event.feed)
+        roster, gone = feed.roster, list[str]()
+        expert = roster.names.first(event.expert_id)
+        if event.forget:
+            if roster.place(expert) is not None:
+                self.due.add(feed.name)
+            gone = roster.forget(expert)
+            self.store.scrub(feed)
+        elif any(map(roster.is_forgotten, filter(None, (expert, event.rename)))):
+            message = "the expert asked to be forgotten; no control brings it back"
+            raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
+        if event.rename is not None:
+            roster.rename(expert, event.rename)
+        if event.team is not msgspec.UNSET and not event.forget:
+            roster.put_in_team(expert, event.team)
+        if event.excluded is not msgspec.UNSET and not event.forget:
+            roster.exclude(expert, excluded=event.excluded)
+        feed.stored = False
+        self.changed(feed, record)
+        return gone
+
+    def reset(self, name: str, record: Record) -> None:
+        """New sums from here on."""
+        feed = self.by_name.get(name)
+        if feed is not None:
+            self.store.leave_all(feed)
+            feed.reset()
+            feed.adopt(self._settings(name), self.book.hash)  # an import kept its own, which is no more
+            if not any(map(feed.roster.is_forgotten, feed.experts)):  # else they have places still
+                self.due.discard(name)
+            self.changed(feed, record)
+
+    def end(self, name: str) -> Feed | None:
+        """Delete a feed; what it was, None if there was none."""
+        feed = self.by_name.pop(name, None)
+        if feed is not None:
+            self.store.end(feed)
+            self.board.end(name)
+            self.due.discard(name)
+            self.ended[name] = Ended(feed.standing.base, self.highest(feed))
+        return feed
+
+    def highest(self, feed: Feed) -> int:
+        """The highest revision of a feed, or of one of its name that was deleted; -1: none."""
+        return max(feed.standing.revision, self.ended.get(feed.name, Ended()).revision)
+
+    # --- refolding and auditing ---
+
+    def firm(self) -> Mapping[str, Firm]:
+        """What a refold of the feeds that are due must know from its start."""
+        feeds = ((name, self.by_name[name]) for name in sorted(self.due))
+        return {name: Firm.of(self.book.of(name), feed.roster.forgotten, feed) for name, feed in feeds}
+
+    def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
+        """In a refold: the scored forecast of a question is the one that was published, not what it would be now."""
+        before = self._firm[feed.name].before if feed.name in self._firm else None
+        former = before.entries.get(question_id) if before else None
+        if before is not None and former is not None and former.first_final is not None:
+            entry.first_final = scored_with_places(former.first_final, places_in(feed, before))
+            entry.revision = former.revision
+
+    def replace(self, refolded: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
+        """Take up refolded feeds; (before, after) of each."""
+        pairs = []
+        for name in names:
+            before = self.by_name[name]
+            after = refolded.feed(name)  # a new one, if its log has been purged
+            after.pieces = before.pieces
+            after.standing.go_on_from(before.standing)
+            for question_id, entry in after.entries.items():
+                if entry.first_final is None:  # nobody else stood in its final round
+                    refolded.carry_over(after, question_id, entry)
+            after.accounts.keep_evaluations(before.accounts, places_in(after, before))
+            self.store.leave_all(before)
+            self.by_name[name] = after
+            self.store.touch_all(after)
+            self.board.changed(after)
+            self.due.discard(name)
+            pairs.append((before, after))
+        return pairs
+
+    def audit(self) -> Iterator[None]:
+        """Compare the sums of every feed with its ledger, a piece an item; those that do not agree are due."""
+        for name in sorted(self.by_name):
+            feed = self.by_name.get(name)
+            if feed is not None and not (yield from feed.audit()) and self.by_name.get(name) is feed:
+                self.due.add(name)

@@ -1,0 +1,261 @@
+"""The ledger: one entry a question, with the facts of its rounds and the evidence for its outcome.
+
+It is bounded: an entry goes when nothing is expected to change it any more, or when there are too many. What it added
+to the sums stays in them for good; of the question only its name is kept for a while, so that news that come too late
+are known as such.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import msgspec
+
+from stream_peer.events.feed_log import Verdict
+from stream_peer.events.times import NEVER, Milliseconds
+from stream_peer.feeds.facts import Facts, boundary_of, unpack
+from stream_peer.log.chunks import whole
+from stream_peer.log.clock import Agenda
+from stream_peer.settings.feed.model import FeedSettings
+
+
+class Entry:
+    """What is known of a question: its weight, the evidence for its outcome, and the facts of its rounds.
+
+    ``rounds`` holds packed facts, ordered by boundary; ``first_final`` those of its scored forecast, which nothing
+    replaces (see ``scored``): None while it has none yet, empty if it can have none any more. ``revision`` is that of
+    the record which published it, and while there is none that of the last record that published a round or took one
+    back. ``touched`` is the record time of its last news, ``ordinal`` its number among the questions of its feed,
+    ``provisional`` an outcome that is shown while there is no other, ``pieces`` the number of state records that it was
+    last stored in, ``audit`` the number of the audit that looked at it last.
+    """
+
+    __slots__ = (
+        *("_first_final", "_rounds", "audit", "evidence", "ordinal"),
+        *("pieces", "provisional", "revision", "touched", "weight"),
+    )
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        evidence: Verdict = "open",
+        rounds: tuple[bytes, ...] = (),
+        touched: Milliseconds = 0,
+        ordinal: int = 0,
+        first_final: bytes | None = None,
+        revision: int = -1,
+        provisional: Verdict = "open",
+    ) -> None:
+        self.provisional: Verdict = provisional
+        self.weight = weight
+        self.evidence: Verdict = evidence
+        self._rounds: tuple[bytes, ...] | bytes = rounds
+        self._first_final = first_final
+        self.revision = revision
+        self.touched = touched
+        self.ordinal = ordinal
+        self.pieces = 0
+        self.audit = 0
+
+    @property
+    def rounds(self) -> tuple[bytes, ...]:
+        """Packed facts, ordered by boundary."""
+        held = self._rounds
+        return held if isinstance(held, tuple) else _decode_entry(whole(held)).rounds
+
+    @rounds.setter
+    def rounds(self, rounds: tuple[bytes, ...]) -> None:
+        self._first_final, self._rounds = self.first_final, rounds
+
+    @property
+    def first_final(self) -> bytes | None:
+        """Packed facts of the scored forecast; None: not known yet; empty: there is none, for good."""
+        held = self._rounds
+        return self._first_final if isinstance(held, tuple) else _decode_entry(whole(held)).first()
+
+    @first_final.setter
+    def first_final(self, packed: bytes | None) -> None:
+        self._rounds, self._first_final = self.rounds, packed
+
+    def rest_on(self, record: bytes) -> None:
+        """Hold no facts of its own until they change, but read them in its state record, which is kept anyway."""
+        self._rounds, self._first_final = record, None
+
+    def put(self, facts: Facts) -> None:
+        """Add a round, or replace the one of the same boundary."""
+        if not self.rounds:  # by far the most frequent
+            self.rounds = (facts.pack(),)
+            return
+        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.head.boundary]
+        self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
+
+    def drop(self, boundary: Milliseconds) -> bool:
+        """Remove a round; False if there was none."""
+        kept = tuple(packed for packed in self.rounds if boundary_of(packed) != boundary)
+        found = len(kept) < len(self.rounds)
+        self.rounds = kept
+        return found
+
+    def facts(self) -> list[Facts]:
+        """Facts of all rounds, by boundary."""
+        return [unpack(packed) for packed in self.rounds]
+
+    def latest(self) -> Facts | None:
+        """Facts of the round with the latest boundary."""
+        return unpack(self.rounds[-1]) if self.rounds else None
+
+    def encode(self) -> bytes:
+        """Stored form."""
+        rounds, first = self.rounds, self.first_final
+        place = rounds.index(first) if first is not None and first in rounds else first
+        return msgspec.msgpack.encode(
+            StoredEntry(
+                self.weight,
+                self.evidence,
+                self.touched,
+                self.ordinal,
+                rounds,
+                place,
+                self.revision,
+                self.provisional,
+            )
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Entry":
+        """Entry of ``encode``."""
+        stored = _decode_entry(data)
+        rounds, first = stored.rounds, stored.first()
+        number, shown = stored.ordinal, stored.provisional
+        return cls(stored.weight, stored.evidence, rounds, stored.touched, number, first, stored.revision, shown)
+
+
+class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An entry as it is stored. ``first_final`` is a place in ``rounds`` if it is one of them as it stands."""
+
+    weight: float
+    evidence: Verdict
+    touched: Milliseconds
+    ordinal: int
+    rounds: tuple[bytes, ...]
+    first_final: int | bytes | None
+    revision: int
+    provisional: Verdict = "open"
+
+    def first(self) -> bytes | None:
+        """Packed facts of the scored forecast."""
+        place = self.first_final
+        return self.rounds[place] if isinstance(place, int) else place
+
+
+_decode_entry = msgspec.msgpack.Decoder(StoredEntry).decode
+
+
+class Limits(NamedTuple):
+    """How long entries stay after their last news, without an outcome and with one, and how many there may be."""
+
+    without_outcome: Milliseconds
+    with_outcome: Milliseconds
+    most: int
+
+    @classmethod
+    def of(cls, settings: FeedSettings) -> "Limits":
+        """The limits of a feed."""
+        return cls(settings.ledger_for, settings.retract_for, settings.ledger_max)
+
+
+class Ledger:
+    """The entries of a feed by question, and which questions have left it.
+
+    Attributes
+    ----------
+    entries : dict of str to Entry
+    expired : dict of str to int
+        Questions whose entry has gone, and when; at most ``most`` of them, the earliest are forgotten first.
+    ordinals : int
+        How many questions were ever taken in.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.expired: dict[str, Milliseconds] = {}
+        self.ordinals = 0
+        self._limits = limits
+        self._agenda = Agenda()
+        self._left: list[tuple[Milliseconds, str]] = []
+
+    def __contains__(self, question_id: str) -> bool:
+        return question_id in self.entries or question_id in self.expired
+
+    def take_in(self, question_id: str) -> Entry:
+        """The entry of a question, a new one if need be. It must not have expired."""
+        entry = self.entries.get(question_id)
+        if entry is None:
+            entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
+            self.ordinals += 1
+        return entry
+
+    def keep(self, question_id: str, entry: Entry) -> None:
+        """An entry has had news: its time begins anew."""
+        without, with_outcome, _ = self._limits
+        self._agenda.put(question_id, entry.touched + (without if entry.evidence == "open" else with_outcome))
+
+    def is_due(self, now: Milliseconds) -> bool:
+        """Whether ``expire`` has anything to give."""
+        return self._agenda.next <= now or len(self.entries) > self._limits.most
+
+    def expire(self, now: Milliseconds) -> Iterator[tuple[str, Entry]]:
+        """Entries whose time is over, or that are too many, each taken out."""
+        for question_id in self._agenda.due(now):
+            yield question_id, self._expired(question_id, now)
+        surplus = len(self.entries) - self._limits.most
+        if surplus > 0:
+            first = self._agenda.due(NEVER - 1)
+            for _ in range(surplus):
+                question_id = next(first)
+                yield question_id, self._expired(question_id, now)
+
+    def forget_expired(self) -> Iterator[str]:
+        """Names of expired questions that are too many, the earliest first, each taken out."""
+        while len(self.expired) > self._limits.most:
+            _, question_id = heappop(self._left)
+            del self.expired[question_id]
+            yield question_id
+
+    def limit(self, limits: Limits) -> None:
+        """Other limits from here on."""
+        if limits != self._limits:
+            self._limits = limits
+            self._plan_anew()
+
+    def restore(self, entries: dict[str, Entry], expired: dict[str, Milliseconds], ordinals: int) -> None:
+        """Take up what was stored."""
+        self.entries, self.expired, self.ordinals = entries, expired, ordinals
+        self._left = [(when, question_id) for question_id, when in expired.items()]
+        heapify(self._left)
+        self._plan_anew()
+
+    def _plan_anew(self) -> None:
+        self._agenda = Agenda()
+        for question_id, entry in self.entries.items():
+            self.keep(question_id, entry)
+
+    def _expired(self, question_id: str, now: Milliseconds) -> Entry:
+        self.expired[question_id] = now
+        heappush(self._left, (now, question_id))
+        return self.entries.pop(question_id)
+
+
+def encode_expired(when: Milliseconds) -> bytes:
+    """Stored form of an expired question: what an entry never begins with."""
+    return msgspec.msgpack.encode(when)
+
+
+def decode_entry(data: bytes) -> Entry | Milliseconds:
+    """The entry, or when it expired."""
+    return _decode_either(data) if len(data) < _LONGEST_NUMBER else Entry.decode(data)
+
+
+_LONGEST_NUMBER = 10
+"""Bytes: no entry is as short, no number longer."""
+_decode_either = msgspec.msgpack.Decoder(Milliseconds).decode

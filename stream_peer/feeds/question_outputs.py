@@ -1,0 +1,194 @@
+"""Outputs keyed by question: what was said of its latest round, re-published when the evidence changes."""
+
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from stream_peer.events import topics
+from stream_peer.events.outputs import (
+    MixedForecast,
+    Outcome,
+    PeerLosses,
+    ReferenceAnswer,
+    ScoredExpert,
+    ScoredForecast,
+    SelectedExpert,
+    ShadowForecasts,
+    StateOfQuestion,
+)
+from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.feeds.facts import NOBODY, Facts, losses_of, unpack
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.output_records import published
+from stream_peer.feeds.reading.rates import Rates
+from stream_peer.feeds.reading.readings import DECIMALS
+from stream_peer.feeds.views import heading, summary
+from stream_peer.log.owners import Reading
+from stream_peer.log.stage import Output
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.peer_losses import unbiased_peer_loss
+
+_COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
+
+
+def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
+    """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
+    common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
+    answer, forecast = _reading(feed, entry, facts, common)
+    losses = PeerLosses(**common, error_rate=answer.error_rate, experts=_scored(feed, facts, outcome) if facts else [])
+    at = feed.standing.at
+    return [
+        *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
+        *published(topics.PEER_LOSSES, question_id, losses, at),
+        *published(topics.MIXED_FORECASTS, question_id, forecast, at),
+    ]
+
+
+def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> Reading:
+    """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
+    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts))
+
+
+def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> Reading:
+    provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
+    outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
+    rates = summary(_rates(feed, facts))
+    said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
+    scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
+    return Reading(
+        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=rates),
+        MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
+    )
+
+
+def _scored_forecast(feed: Feed, entry: Entry, facts: Facts | None, said: dict[str, Any]) -> ScoredForecast | None:
+    """The scored forecast as it was published; mostly it is what is said of the latest round."""
+    packed = entry.first_final
+    if not packed:
+        return None
+    if facts is None or len(entry.rounds) > 1 or entry.rounds[-1] is not packed:
+        facts = unpack(packed)
+        said = _forecast(feed, facts)
+    boundary, shadows = to_iso(facts.head.boundary), _shadows(feed, facts)
+    return ScoredForecast(revision=entry.revision, boundary=boundary, **said, shadows=shadows)
+
+
+def _outcome(entry: Entry) -> Outcome | None:
+    return None if entry.evidence == "open" else entry.evidence
+
+
+def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> dict[str, Any]:
+    return {
+        **heading(feed),
+        "trust": feed.standing.trust,
+        "question": question_id,
+        "state": _state(entry, facts),
+        "boundary": to_iso(facts.head.boundary) if facts else None,
+        "final": bool(facts and facts.head.final),
+        "rounds": len(entry.rounds),
+    }
+
+
+def question_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
+    """Records that say that the outputs of all questions in a feed's ledger are gone."""
+    keys = {
+        (topic, question.encode()) for question in feed.accounts.ledger.expired for topic in topics.KEYED_BY_QUESTION
+    }
+    for question, entry in feed.entries.items():
+        keys.update((topic, question.encode()) for topic in topics.KEYED_BY_QUESTION)
+        keys.update(
+            (output.topic, output.key or b"") for output in question_outputs(feed, question, entry, entry.latest())
+        )
+    return [Output(topic, key, None, at) for topic, key in sorted(keys)]
+
+
+def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
+    if facts is None:
+        return "withdrawn"
+    if entry.evidence == "annulled":
+        return "annulled"
+    if entry.evidence != "open":
+        return "resolved"
+    return "scored" if facts.head.counts else "low-evidence"
+
+
+def _rates(feed: Feed, facts: Facts | None) -> Rates:
+    """Error rates of the vote rule that gave the experts' own reference answers."""
+    return feed.rates_of(facts.head.rule) if facts else feed.rates
+
+
+def _answer(facts: Facts | None) -> dict[str, Any]:
+    if facts is None:
+        return {"reference_answer": None, "tie": False, "votes": 0, "yes": 0, "experts": 0}
+    return {
+        "reference_answer": facts.head.answer,
+        "tie": bool(facts.head.tie),
+        "votes": facts.head.half_voters,
+        "yes": facts.head.half_yes,
+        "experts": len(facts.experts),
+    }
+
+
+def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExpert]:
+    """Losses of the experts present: against the others, priced at the newest error rates, and against the outcome."""
+    forecasts = facts.forecasts
+    losses = _peer_losses(facts, _rates(feed, facts), feed.method).round(DECIMALS).tolist()
+    rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
+    ids, shown, excluded = feed.experts, feed.shown, feed.roster.excluded
+    if outcome is None or outcome == "annulled":
+        found = [
+            ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
+            for place, p, answer, loss in rows
+            if ids[place] not in excluded
+        ]
+        return _by_id(feed, found)
+    against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
+    true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
+    found = [
+        ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
+        for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
+        if ids[place] not in excluded
+    ]
+    return _by_id(feed, found)
+
+
+def _by_id(feed: Feed, experts: list[ScoredExpert]) -> list[ScoredExpert]:
+    """Facts are in the order of first ids."""
+    return sorted(experts, key=attrgetter("id")) if feed.roster.names.given else experts
+
+
+def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
+    """On the unbiased scale: their expectation is the loss against the outcome."""
+    against, if_one, if_zero = losses_of(facts, method) * method.loss_unit
+    losses: FloatArray = unchecked(unbiased_peer_loss)(against, if_one, if_zero, rates.zero, rates.one)
+    return losses
+
+
+def _forecast(feed: Feed, facts: Facts) -> dict[str, Any]:
+    """Combined forecasts and the draw, as they were made when the round was scored."""
+    head, place = facts.head, facts.head.selected
+    expert = None if place == NOBODY else feed.shown[int(facts.experts[place])]
+    return {
+        "mix": round(head.mix, DECIMALS),
+        "stretched": round(head.stretched, DECIMALS),
+        "mean": round(head.mean, DECIMALS),
+        "median": head.median,
+        "logit_mean": round(head.logit_mean, DECIMALS),
+        "selected": expert and SelectedExpert(expert=expert, probability=float(facts.forecasts[place])),
+    }
+
+
+def _shadows(feed: Feed, facts: Facts | None) -> dict[str, ShadowForecasts] | msgspec.UnsetType:
+    """What the feed's shadows said of the round; nothing at all of a feed without shadows."""
+    names = feed.shadows.names
+    if not names:
+        return msgspec.UNSET
+    return {
+        names[said.shadow]: ShadowForecasts(mix=round(said.mix, DECIMALS), stretched=round(said.stretched, DECIMALS))
+        for said in (facts.shadows if facts else ())
+        if said.shadow in names
+    }

@@ -1,0 +1,197 @@
+"""Error rates, read off the sums of a feed: of each vote rule, without outcomes and with them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from stream_peer.events.outputs import ErrorRateStatus
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.variants import variant_rate
+from stream_peer.feeds.sums import (
+    FEED_CLASS,
+    FEED_RULE,
+    UNIT,
+    VOTE_RULES,
+    feed_columns,
+)
+from stream_peer.numerics.error_rates import (
+    ClassMomentSums,
+    Contradiction,
+    ErrorRate,
+    MomentSums,
+    RevealShift,
+    TruthSums,
+    combine_with_truth,
+    contradiction,
+    priced,
+    reveal_shift,
+)
+from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
+from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.losses.arguments import unchecked
+
+HALF, OWN_MEDIAN = range(len(VOTE_RULES))
+"""Numbers of the vote rules."""
+
+_OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
+_N_MOMENTS, _N_COUNTED = FEED_RULE.index("right_zero"), FEED_RULE.index("revealed_pair")
+_CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
+_GROUPS = feed_columns("group_weight", "group_123")
+
+
+Shifts: TypeAlias = tuple[RevealShift | None, RevealShift | None]
+
+
+class Rates(NamedTuple):
+    """Error rates of the reference answers of one vote rule.
+
+    Attributes
+    ----------
+    rule : int
+        Number of the vote rule.
+    estimate : ErrorRate
+        As published.
+    zero, one : float
+        As they price losses: their sum is at most .8.
+    status : ErrorRateStatus
+        That of the estimate; ``uninformative`` if pricing had to scale it down; that of the class-dependent estimate
+        where it gave none and the symmetric one stands in; where nothing of this ails it, ``biased-reveal`` if the
+        questions with outcomes are unlike the others, ``contradicted`` if outcomes show more errors than votes do.
+    right_zero, wrong_zero, right_one, wrong_one : float
+        Reference answers of resolved questions, by outcome.
+    contradiction : Contradiction, optional
+        How often they were wrong, beside what was expected; None while that cannot be judged.
+    shifts : (RevealShift or None, RevealShift or None)
+        How questions with outcomes differ from the others: in agreement, and in the share of answers that are 1.
+    """
+
+    rule: int
+    estimate: ErrorRate
+    zero: float
+    one: float
+    status: ErrorRateStatus
+    right_zero: float
+    wrong_zero: float
+    right_one: float
+    wrong_one: float
+    contradiction: Contradiction | None = None
+    shifts: Shifts = (None, None)
+
+    @property
+    def distance(self) -> float:
+        """1 - zero - one, the scale of peer losses."""
+        return 1.0 - self.zero - self.one
+
+    @property
+    def measured(self) -> float | None:
+        """Share of wrong reference answers on resolved questions; None before the first."""
+        resolved = self.resolved
+        return (self.wrong_zero + self.wrong_one) / resolved if resolved else None
+
+    @property
+    def resolved(self) -> float:
+        """Resolved questions whose reference answers are known to be right or wrong."""
+        return self.right_zero + self.wrong_zero + self.right_one + self.wrong_one
+
+
+def free_rate(
+    feed: IntArray, rule: int, moments: Sequence[float], confidence: float, method: Method
+) -> tuple[ErrorRate, ErrorRateStatus]:
+    """Error rates from agreement alone, and how far they can be trusted.
+
+    Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
+    symmetric ones of the same votes, with the status that says why.
+    """
+    if rule == OWN_MEDIAN or method.reads_classes:
+        by_class = unchecked(ClassMomentSums.estimate)(
+            ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()), confidence
+        )
+        if by_class.variance < UNKNOWN_VARIANCE:
+            return by_class, by_class.status
+        return unchecked(MomentSums.estimate)(MomentSums(*moments), confidence), by_class.status
+    symmetric = unchecked(MomentSums.estimate)(MomentSums(*moments), confidence)
+    return symmetric, symmetric.status
+
+
+def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
+    """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
+    known = (feed[_OF_RULES[rule]] * UNIT).tolist()
+    moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
+    chosen = _of_variant(feed, moments, cells, confidence, method)
+    free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
+    estimate = free
+    if chosen is None:
+        right_zero, wrong_zero, right_one, wrong_one = cells
+        zeros, ones = right_zero + wrong_zero, right_one + wrong_one
+        estimate = unchecked(combine_with_truth)(free, wrong_zero, zeros, wrong_one, ones, confidence)
+    zero, one, capped = unchecked(priced)(estimate.zero, estimate.one)
+    status: ErrorRateStatus = "uninformative" if capped else estimate.status
+    if status == "ok" and free_status not in (None, free.status):
+        status = free_status
+    compared = unchecked(contradiction)(TruthSums(*cells), free) if method.estimates else None
+    if compared is None:
+        return Rates(rule, estimate, zero, one, status, *cells)
+    shifts = _reveal_shifts(known)
+    status = _with_outcomes(status, compared, shifts)
+    return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
+
+
+def _of_variant(
+    feed: IntArray, moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
+) -> ErrorRate | None:
+    """Error rates by the estimator that a variant names; None for those from moments of the votes."""
+    if method.variant is None:
+        return None
+    groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(*moments[:2])
+    return variant_rate(method.variant, groups, truth, questions, confidence)
+
+
+def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:
+    """The status of rates beside what outcomes say of them, if nothing else ails them."""
+    if status != "ok":
+        return status
+    if any(shift is not None and shift.found for shift in shifts):
+        return "biased-reveal"
+    return "contradicted" if compared.found else "ok"
+
+
+def _reveal_shifts(known: Sequence[float]) -> Shifts:
+    """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
+    weight, _, pair, _, pair2, *_ = known
+    _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known[_N_MOMENTS:]
+    revealed = min(sum(known[_N_MOMENTS:_N_COUNTED]), weight)  # each of them is rounded
+    return (
+        unchecked(reveal_shift)(weight, pair, pair2, revealed, revealed_pair),
+        unchecked(reveal_shift)(weight, answer, answer2, revealed, wrong_zero + right_one),
+    )
+
+
+def outcome_reasons(rates: Rates) -> list[str]:
+    """What outcomes say against error rates, or the rates against them."""
+    reasons = []
+    names = "agreement of the experts", "share of reference answers that are 1"
+    for name, shift in zip(names, rates.shifts, strict=True):
+        if shift is not None and shift.found:
+            reasons.append(
+                f"resolved questions are unlike the others: {name} {shift.resolved:.2f}, of those {shift.others:.2f};"
+                " what is measured on them does not speak for all"
+            )
+    found = rates.contradiction
+    if found is not None and found.found:
+        reasons.append(said_against(found))
+    return reasons
+
+
+def said_against(found: Contradiction) -> str:
+    """That reference answers were wrong more often than was expected."""
+    return (
+        f"{found.measured:.1%} of the reference answers to {found.revealed:.0f} resolved questions were wrong, by"
+        f" agreement alone {found.expected:.1%} were to be expected: experts share errors"
+    )
+
+
+def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
+    """Vote rules under which something was scored, and the one in force, which comes first."""
+    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and np.count_nonzero(feed[columns])]
+    return (in_force, *others)

@@ -1,0 +1,346 @@
+"""What is read off the sums: weights, the mixers' shares, the certificate. With ``rates``, everything non-linear.
+
+Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.variants import Situation, variant_selection
+from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
+from stream_peer.feeds.sums import (
+    COMMON_ROWS,
+    LEARNT_ROWS,
+    N_EXPERT,
+    RULE_ROWS,
+    UNIT,
+    expert_column,
+    expert_columns,
+    feed_column,
+    feed_columns,
+)
+from stream_peer.numerics.bounds import certificate_terms, live_bounds
+from stream_peer.numerics.error_rates import interval_ends
+from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
+from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.mixers import outer_weights, stretch_factor
+from stream_peer.numerics.mixers.shadows import peer_mixer_logs, truth_slow_logs, with_uniform_share
+from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
+from stream_peer.numerics.references.exact import team_numbers
+from stream_peer.settings.feed.model import MixerSettings
+
+DECIMALS = 12
+"""To which weights are rounded before they are used or published: the last digits of exp differ between machines."""
+
+_SUREST = 1.0 - 2.0**-53
+"""The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
+
+_GAPS, _QUESTIONS = feed_column("mixability_gap"), feed_column("questions")
+_MIXERS = feed_columns("peer_peer", "stretch_square")
+
+_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
+_OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
+_OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
+_LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
+_MIX_REGRET, _COMPARED = expert_column("mix_regret"), expert_column("compared")
+_EVALUATED, _EVALUATED_SQUARED = expert_column("evaluated"), expert_column("evaluated_squared")
+_FAST_REGRET, _FAST_ABSOLUTE = expert_column("fast_regret"), expert_column("fast_absolute")
+
+_LOSSES = expert_columns("loss", "loss_if_zero")
+_REGRETS = expert_columns("regret", "regret_if_zero")
+_PUBLISHED_REGRETS = expert_columns("published_regret", "published_regret_if_zero")
+_ABSOLUTE, _VARIANCE = expert_column("absolute_regret"), expert_column("variance")
+
+
+def rows_of(rules: Sequence[int]) -> slice:
+    """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
+    return slice(0, COMMON_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
+
+
+def learnt_rows_of(rules: Sequence[int]) -> slice:
+    """Those of them that weights are read from."""
+    return slice(LEARNT_ROWS.start, LEARNT_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
+
+
+class Mixing(NamedTuple):
+    """Shares of the mixers (plain mean, peer, slow and fast truth; they sum to 1), and the stretch."""
+
+    shares: tuple[float, float, float, float]
+    stretch: float
+
+
+def mixing_key(feed: IntArray) -> bytes:
+    """What ``read_mixing`` depends on; it changes only when an outcome does."""
+    return feed[_MIXERS].tobytes()
+
+
+def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
+    """Outer layer and stretch, from resolved questions only."""
+    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (feed[_MIXERS] * UNIT).tolist()
+    stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
+    if not method.mixes:
+        return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
+    second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
+    prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
+    mean, peer, slow, fast = unchecked(outer_weights)(second, (pe, se, fe), prior).round(DECIMALS).tolist()
+    return Mixing((mean, peer, slow, fast), stretch)
+
+
+class ExpertWeights(NamedTuple):
+    """Weights over the experts present, each summing to 1: for following one, and those of the mixers."""
+
+    select: FloatArray
+    peer: FloatArray
+    truth_slow: FloatArray
+    truth_fast: FloatArray
+
+
+class Extent(NamedTuple):
+    """How much a feed has seen: experts with questions that count or present, such questions, and mixability gaps."""
+
+    experts: int
+    questions: float
+    gaps: float
+
+
+def read_extent(feed: IntArray, n_experts: int) -> Extent:
+    """How much a feed with so many experts has seen."""
+    return Extent(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
+
+
+def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: float) -> tuple[FloatArray, FloatArray]:
+    """Regrets of the selection weights against each expert, and their absolute values, in units of ``loss_range``.
+
+    The regrets of each vote rule are priced with its own newest rates and brought to the scale of the rule in force,
+    the first: through the unbiased scale, on which outcomes are as well.
+    """
+    distance = rates[0].distance / loss_range
+    regrets = distance * columns[_OUTCOME_REGRET]
+    absolute = columns[_OUTCOME_ABSOLUTE] / loss_range
+    for of_rule in rates:
+        own = columns[RULE_ROWS[of_rule.rule]]
+        scale = distance / of_rule.distance
+        against, if_one, if_zero = own[_REGRETS]
+        regrets += scale * unchecked(unit_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        absolute += scale * own[_ABSOLUTE]
+    return regrets, absolute
+
+
+def _loss_range(rates: Sequence[Rates]) -> float:
+    """That of the peer losses of the rule in force. Learners want losses whose range is 1."""
+    return 1.0 + abs(rates[0].zero - rates[0].one)
+
+
+def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent, method: Method) -> FloatArray:
+    """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
+    loss_range = _loss_range(rates)
+    if method.variant is not None:
+        regrets, absolute = selection_sums(columns, rates, 1.0)
+        return variant_selection(Situation(regrets, absolute, loss_range, *seen), method.variant)
+    return unchecked(ada_normal_hedge)(*selection_sums(columns, rates, loss_range))
+
+
+def read_weights(
+    columns: FloatArray, rates: Sequence[Rates], seen: Extent, mixer: MixerSettings, method: Method
+) -> ExpertWeights:
+    """Weights of the experts whose columns are given, priced at the newest rates.
+
+    ``rates``: of the vote rules that are used, that in force first.
+    """
+    if not method.mixes:
+        select = selection_weights(columns, rates, seen, method).round(DECIMALS)
+        return ExpertWeights(select, select, *_uniform(columns.shape[1]))
+    weights = unchecked(softmax)(_log_weights(columns, rates, mixer))
+    if method.variant is not None:
+        weights[0] = selection_weights(columns, rates, seen, method)
+    weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
+    select, peer, *from_truth = weights.round(DECIMALS)
+    slow, fast = from_truth or _uniform(columns.shape[1])
+    return ExpertWeights(select, peer, slow, fast)
+
+
+def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
+    """Weights of the truth mixers while no outcome is known."""
+    alike = np.full(n_experts, 1.0 / n_experts)
+    return alike, alike
+
+
+def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings) -> FloatArray:
+    """Logarithms, unscaled, of the weights as built in: ``select``, ``peer``, and with outcomes of the truth mixers."""
+    regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
+    peer = peer_mixer_logs(
+        columns[_LEVEL],
+        columns[_SLOPE],
+        columns[_ANSWER],
+        columns[_SCORED] + columns[_COMPARED],
+        nominal=mixer.nominal_error_rate,
+        rate=mixer.peer_rate,
+    )
+    compared = columns[_COMPARED]
+    if not np.count_nonzero(compared):
+        return np.array((unchecked(ada_normal_hedge_logs)(regrets, absolute), peer))
+    slow = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
+    hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
+    select, fast = unchecked(ada_normal_hedge_logs)(*hedged)
+    return np.array((select, peer, slow, fast))
+
+
+def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> FloatArray:
+    """The weights to combine forecasts with: the mixers by their shares, and the safety net's share of the mean."""
+    mean, peer, slow, fast = mixing.shares
+    uniform = 1.0 / len(weights.peer)
+    mix = mean * uniform + peer * weights.peer + slow * weights.truth_slow + fast * weights.truth_fast
+    return ((1.0 - net_share) * mix + net_share * uniform).round(DECIMALS)
+
+
+def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float) -> tuple[float, float]:
+    """The mixed forecast before and after the safety net; ``forecasts``: of the mixers, that of the mean first."""
+    unguarded = 0.0
+    for share, forecast in zip(shares, forecasts, strict=True):
+        unguarded += share * forecast
+    return guarded(unguarded, forecasts[0], net_share)
+
+
+def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, float]:
+    """A mixed forecast before and after the safety net, both at most 1: rounded weights may sum to a trace more."""
+    return min(unguarded, 1.0), min((1.0 - net_share) * unguarded + net_share * mean, 1.0)
+
+
+def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
+    """Weights of which a group has that of one: each of its members has its part of it.
+
+    Examples
+    --------
+    >>> shared_by_groups(np.array([0.25, 0.25, 0.25, 0.25]), np.array([3, 3, -1, -1])).round(4).tolist()
+    [0.1667, 0.1667, 0.3333, 0.3333]
+    """
+    number, n_units = team_numbers(groups)
+    shared: FloatArray = weights / np.bincount(number, minlength=n_units)[number]
+    return (shared / float(np.add.reduce(shared))).round(DECIMALS)
+
+
+def selection_published(select: FloatArray, shrink: float, groups: IntArray | None) -> FloatArray:
+    """The weights to follow one expert with: the learner's, and a share of uniform ones while trust asks for it.
+
+    ``groups``: numbers of groups that share one weight, -1 for none.
+    """
+    if shrink:
+        select = ((1.0 - shrink) * select + shrink / len(select)).round(DECIMALS)
+    return select if groups is None else shared_by_groups(select, groups)
+
+
+class Records(NamedTuple):
+    """What each expert did so far; a mean is NaN where there is nothing to average.
+
+    ``evaluated``: questions with an outcome in whose scored forecast it stood; ``brier``: its mean squared loss there.
+    """
+
+    questions: FloatArray
+    peer_loss: FloatArray
+    outcome_loss: FloatArray
+    resolved: FloatArray
+    evaluated: FloatArray
+    brier: FloatArray
+
+
+def counted_questions(columns: FloatArray) -> FloatArray:
+    """Questions of each expert that count, with an outcome or without."""
+    counted: FloatArray = columns[_SCORED] + columns[_RESOLVED]
+    return counted
+
+
+def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) -> Records:
+    """Counts and mean losses: on the unbiased scale where no outcome is known, else against it."""
+    scored, resolved = columns[_SCORED], columns[_RESOLVED]
+    losses = np.zeros(columns.shape[1])
+    for of_rule in rates:
+        own = columns[RULE_ROWS[of_rule.rule]]
+        against, if_one, if_zero = own[_LOSSES]
+        losses = losses + unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
+    return Records(
+        counted_questions(columns).round(DECIMALS),
+        _means(losses * method.loss_unit, scored),
+        _means(columns[_OUTCOME_LOSS] * method.loss_unit, resolved),
+        resolved.round(DECIMALS),
+        columns[_EVALUATED].round(DECIMALS),
+        _means(columns[_EVALUATED_SQUARED], columns[_EVALUATED]),
+    )
+
+
+class Certified(NamedTuple):
+    """An upper bound on the regret of the published selection weights, and what it is made of, which adds up to it.
+
+    Attributes
+    ----------
+    bound : float
+        That against the expert who decides it.
+    terms : mapping of str to float
+        ``estimate``: regret on questions without outcome, at the rates of the interval that make it largest; ``noise``:
+        what wrong reference answers may have hidden; ``outcomes``: regret on resolved questions.
+    """
+
+    bound: float
+    terms: Mapping[str, float]
+
+
+def read_certificate(
+    feed: IntArray,
+    columns: FloatArray,
+    rules: Sequence[int],
+    n_experts: int,
+    steps: int,
+    confidence: float,
+    method: Method,
+) -> Certified | None:
+    """Upper bound on the regret of the published selection weights; None if the rates allow none.
+
+    Four fifths of the error probability pay for the noise, one fifth for the intervals of the rates; each is shared by
+    the vote rules that are used. It is divided among all steps at which an outcome was applied or the vote rule
+    changed, since each re-prices the past.
+    """
+    delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
+    bounds = columns[_TRUE_REGRET].copy()
+    sums = []
+    for rule in rules:
+        rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
+        own = columns[RULE_ROWS[rule]]
+        ends = unchecked(interval_ends)(rates.estimate)
+        sums.append((own, ends))
+        against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+        bounds += unchecked(live_bounds)(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
+    if not len(bounds) or not np.isfinite(bounds).all():
+        return None
+    decides = int(bounds.argmax())
+    made_of = [_terms(own[:, [decides]], ends, n_experts, 0.8 * delta) for own, ends in sums]
+    parts = *map(sum, zip(*made_of, strict=True)), float(columns[_TRUE_REGRET, decides])
+    terms = {name: part * method.loss_unit for name, part in zip(("estimate", "noise", "outcomes"), parts, strict=True)}
+    return Certified(round(float(bounds[decides]) * method.loss_unit, DECIMALS), terms)
+
+
+def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
+    """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
+    against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+    terms = unchecked(certificate_terms)(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
+    return float(terms.priced[0]) / terms.informative, float(terms.boundary[0]) / terms.informative
+
+
+def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> float | None:
+    """Summed loss of the published selection weights above that of the best expert; None: there are no experts.
+
+    Estimated at the newest rates where no outcome is known. Below 0 if they did better than every expert.
+    """
+    regrets = columns[_TRUE_REGRET].copy()
+    for of_rule in rates:
+        against, if_one, if_zero = columns[RULE_ROWS[of_rule.rule]][_PUBLISHED_REGRETS]
+        regrets += unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
+    return round(float(regrets.max()) * method.loss_unit, DECIMALS) if len(regrets) else None
+
+
+def _means(totals: FloatArray, counts: FloatArray) -> FloatArray:
+    means = np.full(len(totals), np.nan)
+    np.divide(totals, counts, out=means, where=counts > 0)
+    return means.round(DECIMALS)

@@ -1,0 +1,84 @@
+"""What beside the error rates speaks against a feed's numbers: votes, outcomes, and experts who say the same."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.feeds.sums import (
+    FEED_DEPENDENCE,
+    SCALE,
+    UNIT,
+    VOTE_RULES,
+    Sums,
+    expert_column,
+    expert_columns,
+    feed_columns,
+)
+from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
+from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
+from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
+from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.losses.arguments import unchecked
+
+FEWEST_RANKED = 8
+"""So many experts are needed for a rank correlation that says something."""
+
+JUDGED_EACH = 20
+"""And so many questions of each of them, with an outcome."""
+
+MOST_RANKED = 1_000
+"""More are not looked at: those that came first stand for all, and a record costs the same in every feed."""
+
+_BLOCKS = [feed_columns(FEED_DEPENDENCE[0], FEED_DEPENDENCE[-1], rule) for rule in VOTE_RULES]
+_JUDGED, _LOSSES = expert_column("judged"), expert_columns("judged_peer", "judged_true")
+_ENOUGH = int(JUDGED_EACH * SCALE) - 2**20  # sums are rounded: twenty questions must not look like a trace too few
+
+
+class NamedGroup(NamedTuple):
+    """Experts by their ids who say the same, or (``follower``) what the crowd had said before."""
+
+    experts: Sequence[str]
+    kind: str = "copies"
+
+
+class Signs(NamedTuple):
+    """What speaks against a feed's numbers.
+
+    Attributes
+    ----------
+    dependence : Dependence
+        The fourth-moment gap of the votes by the rule in force, from 50 effective questions on.
+    ranks : RankAgreement, optional
+        How alike peer losses and true losses rank the experts; None while that cannot be judged.
+    groups : sequence of NamedGroup
+        Experts who say the same.
+    """
+
+    dependence: Dependence
+    ranks: RankAgreement | None = None
+    groups: Sequence[NamedGroup] = ()
+
+
+def dependence_key(feed: IntArray, rule: int) -> bytes:
+    """What ``read_dependence`` depends on; outcomes do not change it."""
+    return feed[_BLOCKS[rule]].tobytes()
+
+
+def read_dependence(feed: IntArray, rule: int) -> Dependence:
+    """The fourth-moment gap of the votes by a rule."""
+    blocks: FloatArray = np.multiply(feed[_BLOCKS[rule]], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
+    return unchecked(DependenceSums.reading)(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
+
+
+def read_ranks(sums: Sums) -> RankAgreement | None:
+    """How alike mean peer losses and mean true losses rank experts with questions enough; None with too few of them.
+
+    Both are taken on the same questions, those with an outcome, and from those present.
+    """
+    counts = sums.matrix[_JUDGED]
+    enough = np.flatnonzero(counts >= _ENOUGH)[:MOST_RANKED]
+    if len(enough) < FEWEST_RANKED:
+        return None
+    peer, true = sums.matrix[_LOSSES, enough] / counts[enough]
+    return unchecked(rank_agreement)(peer, true)

@@ -1,0 +1,245 @@
+"""How far a feed's weights can be trusted, with hysteresis, so that a state does not flicker at its limit.
+
+What a state does to the published selection weights belongs here too: they shrink towards uniform ones while peer
+losses are not to be trusted. The mix has a guard of its own, which outcomes move, and is left alone: on real feeds
+guards such as these made it worse.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from stream_peer.events.outputs import TrustState
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
+from stream_peer.feeds.reading.signs import Signs
+from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, RankAgreement
+from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LEAST_Z
+from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.settings.feed.method import asks_groups
+from stream_peer.settings.feed.model import FeedSettings, TrustSettings
+
+_VOTERS_MARGIN = 0.25
+_RATES_LEAVE = 0.75
+_RATES_LIMIT = 0.8
+_WARM_AGAIN = 0.9
+_CONTRADICTED_LEAVE = 2.0
+_DEPENDENT_LEAVE = 2.0 / 3.0
+"""Of ``trust.dependence_z``."""
+_RANKS_Z, _RANKS_LEAVE = 2.0, 1.0
+_FIRST_OUTCOMES = 10.0
+"""From so many on what they say is told, though it is no alarm yet."""
+_MOST_GROUPS, _MOST_NAMES = 10, 10
+
+SHRINK_STEP = 0.05
+"""By how much the share of uniform weights moves at most with a record that changes a question."""
+
+SHRINK: Mapping[TrustState, float] = {"dependent": 0.1, "contradicted": 0.25, "uninformative": 1.0}
+"""Where it moves to. In the other states to 0.
+
+Experts who share errors are still ranked by peer losses, mostly: on six real sets with one of the first two alarms,
+weights that were not shrunk had .53 to 1.01 times the loss of uniform ones. So these keep most of what is learnt, and a
+part is insured; where outcomes speak against it more is. Where reference answers are like coins nothing is learnt.
+"""
+
+
+class Trust(NamedTuple):
+    """A state and why it is so; ``ok`` has no reasons."""
+
+    state: TrustState
+    reasons: tuple[str, ...]
+
+
+UNTRIED: TrustState = "warming-up"
+
+
+def next_trust(
+    before: TrustState, rates: Rates, mean_voters: float | None, settings: FeedSettings, signs: Signs | None = None
+) -> Trust:
+    """The state after a record, given the one before it: the first of these that holds.
+
+    ``low-evidence``: fewer than ``min_experts`` voters a question; left at a quarter voter more.
+    ``uninformative``: the error rates sum to more than .8 (left at .75), or the votes (under the preset ``paper`` the
+    answers of the groups) do not tell them.
+    ``dependent``, of experts found to say the same; ``contradicted``, see below; ``dependent``, of votes that show it.
+    ``warming-up``: fewer effective questions than ``trust.warm_up_questions``; back again below nine tenths of it.
+
+    ``dependent`` needs 200 effective questions: a group that says the same, or a fourth-moment gap of the votes of more
+    than ``trust.dependence_z`` standard deviations (left at two thirds of them). ``contradicted``: error rates come out
+    as no two kinds of questions would make them; more reference answers were wrong than they allow, by three standard
+    deviations (left at two); of 50 resolved questions or more so many were wrong that it exceeds
+    ``trust.measured_error_rate`` by a standard deviation (left below the limit itself); or the rank correlation of
+    peer losses and losses against outcomes is below ``trust.rank_correlation`` by two (left at one).
+
+    Parameters
+    ----------
+    before : TrustState
+    rates : Rates
+    mean_voters : float or None
+        Voters a question; None before the first question.
+    settings : FeedSettings
+    signs : Signs, optional
+
+    Returns
+    -------
+    Trust
+    """
+    if mean_voters is not None:
+        limit = settings.min_experts + (_VOTERS_MARGIN if before == "low-evidence" else 0.0)
+        if mean_voters < limit:
+            return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {settings.min_experts} are needed",))
+    if rates.estimate.status != "insufficient":
+        evidence = "answers of the groups" if asks_groups(settings) else "votes"
+        alarm = _uninformative(before, rates, evidence)
+        alarm = alarm or _at_odds(before, rates, signs, settings.trust, evidence)
+        if alarm:
+            return alarm
+    suspected = _first_signs(signs, settings.trust)
+    enough = max(settings.trust.warm_up_questions, FEWEST_QUESTIONS if suspected else 0.0)
+    questions = rates.estimate.effective_questions
+    if questions < enough * (_WARM_AGAIN if before == "ok" else 1.0):
+        denied = _by_measured(rates, settings.trust.measured_error_rate, is_so=False, fewest=_FIRST_OUTCOMES)
+        known = f"{questions:.0f} of {enough:g} effective questions"
+        return Trust("warming-up", (known, *suspected, *(f"so far {reason}" for reason in denied)))
+    return Trust("ok", ())
+
+
+def _uninformative(before: TrustState, rates: Rates, evidence: str) -> Trust | None:
+    """Whether reference answers say too little."""
+    total = rates.estimate.zero + rates.estimate.one
+    if total > (_RATES_LEAVE if before == "uninformative" else _RATES_LIMIT):
+        return Trust("uninformative", (f"error rates sum to {total:.3f}: reference answers say next to nothing",))
+    if rates.status == "uninformative":
+        return Trust("uninformative", (f"{evidence} vary no more from question to question than random votes would",))
+    return None
+
+
+def _at_odds(
+    before: TrustState, rates: Rates, signs: Signs | None, limits: TrustSettings, evidence: str
+) -> Trust | None:
+    """Whether experts say the same, outcomes or votes deny the error rates, or votes depend on each other.
+
+    Whatever holds is among the reasons; the state is that of the first.
+    """
+    groups = _named(signs) if signs and rates.estimate.effective_questions >= _fewest(before) else []
+    votes = _by_votes(before, signs.dependence, limits) if signs else []
+    denied = _contradicted(before, rates, signs, limits, evidence)
+    reasons = (*groups, *denied, *votes)
+    if not reasons:
+        return None
+    return Trust("contradicted" if denied and not groups else "dependent", reasons)
+
+
+def _contradicted(
+    before: TrustState, rates: Rates, signs: Signs | None, limits: TrustSettings, evidence: str
+) -> list[str]:
+    """What of outcomes, and of votes, denies the error rates or the ranking by peer losses."""
+    is_so = before == "contradicted"
+    reasons = [*_by_outcomes(rates, is_so=is_so), *_by_measured(rates, limits.measured_error_rate, is_so=is_so)]
+    if signs is not None and signs.ranks is not None:
+        reasons += _by_ranks(signs.ranks, limits.rank_correlation, is_so=is_so)
+    if not reasons and rates.status == "contradicted":
+        reasons.append(f"{evidence} are not those of independent experts on two kinds of questions")
+    return reasons
+
+
+def _by_outcomes(rates: Rates, *, is_so: bool) -> list[str]:
+    """What outcomes say against error rates estimated without them."""
+    found = rates.contradiction
+    if found is None or not found.z > (_CONTRADICTED_LEAVE if is_so else LEAST_Z):
+        return []
+    return outcome_reasons(rates) if found.found else [said_against(found)]
+
+
+def _by_measured(rates: Rates, limit: float, *, is_so: bool, fewest: float = FEWEST_EFFECTIVE_QUESTIONS) -> list[str]:
+    """Whether too many reference answers were wrong, whatever was expected."""
+    measured, resolved = rates.measured, rates.resolved
+    if measured is None or resolved < fewest:
+        return []
+    margin = 0.0 if is_so else math.sqrt(limit * (1.0 - limit) / resolved)
+    if measured < limit + margin:
+        return []
+    return [
+        f"{measured:.1%} of the reference answers to {resolved:.0f} resolved questions were wrong: from {limit:.0%} on"
+        " they are no guide to who is right"
+    ]
+
+
+def _by_ranks(ranks: RankAgreement, limit: float, *, is_so: bool) -> list[str]:
+    """Whether peer losses rank experts otherwise than outcomes do."""
+    if not unchecked(RankAgreement.below)(ranks, limit) > (_RANKS_LEAVE if is_so else _RANKS_Z):
+        return []
+    return [
+        f"peer losses and outcomes rank {ranks.experts} experts with a correlation of {ranks.correlation:.2f}, and"
+        f" {limit:g} is wanted: who agrees with the others is not who is right"
+    ]
+
+
+def _by_votes(before: TrustState, found: Dependence, limits: TrustSettings) -> list[str]:
+    """Whether votes depend on each other, as far as there are questions enough."""
+    limit = limits.dependence_z * (_DEPENDENT_LEAVE if before == "dependent" else 1.0)
+    if found.effective_questions < _fewest(before) or found.z is None or not found.z > limit:
+        return []
+    return [_said_of_votes(found.z)]
+
+
+def _fewest(before: TrustState) -> float:
+    """Effective questions from which on experts may be called dependent."""
+    return FEWEST_QUESTIONS * (_WARM_AGAIN if before == "dependent" else 1.0)
+
+
+def _first_signs(signs: Signs | None, limits: TrustSettings) -> list[str]:
+    """What is already suspected of a feed of which too little is known for an alarm."""
+    if signs is None:
+        return []
+    z = signs.dependence.z
+    suspected = [] if z is None or not z > limits.dependence_z else [f"so far {_said_of_votes(z)}"]
+    return [*(f"so far {reason}" for reason in _named(signs)), *suspected]
+
+
+def _said_of_votes(z: float) -> str:
+    return (
+        f"votes are unlike those of independent experts (z = {z:.1f}): experts share errors, or questions differ in"
+        " difficulty or in who answers them; the error rate may be estimated far too low"
+    )
+
+
+def _named(signs: Signs) -> list[str]:
+    """Each group of experts that say the same, in words."""
+    return [
+        f"{_names(group.experts)} {'say the same' if group.kind == 'copies' else 'say what the crowd had said before'}"
+        for group in signs.groups[:_MOST_GROUPS]
+    ]
+
+
+def _names(group: Iterable[str]) -> str:
+    """Names of a group, of a large one the first."""
+    names = list(group)
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
+
+
+def next_shrink(before: float, state: TrustState, method: Method) -> float:
+    """The share of uniform weights in published selection weights after a record that changed a question.
+
+    It moves towards that of the state by at most .05. Under the preset ``paper`` it is 0: weights are as printed there.
+
+    Parameters
+    ----------
+    before : float
+        In [0, 1].
+    state : TrustState
+    method : Method
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    target = 0.0 if method.is_paper else SHRINK.get(state, 0.0)
+    return round(min(max(target, before - SHRINK_STEP), before + SHRINK_STEP), 12)
+
+
+def certifies(state: TrustState) -> bool:
+    """Whether a certificate means anything in this state."""
+    return state in ("ok", "warming-up")

@@ -1,0 +1,238 @@
+"""Who the experts of a feed are: their places in the matrix of sums, names, teams, who is excluded or forgotten."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from stream_peer.events.feed_log import Round
+from stream_peer.feeds.alarms.groups import joined, numbers_of
+from stream_peer.feeds.look_alikes import skeleton
+from stream_peer.feeds.sums import IndexArray, Sums, expert_column
+from stream_peer.log.erased import digest_of_id
+from stream_peer.log.names import Given, Names, taken
+from stream_peer.numerics.losses import IntArray
+
+_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
+_NO_TEAM = -1
+
+
+class StoredRoster(msgspec.Struct, array_like=True):
+    """A roster as it is stored; experts by their places."""
+
+    experts: list[str]
+    teams: dict[str, str]
+    excluded: list[str]
+    forgotten: list[bytes]
+    names: Given = {}
+
+
+class Roster:
+    """The experts of a feed.
+
+    Attributes
+    ----------
+    experts : list of str
+        Their first ids, by their places. A place is for good: columns of sums and facts refer to it.
+    names : Names
+        Ids that experts were given later. All else here is by their first ids.
+    teams : dict
+        Team of each expert that is in one.
+    excluded : set of str
+        Treated as absent, until they are included again.
+    forgotten : set of bytes
+        Digests of ids that are refused.
+    """
+
+    def __init__(self, feed: str, secret: bytes, stored: StoredRoster | None = None) -> None:
+        self._feed, self._secret = feed, secret
+        self.experts: list[str] = stored.experts if stored else []
+        self.teams: dict[str, str] = stored.teams if stored else {}
+        self.excluded = set(stored.excluded) if stored else set()
+        self.forgotten = set(stored.forgotten) if stored else set()
+        self.names = Names(stored.names if stored else None)
+        self._places = {expert: place for place, expert in enumerate(self.experts)}
+        self._order: IndexArray = np.zeros(0, np.int32)
+        self._shown: list[str] = []
+        self._teams: IntArray | None = None
+        self._groups: Sequence[Sequence[int]] = ()
+        self._skeletons: dict[str, str] = {}
+        self._compared = 0
+
+    def stored(self) -> StoredRoster:
+        """Stored form."""
+        teams = dict(sorted(self.teams.items()))
+        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.forgotten), self.names.given)
+
+    def __len__(self) -> int:
+        return len(self.experts)
+
+    def __contains__(self, expert: str) -> bool:
+        return expert in self._places
+
+    def missing(self, experts: Iterable[str]) -> list[str]:
+        """Those of some experts that have no place yet."""
+        return [expert for expert in experts if expert not in self._places]
+
+    def take_in(self, expert: str) -> None:
+        """Give an expert a place."""
+        self._places[expert] = len(self.experts)
+        self.experts.append(expert)
+        self._teams = None
+
+    def look_alikes(self, since: int) -> Iterator[tuple[str, str]]:
+        """Experts with a place from ``since`` on, each with an earlier one whose id looks alike.
+
+        Ids are compared when they are asked about for the first time, so a roster that meets nobody keeps nothing.
+        """
+        for place in range(self._compared, len(self.experts)):
+            expert = self.experts[place]
+            earlier = self._skeletons.setdefault(skeleton(expert), expert)
+            if place >= since and earlier != expert:
+                yield expert, earlier
+        self._compared = len(self.experts)
+
+    def places(self, experts: Sequence[str]) -> IndexArray:
+        """Places of experts that have one."""
+        return np.array([self._places[expert] for expert in experts], dtype=np.int32)
+
+    def place(self, expert: str) -> int | None:
+        """An expert's place, by any of its ids, if it has one."""
+        return self._places.get(self.names.first(expert))
+
+    @property
+    def shown(self) -> list[str]:
+        """The newest ids of the experts, by their places."""
+        if not self.names.given:
+            return self.experts
+        if len(self._shown) < len(self.experts):
+            self._shown = [self.names.shown(expert) for expert in self.experts]
+        return self._shown
+
+    def ids(self) -> list[str]:
+        """All ids by which the experts are known."""
+        return [*self.experts, *(name for names in self.names.given.values() for name in names)]
+
+    # --- membership ---
+
+    def rename(self, expert: str, name: str) -> None:
+        """From here on the expert is shown under this id, and is known by it as by all former ones.
+
+        Raises
+        ------
+        RejectedEvent
+            If another expert is known by it.
+        """
+        if name in self._places and self.names.first(expert) != name:
+            raise taken(name)
+        self.names.give(expert, name)
+        self._shown, self._order = [], np.zeros(0, np.int32)
+
+    def put_in_team(self, expert: str, team: str | None) -> None:
+        """From here on the expert is in this team, or in none."""
+        if team is None:
+            self.teams.pop(expert, None)
+        else:
+            self.teams[expert] = team
+        self._teams = None
+
+    def exclude(self, expert: str, *, excluded: bool) -> None:
+        """From here on the expert is excluded, or not any more."""
+        if excluded:
+            self.excluded.add(expert)
+        else:
+            self.excluded.discard(expert)
+
+    def forget(self, expert: str) -> list[str]:
+        """Refuse all ids of the expert from here on, and keep nothing of them but digests; which ids these were.
+
+        Its place goes with a refold.
+        """
+        ids = self.names.all_of(expert)
+        self.names.let_go(expert)
+        self.forgotten.update(digest_of_id(self._secret, self._feed, one) for one in ids)
+        self.teams.pop(ids[0], None)
+        self.excluded.discard(ids[0])
+        self._teams = None
+        self._shown, self._order = [], np.zeros(0, np.int32)
+        return ids
+
+    def is_forgotten(self, expert: str) -> bool:
+        """Whether the id is refused."""
+        return bool(self.forgotten) and digest_of_id(self._secret, self._feed, expert) in self.forgotten
+
+    def admitted(self, event: Round) -> Round:
+        """The round by first ids, without those that are excluded or were forgotten."""
+        if self.names.given:
+            event = self._by_first_ids(event)
+        if not self.excluded and not self.forgotten:
+            return event
+        rows = [
+            (expert, probability)
+            for expert, probability in zip(event.experts, event.probabilities, strict=True)
+            if expert not in self.excluded and not self.is_forgotten(expert)
+        ]
+        if len(rows) == len(event.experts):
+            return event
+        experts, probabilities = [expert for expert, _ in rows], [probability for _, probability in rows]
+        return msgspec.structs.replace(event, experts=experts, probabilities=probabilities)
+
+    def _by_first_ids(self, event: Round) -> Round:
+        """The question stage says first ids itself, but for what it said before it was told of a new one."""
+        firsts = [self.names.first(expert) for expert in event.experts]
+        if firsts == event.experts:
+            return event
+        said = dict(zip(firsts, event.probabilities, strict=True))
+        own = zip(event.experts, event.probabilities, strict=True)
+        said.update((expert, probability) for expert, probability in own if expert in said)
+        experts = sorted(said)
+        return msgspec.structs.replace(event, experts=experts, probabilities=[said[expert] for expert in experts])
+
+    def team_numbers(self, places: IndexArray) -> IntArray | None:
+        """Number of the team of each of some experts, -1 for none; None if nobody of the feed is in a team.
+
+        A group that is held together is a team, or part of one with the teams of its members.
+        """
+        if not self.teams and not self._groups:
+            return None
+        if self._teams is None:
+            self._teams = joined(self.declared_teams(), numbers_of(self._groups, len(self)))
+        return self._teams[places]
+
+    def declared_teams(self) -> IntArray:
+        """Number of the team that each expert was put in, by place; -1 for none."""
+        numbers = {team: number for number, team in enumerate(sorted(set(self.teams.values())))}
+        of_experts = [numbers.get(self.teams.get(expert, ""), _NO_TEAM) for expert in self.experts]
+        return np.array(of_experts, dtype=np.int64)
+
+    def hold_together(self, groups: Sequence[Sequence[int]]) -> None:
+        """From here on these groups, by places, vote once and share one weight."""
+        self._groups = [group for group in groups if len(group) > 1]
+        self._teams = None
+
+    def group_numbers(self, places: IndexArray) -> IntArray | None:
+        """Number of the group of each of some experts, -1 for none; None if no group is held together."""
+        return numbers_of(self._groups, len(self))[places] if self._groups else None
+
+    # --- readings ---
+
+    def listed(self, sums: Sums) -> IndexArray:
+        """Places of the experts with questions that count, in the order of their newest ids; without the excluded."""
+        if len(self._order) < len(self.experts):
+            by_id = sorted(range(len(self.experts)), key=self.shown.__getitem__)
+            self._order = np.array(by_id, dtype=np.int32)
+        counted = sums.matrix[_SCORED] + sums.matrix[_RESOLVED]
+        found = self._order.compress(counted[self._order] > 0)
+        if not self.excluded:
+            return found
+        return np.array([place for place in found.tolist() if self.experts[place] not in self.excluded], np.int32)
+
+    def n_seen(self, present: IndexArray, sums: Sums) -> int:
+        """How many experts have questions that count or are present."""
+        counted = sums.matrix[_SCORED] | sums.matrix[_RESOLVED]
+        newcomers = len(present) - int(np.count_nonzero(counted.take(present)))
+        seen = int(np.count_nonzero(counted)) + newcomers
+        if self.excluded:
+            absent = [self._places[expert] for expert in self.excluded if expert in self._places]
+            seen -= int(np.count_nonzero(counted[absent]))
+        return seen

@@ -1,0 +1,112 @@
+"""The scored forecast of a question: the one forecast of it that an evaluation looks at.
+
+It is the question's first ``final`` round as it was first published. What comes later (other forecasts, a reopening, a
+withdrawal, an annulment, a rebuild) corrects what is published, but never the scored forecast: the weights of a
+correction may know outcomes that nobody knew when the question was open. If an outcome comes before any final round,
+the last round published before it is the scored forecast; without one there is none, for good.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.events.feed_log import Round, Verdict
+from stream_peer.events.outputs import MixedForecast, ScoredForecast
+from stream_peer.feeds.facts import Head, boundary_of, head_of, unpack
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
+from stream_peer.feeds.sums import Evaluated, fixed
+from stream_peer.numerics.losses import IntArray
+
+FORECASTS = ("mix", "stretched", "mean", "median")
+"""Those whose squared losses are summed."""
+NONE = b""
+"""In place of facts: there is no scored forecast, and there will be none."""
+_OUTCOMES = (0, 1)
+
+
+def fix_by_round(entry: Entry, event: Round, revision: int) -> bool:
+    """A round of the question is published. Returns whether that decides which its scored forecast is.
+
+    A round that comes after an outcome is no forecast: the question was resolved in the feed that it comes from, or
+    before this feed was reset.
+    """
+    if entry.first_final is not None:
+        return False
+    entry.revision = revision
+    if event.after_outcome:
+        entry.first_final = NONE
+    elif event.final:
+        entry.first_final = next(packed for packed in entry.rounds if boundary_of(packed) == event.boundary)
+    return entry.first_final is not None
+
+
+def note_withdrawal(entry: Entry, revision: int) -> None:
+    """A round of the question is gone: what is published of it from here on is the one before."""
+    if entry.first_final is None and entry.rounds:
+        entry.revision = revision
+
+
+def fix_by_outcome(entry: Entry, outcome: Verdict) -> bool:
+    """An outcome is applied. Returns whether that decides which the scored forecast is: the last round until then."""
+    if entry.first_final is not None or outcome not in _OUTCOMES:
+        return False
+    rounds = entry.rounds
+    entry.first_final = rounds[-1] if rounds else NONE
+    return True
+
+
+def scored_facts(entry: Entry) -> bytes | None:
+    """Packed facts of the scored forecast if it counts as things stand: an outcome is known, a round published."""
+    return (entry.first_final or None) if entry.rounds and entry.evidence in _OUTCOMES else None
+
+
+def scored_losses(entry: Entry) -> tuple[float, float, float] | None:
+    """``losses_of_mix`` of the scored forecast; None while it does not count."""
+    packed = scored_facts(entry)
+    if packed is None:
+        return None
+    head = head_of(packed)
+    return losses_of_mix(head.mix, head.stretched, int(entry.evidence == 1))
+
+
+def scored_of(record: MixedForecast) -> tuple[ScoredForecast, int] | None:
+    """The scored forecast of a question and its outcome, by its last record; None while it does not count."""
+    if record.scored is None or record.state != "resolved":
+        return None
+    return record.scored, int(record.outcome == 1)
+
+
+class Evaluation(NamedTuple):
+    """What the scored forecast of a resolved question adds to the sums.
+
+    Attributes
+    ----------
+    feed : list of float
+        1 and the squared losses of ``FORECASTS``.
+    experts : Evaluated
+        Ones and squared losses, of those who stood in it.
+    shadows : tuple of (int, (7,) int64)
+        Columns of shadows, by their numbers.
+    """
+
+    feed: Sequence[float]
+    experts: Evaluated
+    shadows: tuple[tuple[int, IntArray], ...]
+
+
+def evaluation(packed: bytes, outcome: int, weight: float) -> Evaluation:
+    """What the scored forecast of a question adds, given its outcome."""
+    facts = unpack(packed)
+    head = facts.head
+    losses = [(forecast - outcome) * (forecast - outcome) for forecast in forecasts_of(head).values()]
+    columns = np.ones((2, len(facts.forecasts)))
+    np.square(facts.forecasts - outcome, out=columns[1])
+    shadows = shadow_columns((head.mix, head.stretched), facts.shadows, outcome, weight)
+    return Evaluation([1.0, *losses], Evaluated(facts.experts, fixed(columns, weight)), shadows)
+
+
+def forecasts_of(head: Head) -> Mapping[str, float]:
+    """The combined forecasts of a round that are scored."""
+    return {name: getattr(head, name) for name in FORECASTS}

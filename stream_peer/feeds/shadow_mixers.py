@@ -1,0 +1,283 @@
+"""Shadows: named variants of the mixers that read the sums of the live ones with other settings, to be compared.
+
+A shadow's forecast of a round is frozen with the facts of the round, and is scored when the outcome comes. What
+outcomes have taught the outer layer, the stretch and the safety net, they taught by forecasts of the live mixers: a
+shadow reads those same sums, and stands back to the plain mean as far as the live mix does.
+
+Facts and sums know a shadow by a number for its name and settings. What they hold of one that has gone from the
+settings stays: a few numbers, a function of facts and outcomes like everything else, there again if it comes back.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from stream_peer.events.outputs import ShadowScores
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.reading.readings import (
+    DECIMALS,
+    ExpertWeights,
+    Mixing,
+    guarded,
+    mixed,
+    mixing_key,
+    mixing_weights,
+    read_mixing,
+    shared_by_groups,
+)
+from stream_peer.feeds.sums import SCALE, UNIT, Sums, expert_column, expert_columns
+from stream_peer.numerics.losses import LOG, FloatArray, IntArray, portable_log_of
+from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
+from stream_peer.numerics.mixers.shadows import with_uniform_share
+from stream_peer.settings.feed.model import FeedSettings, MixerSettings, ShadowSettings
+
+_STORED = struct.Struct("<q2d")
+_AS_LIVE = -1
+_PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
+_SUMS = expert_columns("mix_level", "mix_regret")
+_COMPARED, _SCORED = expert_column("compared"), expert_column("scored")
+_COUNTS = slice(min(_COMPARED, _SCORED), max(_COMPARED, _SCORED) + 1)
+
+
+class ShadowForecast(NamedTuple):
+    """What a shadow said of a round: its number, and its mixed forecast as it would have been published."""
+
+    shadow: int
+    mix: float
+    stretched: float
+
+    def pack(self) -> bytes:
+        """Stored form."""
+        return _STORED.pack(*self)
+
+
+SHADOW_BYTES = _STORED.size
+
+
+def unpack_shadows(packed: bytes) -> tuple[ShadowForecast, ...]:
+    """Forecasts from their stored forms, one behind the other."""
+    return tuple(map(ShadowForecast._make, _STORED.iter_unpack(packed)))
+
+
+class _Plan(NamedTuple):
+    """A shadow: which rows its own mixers have, if they are not as live, and the rest of its settings."""
+
+    shadow: int
+    peer: int
+    slow: int
+    uniform_share: float
+    stretch: bool
+
+
+class ShadowReading(NamedTuple):
+    """What shadows say of a round if it is scored now: weights of mixers of their own, (k, n), and their shares."""
+
+    plans: tuple[_Plan, ...]
+    weights: FloatArray
+    mixings: tuple[Mixing, ...]
+
+    def forecasts(self, forecasts: FloatArray, live: Sequence[float], net_share: float) -> tuple[ShadowForecast, ...]:
+        """The mixed forecasts of all shadows; ``live``: forecasts of the plain mean and of the live mixers."""
+        own = np.add.reduce(self.weights * forecasts, axis=1).tolist() if len(self.weights) else []
+        mean, live_peer, live_slow, fast = live
+        found = []
+        for plan, mixing in zip(self.plans, self.mixings, strict=True):
+            share = plan.uniform_share
+            peer = live_peer if plan.peer == _AS_LIVE else share * mean + (1.0 - share) * own[plan.peer]
+            slow = live_slow if plan.slow == _AS_LIVE else own[plan.slow]
+            _, mix = mixed(mixing.shares, (mean, peer, slow, fast), net_share)
+            found.append(_told(plan, mixing, mix))
+        return tuple(found)
+
+    def shared_forecasts(
+        self, forecasts: FloatArray, live: ExpertWeights, groups: IntArray, net_share: float
+    ) -> tuple[ShadowForecast, ...]:
+        """The same where groups of experts share one weight; ``live``: the weights of the live mixers."""
+        mean = float(np.add.reduce(forecasts)) / len(forecasts)
+        found = []
+        for plan, mixing in zip(self.plans, self.mixings, strict=True):
+            weights = shared_by_groups(mixing_weights(self._weights(plan, live), mixing, 0.0), groups)
+            _, mix = guarded(float(np.add.reduce(weights * forecasts)), mean, net_share)
+            found.append(_told(plan, mixing, mix))
+        return tuple(found)
+
+    def _weights(self, plan: _Plan, live: ExpertWeights) -> ExpertWeights:
+        """The weights of all mixers of a shadow."""
+        if plan.peer != _AS_LIVE:
+            live = live._replace(peer=with_uniform_share(self.weights[plan.peer], plan.uniform_share))
+        return live if plan.slow == _AS_LIVE else live._replace(truth_slow=self.weights[plan.slow])
+
+
+def _told(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:
+    return ShadowForecast(plan.shadow, mix, unchecked(stretched)(mix, mixing.stretch if plan.stretch else 0.0))
+
+
+class Shadows:
+    """The shadows of one feed, as its settings name them.
+
+    Attributes
+    ----------
+    settings : tuple of ShadowSettings
+    names : dict of int to str
+        Of each, by the number that facts and sums know it by.
+    """
+
+    def __init__(self, settings: FeedSettings, method: Method) -> None:
+        self.settings: tuple[ShadowSettings, ...] = settings.shadows
+        self.names = {shadow.id: shadow.name for shadow in settings.shadows}
+        self._live = settings.mixer
+        self._method = method
+        self._known: tuple[bytes, tuple[Mixing, ...]] | None = None
+        mixers = [shadow.mixer for shadow in settings.shadows]
+        peers = list(dict.fromkeys(_peer(mixer) for mixer in mixers if _peer(mixer) != _peer(self._live)))
+        slow = list(dict.fromkeys(mixer.truth_rate for mixer in mixers if mixer.truth_rate != self._live.truth_rate))
+        own: list[object] = [*peers, *slow]
+        rows = {key: row for row, key in enumerate(own)}
+        self._mixers = SideBySide.of([(nominal, rate) for nominal, rate, _ in peers], slow)
+        self._plans = tuple(
+            _Plan(
+                shadow.id,
+                rows.get(_peer(shadow.mixer), _AS_LIVE),
+                rows.get(shadow.mixer.truth_rate, _AS_LIVE),
+                shadow.mixer.uniform_share,
+                shadow.stretch,
+            )
+            for shadow in settings.shadows
+        )
+
+    def read(self, feed: IntArray, columns: FloatArray, live: Mixing) -> ShadowReading | None:
+        """What the shadows say of a round; None if there are no shadows.
+
+        Parameters
+        ----------
+        feed : (N_FEED,) int64
+            Sums of the feed.
+        columns : (rows, n) float64
+            Columns of those present, as far as weights are read from them.
+        live : Mixing
+            What the live mixers go by.
+        """
+        if not self.settings:
+            return None
+        present = columns.shape[1]
+        weights = np.zeros((0, present))
+        if len(self._mixers.coefficients):
+            totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
+            compared, scored = totals[_COMPARED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
+            answered, known = (compared + scored) / present, compared / present
+            weights = unchecked(mixers_side_by_side)(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
+        return ShadowReading(self._plans, weights, self._mixings(feed, live))
+
+    def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
+        """How each shadow did, in the order of the settings; nothing at all without shadows."""
+        if not self.settings:
+            return msgspec.UNSET
+        return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
+
+    def _mixings(self, feed: IntArray, live: Mixing) -> tuple[Mixing, ...]:
+        """Shares and stretch of each shadow, read anew only when an outcome has changed what they are read from."""
+        key = mixing_key(feed)
+        if self._known is None or self._known[0] != key:
+            mixers = [shadow.mixer for shadow in self.settings]
+            found = [live if _alike(m, self._live) else read_mixing(feed, m, self._method) for m in mixers]
+            self._known = key, tuple(found)
+        return self._known[1]
+
+
+def _peer(mixer: MixerSettings) -> tuple[float, float, float]:
+    return mixer.nominal_error_rate, mixer.peer_rate, mixer.uniform_share
+
+
+def _alike(mixer: MixerSettings, live: MixerSettings) -> bool:
+    """Whether the outer layer begins with the same shares."""
+    return all(getattr(mixer, name) == getattr(live, name) for name in _PRIORS)
+
+
+def shadow_columns(
+    live: tuple[float, float], shadows: Sequence[ShadowForecast], outcome: int, weight: float
+) -> tuple[tuple[int, IntArray], ...]:
+    """What a resolved question adds to the sums of each shadow that there was in its scored forecast.
+
+    Parameters
+    ----------
+    live : (float, float)
+        The live mixed forecast, and the stretched one.
+    shadows : sequence of ShadowForecast
+        Of the same round.
+    outcome : {0, 1}
+    weight : float
+        Of the question.
+    """
+    of_live, unit = losses_of_mix(*live, outcome), weight * SCALE
+    found = []
+    for said in shadows:
+        own = losses_of_mix(said.mix, said.stretched, outcome)
+        row = (1.0, own[0], of_live[0], own[1], of_live[1], own[2], of_live[2])
+        found.append((said.shadow, np.array([round(value * unit) for value in row], np.int64)))
+    return tuple(found)
+
+
+def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, float]:
+    """Squared and log loss of a stretched forecast, and squared loss of the mixed one.
+
+    Parameters
+    ----------
+    mix, told : float
+        The mixed forecast and the stretched one, in [0, 1].
+    outcome : {0, 1}
+
+    Examples
+    --------
+    >>> [round(loss, 4) for loss in losses_of_mix(0.5, 0.9, 1)]
+    [0.01, 0.1054, 0.25]
+    """
+    chance = min(max(told if outcome else 1.0 - told, LOG.clip), 1.0 - LOG.clip)
+    return (told - outcome) * (told - outcome), -unchecked(portable_log_of)(chance), (mix - outcome) * (mix - outcome)
+
+
+class ShadowRecord(NamedTuple):
+    """How a shadow did on resolved questions, and the live mixers on the same: sums, of which means are taken.
+
+    Attributes
+    ----------
+    questions : float
+        By weight; those whose scored forecast came when there was the shadow.
+    squared, live_squared, log, live_log : float
+        Squared and log losses of the stretched forecasts; logs are of forecasts cut at .001 and .999.
+    mix_squared, live_mix_squared : float
+        Squared losses of the mixed ones.
+    """
+
+    questions: float
+    squared: float
+    live_squared: float
+    log: float
+    live_log: float
+    mix_squared: float
+    live_mix_squared: float
+
+    @classmethod
+    def of(cls, columns: IntArray) -> "ShadowRecord":
+        """The record that columns of sums hold."""
+        return cls._make((columns * UNIT).tolist())
+
+    def scores(self, name: str) -> ShadowScores:
+        """As it is published."""
+        return ShadowScores(
+            name=name,
+            questions=round(self.questions, DECIMALS),
+            brier=self._mean(self.squared),
+            live_brier=self._mean(self.live_squared),
+            log_score=self._mean(self.log),
+            live_log_score=self._mean(self.live_log),
+            regret=round(self.squared - self.live_squared, DECIMALS),
+            mix_brier=self._mean(self.mix_squared),
+            live_mix_brier=self._mean(self.live_mix_squared),
+        )
+
+    def _mean(self, total: float) -> float | None:
+        return round(total / self.questions, DECIMALS) if self.questions else None

@@ -1,0 +1,203 @@
+"""What a partition of the feed stage stores: its head, a record a feed, and one a question of each ledger.
+
+==========  ==========================================================================
+key         value
+==========  ==========================================================================
+``f/FEED``  experts, meaning, and the sums of questions that have left the ledger
+``e/F/Q``   the ledger's entry of a question; of one that has left it, only when
+``p/F/Q``   the parts of a round that are there so far
+==========  ==========================================================================
+
+Large values are cut into several records, see ``pieces``.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from stream_peer.errors import UnreadableStateError
+from stream_peer.events.feed_log import Source
+from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.ledger import Entry, decode_entry, encode_expired
+from stream_peer.feeds.standing import Ended, Standing
+from stream_peer.log.chunks import cut, joined, removed
+
+SCHEMA = 7
+"""Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed.
+
+But for imports, which lie in the log in the stored form of their time: ``feed_import`` has to read that of every
+release that could import. There has been no release with another one yet: an import of an earlier schema is refused.
+"""
+
+Rows = dict[bytes, bytes | None]
+
+
+class Head(msgspec.Struct, array_like=True):
+    """What is stored once a partition. ``secret`` is the fingerprint of the secret that its draws derive from.
+
+    ``ended``: of feeds that were deleted, what revisions of a feed of the same name must lie above.
+
+    The places of ``schema`` and ``secret`` are the same in all schemas, and for good.
+    """
+
+    schema: int
+    clock: Milliseconds
+    seen: list[Source]
+    standings: dict[str, Standing]
+    settings: dict[str, object] | None
+    secret: str
+    ended: dict[str, Ended] = {}
+
+
+encode_head = msgspec.msgpack.Encoder().encode
+_decode_head = msgspec.msgpack.Decoder(Head).decode
+_SECRET = Head.__struct_fields__.index("secret")
+
+
+def schema_and_secret(head: bytes) -> tuple[int, str | None]:
+    """The schema of a stored head, of whatever release, and the fingerprint in it, if there is one.
+
+    Raises
+    ------
+    UnreadableStateError
+        If it is none at all.
+    """
+    try:
+        fields = msgspec.msgpack.decode(head, type=list)
+        secret = fields[_SECRET] if len(fields) > _SECRET else None
+        return int(fields[0]), secret if isinstance(secret, str) else None
+    except (msgspec.MsgspecError, IndexError, TypeError, ValueError) as error:
+        msg = f"the stored head of a feed partition cannot be read: {error}"
+        raise UnreadableStateError(msg) from error
+
+
+def decode_head(head: bytes) -> Head:
+    """A head of this schema.
+
+    Raises
+    ------
+    UnreadableStateError
+        If it cannot be read.
+    """
+    try:
+        return _decode_head(head)
+    except msgspec.MsgspecError as error:
+        msg = f"the stored head of a feed partition cannot be read: {error}"
+        raise UnreadableStateError(msg) from error
+
+
+class FeedStore:
+    """Notes what must be written again, and makes the records of it. ``stale``: keys that another schema wrote."""
+
+    def __init__(self) -> None:
+        self._touched: set[tuple[str, str]] = set()
+        self._gone: dict[tuple[str, str], int] = {}
+        self._gone_feeds: dict[str, int] = {}
+        self._once_more: set[str] = set()
+        self.stale: set[bytes] = set()
+
+    def touch(self, feed: str, question_id: str) -> None:
+        """A question's entry has changed."""
+        self._touched.add((feed, question_id))
+
+    def leave(self, feed: str, question_id: str, entry: Entry | None) -> None:
+        """A question's entry has gone, or of an expired one the name."""
+        place = feed, question_id
+        self._touched.add(place)
+        self._gone[place] = max(self._gone.get(place, 0), entry.pieces if entry else 1)
+
+    def leave_all(self, feed: Feed) -> None:
+        """All of a feed's ledger has gone."""
+        ledger = feed.accounts.ledger
+        for question_id, entry in ledger.entries.items():
+            self.leave(feed.name, question_id, entry)
+        for question_id in ledger.expired:
+            self.leave(feed.name, question_id, None)
+
+    def end(self, feed: Feed) -> None:
+        """A feed has gone."""
+        self.leave_all(feed)
+        self._gone_feeds[feed.name] = max(self._gone_feeds.get(feed.name, 0), feed.pieces)
+
+    def give_up(self, keys: Iterable[bytes]) -> None:
+        """Records of another schema: what is not written anew has gone."""
+        self.stale.update(keys)
+
+    def touch_all(self, feed: Feed) -> None:
+        """All of a feed must be written."""
+        ledger = feed.accounts.ledger
+        self._touched.update((feed.name, question_id) for question_id in (*ledger.entries, *ledger.expired))
+        feed.stored = False
+        if feed.roster.forgotten:
+            self.scrub(feed)
+
+    def scrub(self, feed: Feed) -> None:
+        """A feed's record must be written twice: with the first stands the version before, which names who is gone."""
+        feed.stored = False
+        self._once_more.add(feed.name)
+
+    def rows(self, feeds: Mapping[str, Feed]) -> Rows:
+        """Records of all that has changed since the last call."""
+        rows: Rows = dict.fromkeys(sorted(self.stale))
+        for name, pieces in self._gone_feeds.items():
+            rows.update(removed(b"f", name.encode(), pieces))
+        for place, pieces in self._gone.items():
+            rows.update(removed(b"e", _name(*place), pieces))
+        for name, question_id in sorted(self._touched):
+            if name in feeds:
+                rows.update(_entry_rows(feeds[name], question_id))
+        for _, feed in sorted(feeds.items()):
+            if not feed.stored:
+                cuts = cut(b"f", feed.name.encode(), feed.encode(), feed.pieces)
+                feed.pieces = _count(cuts)
+                feed.stored = feed.name not in self._once_more
+                self._once_more.discard(feed.name)
+                rows.update(cuts)
+        for noted in (self.stale, self._gone, self._gone_feeds, self._touched):
+            noted.clear()
+        return rows
+
+
+def stored_feeds(entries: Mapping[bytes, bytes]) -> Mapping[str, tuple[bytes, int]]:
+    """Stored form of each feed, with the number of its records."""
+    return {name.decode(): stored for name, stored in joined(b"f", entries).items()}
+
+
+def stored_ledgers(entries: Mapping[bytes, bytes]) -> dict[str, dict[str, Entry | Milliseconds]]:
+    """By feed and question: the ledger's entry, or when it left the ledger."""
+    ledgers: dict[str, dict[str, Entry | Milliseconds]] = {}
+    for key, (data, pieces) in joined(b"e", entries).items():
+        feed, _, question_id = key.decode().partition("/")
+        entry = decode_entry(data)
+        if isinstance(entry, Entry):
+            entry.pieces = pieces
+            _share(entry, entries[b"e/" + key])
+        ledgers.setdefault(feed, {})[question_id] = entry
+    return ledgers
+
+
+def _entry_rows(feed: Feed, question_id: str) -> Rows:
+    ledger = feed.accounts.ledger
+    entry, name = ledger.entries.get(question_id), _name(feed.name, question_id)
+    if entry is not None:
+        cuts = cut(b"e", name, entry.encode(), entry.pieces)
+        entry.pieces = _count(cuts)
+        _share(entry, cuts[b"e/" + name])
+        return cuts
+    when = ledger.expired.get(question_id)
+    return {} if when is None else cut(b"e", name, encode_expired(when))
+
+
+def _share(entry: Entry, record: bytes | None) -> None:
+    """Let an entry read its rounds in its state record, which whoever writes the state keeps anyway."""
+    if entry.pieces == 1 and record is not None:
+        entry.rest_on(record)
+
+
+def _name(feed: str, question_id: str) -> bytes:
+    return b"%b/%b" % (feed.encode(), question_id.encode())
+
+
+def _count(rows: Rows) -> int:
+    return sum(value is not None for value in rows.values())

@@ -1,0 +1,328 @@
+"""Outputs keyed by feed: readings of its sums."""
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from stream_peer.events.outputs import (
+    Certificate,
+    DriftedExpert,
+    DriftedRate,
+    Drifting,
+    ErrorRates,
+    ErrorRateSummary,
+    ExpertGroup,
+    MixerShares,
+    TruthRates,
+    WeightedExpert,
+    Weights,
+)
+from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, tie_share
+from stream_peer.feeds.medians import uninformative
+from stream_peer.feeds.reading.published import published_weights
+from stream_peer.feeds.reading.rates import Rates, outcome_reasons
+from stream_peer.feeds.reading.readings import (
+    DECIMALS,
+    Certified,
+    read_certificate,
+    read_extent,
+    read_records,
+    read_regret,
+)
+from stream_peer.feeds.reading.trust import certifies
+from stream_peer.feeds.sums import UNIT, IndexArray, feed_column
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.settings.feed.method import asks_groups
+
+FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
+"""In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""
+_STANDS_IN = "the rates are symmetric ones of the same votes"
+_QUESTIONS, _RESOLVED, _EVALUATED = feed_column("questions"), feed_column("resolved"), feed_column("evaluated")
+
+
+class FeedView(NamedTuple):
+    """The newest outputs of a feed, how many of its experts have metrics of their own, and what else is gauged.
+
+    ``leading``: these experts and a few more, by their weights in the mix; ``totals``: of the two kinds of weights.
+    ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
+    shares of rounds, see ``forecast_scores``. None while not known; ``select_regret`` also where nothing can be
+    certified. ``certificate_terms`` add up to the certificate, if there is one; ``brier``: mean squared loss of
+    scored forecasts, empty before the first; ``best_brier``: that of the best expert who stood in half of them;
+    ``updated``: when the feed last changed; ``acknowledged``: whether an operator knows of its state of trust.
+    """
+
+    weights: Weights
+    error_rates: ErrorRates
+    top_experts: int = 20
+    leading: Sequence[WeightedExpert] = ()
+    totals: tuple[float, float] = (0.0, 0.0)
+    dependence_z: float | None = None
+    rank_correlation: float | None = None
+    mean_voters: float | None = None
+    ties: float | None = None
+    low_evidence: float | None = None
+    select_regret: float | None = None
+    certificate_terms: Mapping[str, float] = MappingProxyType({})
+    brier: Mapping[str, float] = MappingProxyType({})
+    best_brier: float | None = None
+    effective_experts: float = 0.0
+    updated: Milliseconds = 0
+    acknowledged: bool = False
+
+
+class WeightsReading(NamedTuple):
+    """The weights of the experts with questions that count, sorted by id."""
+
+    experts: IndexArray
+    columns: FloatArray
+    mix: FloatArray
+    select: FloatArray
+
+    def moved(self, other: "WeightsReading", least: float) -> bool:
+        """Whether some weight differs by ``least`` or more from another reading, or the experts do."""
+        if len(self.experts) != len(other.experts) or (self.experts != other.experts).any():
+            return True
+        return any(
+            bool((np.abs(one - two) >= least).any())
+            for one, two in ((self.mix, other.mix), (self.select, other.select))
+        )
+
+
+def heading(feed: Feed) -> dict[str, Any]:
+    """The fields that all outputs of a feed have, as of the last record that changed it."""
+    standing = feed.standing
+    return {
+        "feed": feed.name,
+        "revision": standing.revision,
+        "at": to_iso(standing.at),
+        "settings": feed.settings_hash,
+    }
+
+
+def summary(rates: Rates) -> ErrorRateSummary:
+    """Error rates as they stand in most outputs."""
+    estimate = rates.estimate
+    return ErrorRateSummary(
+        zero=estimate.zero,
+        one=estimate.one,
+        low=estimate.low,
+        high=estimate.high,
+        status=rates.status,
+        measured=rates.measured,
+    )
+
+
+def read_feed(feed: Feed) -> WeightsReading:
+    """The newest weights of a feed."""
+    experts = feed.listed()
+    columns = feed.columns(experts)
+    if not len(experts):
+        return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
+    weights = feed.weights(experts, columns, read_extent(feed.sums.feed, len(experts)))
+    standing, groups = feed.standing, feed.roster.group_numbers(experts)
+    return WeightsReading(
+        experts, columns, *published_weights(weights, feed.mixing, standing.net_share, standing.shrink, groups)
+    )
+
+
+def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
+    """The outputs keyed by feed."""
+    trust, signs, sums = feed.trust(), feed.signs(), feed.sums.feed
+    certified, experts = _certified(feed, reading), _weighted_experts(feed, reading)
+    return FeedView(
+        Weights(
+            **heading(feed),
+            status=trust.state,
+            status_reasons=[*trust.reasons, *_lost(feed)],
+            questions=_count(feed, _QUESTIONS),
+            resolved=_count(feed, _RESOLVED),
+            error_rate=summary(feed.rates),
+            mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, feed.mixing.shares, strict=True))),
+            stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
+            select_shrink=feed.standing.shrink,
+            certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
+            experts=experts,
+            shadows=feed.shadows.scores(feed.sums),
+            drift=_drift(feed, reading),
+            groups=_groups(feed, reading),
+        ),
+        _error_rates(feed),
+        feed.settings.top_experts,
+        _leading(experts, reading, math.ceil(1.25 * feed.settings.top_experts)),
+        (float(reading.mix.sum()), float(reading.select.sum())),
+        signs.dependence.z,
+        signs.ranks.correlation if signs.ranks else None,
+        feed.mean_voters,
+        ties=tie_share(sums),
+        low_evidence=low_evidence_share(sums),
+        select_regret=_select_regret(feed, reading),
+        certificate_terms=certified.terms if certified else {},
+        brier=read_scores(sums),
+        best_brier=_best_brier(feed, reading),
+        effective_experts=1.0 / squares if (squares := float(np.square(reading.mix).sum())) else 0.0,
+        updated=feed.standing.at,
+        acknowledged=feed.standing.acknowledged is not None,
+    )
+
+
+def _lost(feed: Feed) -> list[str]:
+    lost = feed.standing.lost
+    return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
+
+
+def _groups(feed: Feed, reading: WeightsReading) -> list[ExpertGroup] | msgspec.UnsetType:
+    """Experts who say the same, among those listed."""
+    found, listed = [], {place: place for place in reading.experts.tolist()}
+    for group in filter(None, (group.without(listed) for group in feed.groups)):
+        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.shown[place] for place in group.experts)}
+        found.append(ExpertGroup(**said))
+    return found or msgspec.UNSET
+
+
+def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
+    """What drifts, the experts being among those listed."""
+    found, listed, shown = feed.standing.drift, set(reading.experts.tolist()), feed.shown
+    experts = [one for one in found.experts if one.place in listed]
+    if found.error_rate is None and not experts:
+        return msgspec.UNSET
+    return Drifting(
+        error_rate=None if found.error_rate is None else DriftedRate(**msgspec.structs.asdict(found.error_rate)),
+        n_experts=found.n_experts - len(found.experts) + len(experts),
+        experts=[
+            DriftedExpert(
+                id=shown[one.place],
+                before=one.before,
+                now=one.now,
+                since_questions=one.since_questions,
+                z=one.z,
+            )
+            for one in experts
+        ],
+    )
+
+
+def _count(feed: Feed, column: int) -> float:
+    return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
+
+
+def _is_certifiable(feed: Feed) -> bool:
+    """Whether its regret is one over all questions, and could be bounded if its error rates were known."""
+    return feed.settings.memory is None and feed.method.certifies
+
+
+def _select_regret(feed: Feed, reading: WeightsReading) -> float | None:
+    return read_regret(reading.columns, feed.all_rates, feed.method) if _is_certifiable(feed) else None
+
+
+def _certified(feed: Feed, reading: WeightsReading) -> Certified | None:
+    if not (_is_certifiable(feed) and certifies(feed.standing.trust) and len(reading.experts)):
+        return None
+    standing, confidence = feed.standing, feed.settings.confidence
+    rules = [rates.rule for rates in feed.all_rates]
+    steps = 1 + standing.outcomes + standing.switches
+    return read_certificate(feed.sums.feed, reading.columns, rules, len(feed.roster), steps, confidence, feed.method)
+
+
+def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExpert]:
+    records = read_records(reading.columns, feed.all_rates, feed.method)
+    questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
+    coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
+    teams, shown = feed.roster.teams, feed.shown
+    constant = np.zeros(len(reading.experts), np.bool_)
+    if feed.method.keeps_histograms:
+        constant = uninformative(feed.sums.read_histograms(reading.experts))
+    rows = zip(
+        reading.experts.tolist(),
+        reading.mix.tolist(),
+        reading.select.tolist(),
+        records.questions.tolist(),
+        coverage.tolist(),
+        _known(records.peer_loss),
+        _known(records.outcome_loss),
+        records.resolved.tolist(),
+        constant.tolist(),
+        strict=True,
+    )
+    return [
+        WeightedExpert(
+            id=shown[place],
+            mix=mix,
+            select=select,
+            questions=counted,
+            coverage=share,
+            peer_loss=peer_loss,
+            outcome_loss=outcome_loss,
+            resolved=resolved,
+            team=teams.get(feed.experts[place]),
+            uninformative=says_the_same or msgspec.UNSET,
+        )
+        for place, mix, select, counted, share, peer_loss, outcome_loss, resolved, says_the_same in rows
+    ]
+
+
+def _leading(experts: list[WeightedExpert], reading: WeightsReading, count: int) -> list[WeightedExpert]:
+    """Those of the largest weights in the mix, of equal ones the first by id."""
+    order = np.argsort(-reading.mix, kind="stable")[:count]
+    return [experts[place] for place in order.tolist()]
+
+
+def _best_brier(feed: Feed, reading: WeightsReading) -> float | None:
+    """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
+    records = read_records(reading.columns, feed.all_rates, feed.method)
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(feed, _EVALUATED))
+    losses = records.brier[records.evaluated >= enough]
+    return float(losses.min()) if len(losses) else None
+
+
+def _known(values: FloatArray) -> list[float | None]:
+    """NaN becomes None: it is not known."""
+    return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
+
+
+def _error_rates(feed: Feed) -> ErrorRates:
+    rates = feed.rates
+    zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
+    return ErrorRates(
+        **heading(feed),
+        trust=feed.standing.trust,
+        status=rates.status,
+        status_reasons=_rate_reasons(rates, feed),
+        zero=rates.estimate.zero,
+        one=rates.estimate.one,
+        low=rates.estimate.low,
+        high=rates.estimate.high,
+        effective_questions=round(rates.estimate.effective_questions, DECIMALS),
+        from_truth=TruthRates(
+            zero=rates.wrong_zero / zeros if zeros else None,
+            one=rates.wrong_one / ones if ones else None,
+            resolved=round(zeros + ones, DECIMALS),
+        ),
+        vote_rule=feed.standing.vote_rule,
+    )
+
+
+def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
+    """Why the error rates are no better known than their status says."""
+    if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one:
+        return ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"]
+    by_outcomes = outcome_reasons(rates)
+    if by_outcomes and rates.status in ("biased-reveal", "contradicted"):
+        return by_outcomes
+    evidence, coins, strange = "votes", _STANDS_IN, _STANDS_IN
+    if asks_groups(feed.settings):
+        evidence, coins, strange = "answers of the groups", "a rate of 0.25 stands in", "the nearest rates stand in"
+    reasons = {
+        "insufficient": "fewer than 50 effective questions"
+        if feed.settings.method.error_rate != "outcomes"
+        else "fewer than 50 resolved questions, or none of one outcome",
+        "balanced": "groups answer yes and no about equally often: both are taken to err alike",
+        "uninformative": f"{evidence} vary no more from question to question than random votes would; {coins}",
+        "contradicted": f"{evidence} are not those of independent experts on two kinds of questions; {strange}",
+    }
+    return [reasons[rates.status]] if rates.status in reasons else []

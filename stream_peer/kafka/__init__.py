@@ -1,0 +1,1 @@
+"""Kafka: the worker on Faust, and the client that everything else uses."""

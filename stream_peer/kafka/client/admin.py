@@ -1,0 +1,300 @@
+"""Topics and rights on the brokers: what there is, what is missing, and making topics. Synchronous."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.kafka.client.group_rights import rights_on_groups
+from stream_peer.kafka.client.preflight import preflight
+from stream_peer.kafka.client.reading import kafka_errors
+from stream_peer.kafka.client.security import aiokafka_options, kafka_python_options
+from stream_peer.kafka.client.topic_plan import (
+    AclEntry,
+    ActualTopic,
+    Finding,
+    Granted,
+    Resource,
+    WantedTopic,
+    compare,
+    creation_configs,
+    in_words,
+    missing_rights,
+    wanted_topics,
+)
+from stream_peer.settings.process import Settings
+
+_MADE_WITHIN_MILLISECONDS = 60_000  # however long somebody waits for a broker: it has answered by then
+_UNKNOWN_TOPIC = 3
+_NOT_AUTHORISED = 29
+
+
+class Plan(NamedTuple):
+    """The topics wanted, what is not as wanted, and what our user may do with the topics."""
+
+    wanted: tuple[WantedTopic, ...]
+    findings: list[Finding]
+    granted: Granted
+
+
+class KafkaAdmin:
+    """Plans, applies and checks the topics of one deployment.
+
+    Parameters
+    ----------
+    settings : Settings
+        Names the brokers, the topics and their partitions.
+    command : str
+        What to run to make missing topics, as messages name it.
+    waiting : callable or None
+        Told with the reason when there is no broker yet and we wait for one.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        command: str = "stream-peer topics apply",
+        waiting: Callable[[str], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._command = command
+        self._waiting = waiting
+
+    def plan(self) -> Plan:
+        """Compare what is wanted with what there is.
+
+        Raises
+        ------
+        BrokerUnavailableError
+            If no broker answers within ``broker_patience``.
+        NotAuthorisedError
+            If we may not log in.
+        """
+        wanted = wanted_topics(self._settings)
+        preflight(self._settings, waiting=self._waiting)
+        if self._settings.broker == "embedded":
+            return Plan(wanted, _missing(wanted, asyncio.run(_topics_of_embedded_broker(self._settings, wanted))), {})
+        with self._client() as client:
+            actual, granted = _describe(client, wanted)
+        return Plan(wanted, compare(wanted, actual), granted)
+
+    def apply(self) -> list[Finding]:
+        """Make what is missing and set what differs; return what was done.
+
+        Raises
+        ------
+        TopicsError
+            If partition counts differ: they are never changed, since state is kept per partition. Whatever else
+            could be done has been done.
+        NotAuthorisedError
+            If we may not do it, or topics are hidden from us; nothing was done then.
+        """
+        plan = self.plan()
+        missing = missing_rights(_needed_to_mend(plan), plan.granted)
+        if missing or any(finding.kind == "hidden" for finding in plan.findings):
+            self._refuse(plan.findings, missing)
+        by_name = {topic.name: topic for topic in plan.wanted}
+        fixable = [finding for finding in plan.findings if finding.kind != "partitions"]
+        if fixable and self._settings.broker != "embedded":
+            with self._client() as client:
+                self._create(client, [by_name[f.topic] for f in fixable if f.kind == "missing"])
+                _configure(client, [by_name[name] for name in {f.topic: None for f in fixable if f.kind == "config"}])
+        self._refuse([finding for finding in plan.findings if finding.kind == "partitions"])
+        return fixable
+
+    def check(self, needed: Sequence[AclEntry] = ()) -> None:
+        """Refuse topics that are not as wanted, and needed rights that are missing: all at once.
+
+        A topic of which no right is needed may be hidden from us.
+
+        Raises
+        ------
+        TopicsError
+            Lists the topics, with both counts where partitions differ, and the command to run.
+        NotAuthorisedError
+            If rights are missing as well, or alone: without them topics cannot be mended, or even be seen.
+        """
+        settings, plan = self._settings, self.plan()
+        both = (settings.app_id("question"), settings.app_id("feed"))
+        groups = [group for group in both if _concerns("group", group, needed)]
+        asked = bool(groups) and settings.broker != "embedded"
+        granted = {**plan.granted, **(rights_on_groups(settings, groups) if asked else {})}
+        hidden = {topic.name for topic in plan.wanted if needed and not _concerns("topic", topic.name, needed)}
+        findings = [found for found in plan.findings if found.kind != "hidden" or found.topic not in hidden]
+        self._refuse(findings, missing_rights(needed, granted))
+
+    def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:
+        topics = self._said_of_topics(findings)
+        if missing or any(finding.kind == "hidden" for finding in findings):
+            raise NotAuthorisedError("\n".join([*self._said_of_rights(missing), *topics]))
+        if topics:
+            raise TopicsError("\n".join(topics))
+
+    def _said_of_rights(self, missing: Collection[str]) -> list[str]:
+        user = self._settings.security.username
+        first = f"Rights are missing at {self._settings.bootstrap}" + (f" for the user {user}" if user else "")
+        return [
+            f"{first}; `stream-peer topics plan --offline` prints the commands that grant them:",
+            *map(_line, missing),
+        ]
+
+    def _said_of_topics(self, findings: list[Finding]) -> list[str]:
+        if not findings:
+            return []
+        named = in_words(findings)
+        if all(finding.kind == "partitions" for finding in findings):
+            return [
+                f"{'; '.join(named)}: partitions cannot change once there is state; set them to what there is, "
+                f"or start a deployment under another prefix (`{self._command} --prefix NEW-`)."
+            ]
+        first = (
+            f"The topics at {self._settings.bootstrap} are not as this deployment needs them: run `{self._command}`."
+        )
+        return [first, *map(_line, named)]
+
+    def _create(self, client: Any, missing: list[WantedTopic]) -> None:
+        if not missing:
+            return
+        replication = self._settings.replication
+        asked = {
+            topic.name: {
+                "num_partitions": topic.partitions,
+                "replication_factor": replication,
+                "configs": creation_configs(topic, replication),
+            }
+            for topic in missing
+        }
+        try:
+            answer = client.create_topics(asked, raise_errors=False)
+        except kafka.KafkaTimeoutError as error:
+            raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
+        self._refuse_uncreated(answer["topics"])
+        client.wait_for_topics(list(asked), timeout_ms=_MADE_WITHIN_MILLISECONDS)
+
+    def _refuse_uncreated(self, topics: Iterable[Mapping[str, Any]]) -> None:
+        """Name every topic that the brokers did not make, and why."""
+        faults = {topic["name"]: (kafka.for_code(topic["error_code"]), topic.get("error_message")) for topic in topics}
+        if refused := [name for name, (kind, _) in faults.items() if issubclass(kind, kafka.AuthorizationError)]:
+            missing = [str(AclEntry("Create", "topic", name)) for name in refused]
+            raise NotAuthorisedError("\n".join(self._said_of_rights(missing)))
+        made = (kafka.NoError, kafka.TopicAlreadyExistsError)
+        if unmade := [f"{n}: {text or _name(kind())}" for n, (kind, text) in faults.items() if kind not in made]:
+            msg = f"The brokers do not make {'; '.join(unmade)}"
+            raise TopicsError(msg)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """A connected admin client, whose errors are ours."""
+        patience = round(self._settings.broker_patience * 1000)
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+        try:
+            client = KafkaAdminClient(
+                bootstrap_servers=self._settings.bootstrap.split(","),
+                client_id=f"{self._settings.prefix}{self._settings.id}-admin",
+                bootstrap_timeout_ms=patience,
+                **kafka_python_options(self._settings.security),
+            )
+            with client:
+                yield client
+        except kafka.AuthorizationError as error:
+            msg = f"The brokers at {self._settings.bootstrap} refuse us: {_name(error)}; see `stream-peer topics plan`."
+            raise NotAuthorisedError(msg) from None
+        except (kafka.RetriableError, kafka.BrokerNotAvailableError) as error:
+            raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
+
+
+def _concerns(resource: Resource, name: str, needed: Iterable[AclEntry]) -> bool:
+    return any(entry.covers(resource, name) for entry in needed)
+
+
+def _needed_to_mend(plan: Plan) -> Iterator[AclEntry]:
+    yield from (AclEntry("DescribeConfigs", "topic", topic.name) for topic in plan.wanted)
+    for finding in plan.findings:
+        if finding.kind in ("missing", "config"):
+            yield AclEntry("Create" if finding.kind == "missing" else "AlterConfigs", "topic", finding.topic)
+
+
+def _as_in_acls(operation: str) -> str:
+    """``DESCRIBE_CONFIGS`` as kafka-acls.sh writes it."""
+    return operation.title().replace("_", "")
+
+
+def _line(text: str) -> str:
+    return f"  {text}"
+
+
+def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> tuple[dict[str, ActualTopic], Granted]:
+    """The topics that are there or hidden, and what we may do with them."""
+    described = {topic["name"]: topic for topic in client.describe_topics([topic.name for topic in wanted])}
+    configs = _configs(client, [name for name, topic in described.items() if topic["error_code"] != _UNKNOWN_TOPIC])
+    hidden = {name for name, topic in described.items() if topic["error_code"] == _NOT_AUTHORISED}
+    actual = {
+        name: ActualTopic(len(described[name]["partitions"]), found, name in hidden) for name, found in configs.items()
+    }
+    granted: dict[tuple[Resource, str], Collection[str]] = {}
+    for name, topic in described.items():
+        if name in hidden:  # the right to see the settings of a topic does not include the right to see the topic
+            granted["topic", name] = {"DescribeConfigs"} if configs[name] else ()
+        elif topic.get("authorized_operations") is not None:  # brokers before 2.3 do not say it
+            granted["topic", name] = {_as_in_acls(operation) for operation in topic["authorized_operations"]}
+    return actual, granted
+
+
+def _configs(client: Any, names: list[str]) -> dict[str, dict[str, str]]:
+    """All settings of topics, defaults included; a topic that we may not look into has none."""
+    if not names:
+        return {}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+    found = client.describe_configs(resources, config_filter="all").get("topic", {})
+    return {name: {key: str(value["value"]) for key, value in found.get(name, {}).items()} for name in names}
+
+
+def _configure(client: Any, differing: list[WantedTopic]) -> None:
+    if not differing:
+        return
+    resources = [
+        ConfigResource(
+            ConfigResourceType.TOPIC,
+            topic.name,
+            {name: policy.value for name, policy in topic.policies.items() if policy.rule != "free"},
+        )
+        for topic in differing
+    ]
+    done = client.alter_configs(resources)["topic"]
+    if unset := [f"{name}: {text}" for name, text in done.items() if text != "OK"]:
+        msg = f"The brokers do not set the policies of {'; '.join(unset)}"
+        raise TopicsError(msg)
+
+
+def _missing(wanted: tuple[WantedTopic, ...], there: set[str]) -> list[Finding]:
+    return [Finding(topic.name, "missing", "is missing") for topic in wanted if topic.name not in there]
+
+
+async def _topics_of_embedded_broker(settings: Settings, wanted: Iterable[WantedTopic]) -> set[str]:
+    """Topics of a broker that makes them when they are asked for by name, and has them from the next time on."""
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    names = [topic.name for topic in wanted]
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap, **aiokafka_options(settings.security))
+    with kafka_errors(settings):
+        try:
+            await admin.start()
+            await admin.describe_topics(names)
+            return {topic["topic"] for topic in await admin.describe_topics(names) if not topic["error_code"]}
+        finally:
+            await admin.close()
+
+
+def _unanswered(settings: Settings, error: Exception) -> str:
+    return f"The brokers at {settings.bootstrap} do not answer any more ({_name(error)})."
+
+
+def _name(error: Exception) -> str:
+    return type(error).__name__.removesuffix("Error")

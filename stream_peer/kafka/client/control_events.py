@@ -1,0 +1,220 @@
+"""Writing to control-events: controls of experts and feeds, imports, and the settings document, which is read too."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+from aiokafka import AIOKafkaProducer, TopicPartition
+
+from stream_peer.errors import NotCaughtUpError, RejectedEvent
+from stream_peer.events import topics
+from stream_peer.events.feed_log import SettingsChanged, Source, read_feed_log
+from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
+from stream_peer.events.partitioning import partition_of
+from stream_peer.kafka.client.preflight import preflight_async
+from stream_peer.kafka.client.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.security import aiokafka_options
+from stream_peer.log.origins import source_of
+from stream_peer.questions.control_stage import SETTINGS_KEY
+from stream_peer.questions.repair import Controls
+from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.process import Settings
+
+_POLL_MILLISECONDS = 500
+
+Control = ExpertControl | FeedControl | FeedImport | SettingsControl
+Progress = Callable[[int, int], None]
+
+
+class Written(NamedTuple):
+    """Where an event stands on control-events."""
+
+    partition: int
+    offset: int
+
+
+class Applied(NamedTuple):
+    """A settings document on control-events, and where it stands."""
+
+    document: Mapping[str, Any]
+    hash: str
+    partition: int
+    offset: int
+
+
+async def newest_document(settings: Settings) -> Applied | None:
+    """The document that was applied last; None if none ever was.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If control-events cannot be read.
+    """
+    newest = None
+    async with onlooker(settings) as consumer:
+        place = await _place(settings)
+        async for records in read_to_end(consumer, [place]):
+            for record in records:
+                newest = _applied(record) or newest
+    return newest
+
+
+async def all_controls(settings: Settings) -> Controls:
+    """What stands on control-events now.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If control-events cannot be read.
+    """
+    controls = Controls()
+    async with onlooker(settings) as consumer:
+        places = await partitions_of(settings, settings.topic(topics.CONTROL_EVENTS))
+        async for records in read_to_end(consumer, places):
+            for record in records:
+                controls.add(record.partition, record)
+    return controls
+
+
+async def apply_document(settings: Settings, document: Mapping[str, Any]) -> Applied:
+    """Write the document to control-events; return when every in-sync replica has it.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    """
+    event = SettingsControl(document=dict(document), hash=document_hash(document))
+    (written,) = await _write(settings, SETTINGS_KEY, [event])
+    return Applied(document, event.hash, *written)
+
+
+async def apply_everywhere(
+    settings: Settings, document: Mapping[str, Any], patience: float, progress: Progress | None = None
+) -> Applied:
+    """The same, but return when every partition of forecast-events and of the feed-log holds it.
+
+    What is sent after that stands behind it. ``progress`` is told in how many of these partitions it was found.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    NotCaughtUpError
+        If no worker has handed it on within ``patience`` seconds; it is stored.
+    """
+    logs = (topics.FORECAST_EVENTS, topics.FEED_LOG)
+    async with onlooker(settings) as consumer:
+        places = [place for log in logs for place in await partitions_of(settings, settings.topic(log))]
+        consumer.assign(places)
+        for place, end in (await consumer.end_offsets(places)).items():
+            consumer.seek(place, end)
+        applied = await apply_document(settings, document)
+        lacking = set(places)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(_find(consumer, applied, lacking, progress), patience)
+    if lacking:
+        msg = (
+            f"Feed settings {applied.hash} are stored, not in force: no worker has handed them on to {len(lacking)} of "
+            f"{len(places)} partitions within {patience:g} s. They come into force when a worker runs, and count from "
+            "the moment at which they were stored."
+        )
+        raise NotCaughtUpError(msg)
+    return applied
+
+
+async def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Written:
+    """Write a control of an expert or a feed to control-events; return when every in-sync replica has it.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be written.
+    """
+    (written,) = await _write(settings, event.feed.encode(), [event])
+    return written
+
+
+async def write_import(
+    settings: Settings, parts: Sequence[FeedImport], progress: Callable[[int, int], None] | None = None
+) -> list[Written]:
+    """Write the parts of one feed to control-events, each acknowledged before the next: they must stand in order.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be written.
+    """
+    return await _write(settings, parts[0].feed.encode(), parts, progress)
+
+
+async def _write(
+    settings: Settings, key: bytes, events: Sequence[Control], progress: Callable[[int, int], None] | None = None
+) -> list[Written]:
+    await preflight_async(settings)
+    place = await _place(settings, key)
+    options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+    written = []
+    with kafka_errors(settings):
+        async with AIOKafkaProducer(acks="all", **options) as producer:
+            for event in events:
+                value = msgspec.json.encode(event)
+                sent = await producer.send_and_wait(place.topic, value, key, place.partition)
+                written.append(Written(place.partition, sent.offset))
+                if progress is not None:
+                    progress(len(written), len(events))
+    return written
+
+
+async def _find(consumer: Any, applied: Applied, lacking: set[TopicPartition], progress: Progress | None) -> None:
+    """Read on until a document was found in every partition; those are taken from ``lacking``."""
+    total = len(lacking)
+    while lacking:
+        for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
+            if any(hands_on(record, applied) for record in records):
+                lacking.discard(place)
+                consumer.pause(place)
+        if progress is not None:
+            progress(total - len(lacking), total)
+
+
+def hands_on(record: Any, applied: Applied) -> bool:
+    """Whether a record of forecast-events or of the feed-log hands a document on.
+
+    This is for the user's patience only: without the signing key no command can tell a forged header from ours.
+    """
+    if record.key != SETTINGS_KEY:
+        return False
+    source = source_of(record.headers) or _source_in(record.value)
+    return source is not None and (source.topic, source.partition, source.offset) == (
+        topics.CONTROL_EVENTS,
+        applied.partition,
+        applied.offset,
+    )
+
+
+def _source_in(value: bytes | None) -> Source | None:
+    try:
+        found = read_feed_log(value)
+    except RejectedEvent:
+        return None
+    return found.src if isinstance(found, SettingsChanged) else None
+
+
+async def _place(settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:
+    """Where every event of a key is written, so that their order is the order of the log."""
+    topic = settings.topic(topics.CONTROL_EVENTS)
+    partitions = await partitions_of(settings, topic)
+    return TopicPartition(topic, partition_of(key, len(partitions)))
+
+
+def _applied(record: Any) -> Applied | None:
+    try:
+        event = decode(record.value)
+    except RejectedEvent:  # the control agent refuses it too
+        return None
+    if not isinstance(event, SettingsControl):
+        return None
+    return Applied(event.document, event.hash, record.partition, record.offset)

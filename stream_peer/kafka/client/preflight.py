@@ -1,0 +1,170 @@
+"""Whether a broker answers and lets us in, and if not, why: the clients themselves only say that they failed."""
+
+import asyncio
+import logging
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from aiokafka import errors as kafka
+from aiokafka.conn import create_conn
+
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
+from stream_peer.kafka.client.security import aiokafka_options
+from stream_peer.kafka.client.waiting import is_watched, say_waiting
+from stream_peer.settings.process import Security, Settings
+from stream_peer.settings.process.addresses import broker_addresses
+
+_ATTEMPT_SECONDS = 10.0
+_PAUSE_SECONDS = 0.5
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+# Validity ::= SEQUENCE { notBefore, notAfter }, each UTCTime (0x17) or GeneralizedTime (0x18).
+_VALIDITY = re.compile(
+    rb"\x30.(?:\x17\x0d|\x18\x0f)(\d{12}(?:\d\d)?Z)(?:\x17\x0d|\x18\x0f)(\d{12}(?:\d\d)?Z)", re.DOTALL
+)
+
+
+def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
+    """Connect and log in once, waiting up to ``broker_patience`` for a broker that is not there yet.
+
+    Where somebody looks on, names of hosts that are all unknown are not waited for: it is a slip, most likely. A worker
+    waits for them too: in a cluster a name comes into being with the first broker behind it.
+
+    Parameters
+    ----------
+    settings : Settings
+        Names the brokers and how to talk to them.
+    waiting : callable or None
+        Told once, with the reason, when the first attempt fails and there will be more; without it, whoever
+        `tell_of_waiting` names.
+
+    Raises
+    ------
+    BrokerUnavailableError
+        If no broker could be reached in that time, or at once if somebody looks on and no host is known.
+    NotAuthorisedError
+        If a broker refuses us: waiting would not help.
+    SettingsError
+        If our certificate cannot be used.
+    """
+    asyncio.run(preflight_async(settings, waiting=waiting))
+
+
+async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
+    """The same within a loop."""
+    addresses = broker_addresses(settings.bootstrap)
+    _check_own_certificate(settings.security)
+    options = aiokafka_options(settings.security)
+    tell: Callable[[str], None] | None = waiting or partial(say_waiting, settings)
+    deadline = time.monotonic() + settings.broker_patience
+    fault = ""
+    while True:
+        left = max(deadline - time.monotonic(), 0.1)
+        faults = await _attempt(addresses, options, left)
+        if not faults:
+            return
+        # The end of the patience cuts the last attempt short: then the reason of the attempt before says more.
+        if not fault or left >= _ATTEMPT_SECONDS or not all(isinstance(error, TimeoutError) for _, error in faults):
+            fault = "; ".join(dict.fromkeys(_fault(host, error) for host, error in faults))
+        if waiting is None and is_watched() and all(isinstance(error, socket.gaierror) for _, error in faults):
+            msg = f"No broker can be asked at {settings.bootstrap}: {fault}."
+            raise BrokerUnavailableError(msg)
+        if time.monotonic() + _PAUSE_SECONDS >= deadline:
+            break
+        if tell is not None:
+            tell(fault)
+            tell = None
+        await asyncio.sleep(_PAUSE_SECONDS)
+    msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
+    raise BrokerUnavailableError(msg)
+
+
+async def _attempt(
+    addresses: list[tuple[str, int]], options: dict[str, object], left: float
+) -> list[tuple[str, Exception]]:
+    """Nothing if one address lets us in, else each host with what was wrong."""
+    faults: list[tuple[str, Exception]] = []
+    for host, port in addresses:
+        try:
+            await _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
+        except (OSError, kafka.KafkaError) as error:
+            _raise_if_refused(error, f"{host}:{port}")
+            faults.append((host, error))
+        else:
+            return []
+    return faults
+
+
+async def _connect(host: str, port: int, options: dict[str, object], patience: float) -> None:
+    """Connect, log in, leave. aiokafka's own log lines about it are kept out: the caller says what happened."""
+    log = logging.getLogger("aiokafka.conn")
+    was, log.disabled = log.disabled, True
+    try:
+        milliseconds = round(patience * 1000)
+        connection = await asyncio.wait_for(
+            create_conn(host, port, request_timeout_ms=milliseconds, **options), patience
+        )
+        connection.close()
+    finally:
+        log.disabled = was
+
+
+def _raise_if_refused(error: Exception, address: str) -> None:
+    """Faults that no waiting cures."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        msg = f"The certificate of {address} is not trusted ({error.verify_message}); see security.ca_file."
+    elif isinstance(error, ssl.SSLError):
+        msg = f"{address} does not speak TLS as we do ({_reason(error)}); see security.protocol and the port."
+    elif isinstance(error, kafka.AuthenticationFailedError | kafka.SaslAuthenticationFailed):
+        msg = f"{address} refuses the user or password; see security.username and security.password."
+    elif isinstance(error, kafka.UnsupportedSaslMechanismError):
+        msg = f"{address} does not offer the mechanism; see security.mechanism."
+    elif isinstance(error, kafka.IllegalSaslStateError):
+        msg = f"{address} expects another security.protocol than ours."
+    else:
+        return
+    raise NotAuthorisedError(msg) from None
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return getattr(error, "reason", None) or str(error)
+
+
+def _fault(host: str, error: Exception) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the host {host} is not known ({error.strerror})"
+    if isinstance(error, TimeoutError):
+        return "the connection was not answered in time (is the port that of another protocol?)"
+    if isinstance(error, kafka.KafkaConnectionError):
+        closed = (
+            "it closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
+        )
+        return closed if "closed" in str(error).lower() else str(error)
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _check_own_certificate(security: Security) -> None:
+    """With TLS 1.3 a broker refuses an expired client certificate without a word, so look before connecting."""
+    if security.cert_file is None:
+        return
+    expires = _not_after(security.cert_file.read_text(encoding="utf-8"))
+    if expires is not None and expires < datetime.now(tz=UTC):
+        message = f"the certificate expired at {expires:%Y-%m-%d %H:%M}Z"
+        raise SettingsError([SettingFault("security.cert_file", str(security.cert_file), message)])
+
+
+def _not_after(pem: str) -> datetime | None:
+    """When the first certificate of a PEM file expires: the second time of its validity."""
+    block = _CERTIFICATE.search(pem)
+    validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(block.group(0))) if block else None
+    if validity is None:
+        return None
+    text = validity.group(2).decode()
+    century = "" if len(text) == 15 else "20" if text < "50" else "19"
+    return datetime.strptime(f"{century}{text}", "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

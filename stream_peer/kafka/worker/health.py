@@ -1,0 +1,90 @@
+"""Whether this worker lives, is ready, has started: the answers to an orchestrator's probes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stream_peer.kafka.worker.transactions import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.watchdog import Vitals
+
+Answer = tuple[bool, str]
+"""(yes, why not); if yes, what it waits for that is no fault of its own."""
+
+_NOT_STARTED = (False, "starting")
+
+
+class Health:
+    """Answers for a worker that may not have been built yet: ``attach`` it when it is."""
+
+    def __init__(self) -> None:
+        self._vitals: Vitals | None = None
+        self._apps: Sequence[Any] = ()
+        self._has_started = False
+
+    def attach(self, vitals: Vitals, apps: Sequence[Any]) -> None:
+        """Say whose health it is; the topics were checked before."""
+        self._vitals, self._apps = vitals, apps
+
+    def live(self) -> Answer:
+        """The loop turns and assigned work progresses. Otherwise a restart helps."""
+        if self._vitals is None:
+            return True, "starting"
+        if self._vitals.silence > self._vitals.limits.silence / 2:
+            return False, f"the event loop is blocked for {self._vitals.silence:.1f} s"
+        stuck = self._vitals.stuck()
+        return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
+
+    def ready(self) -> Answer:
+        """Partitions are assigned and recovered, none is folded anew, and nobody told the worker to stop."""
+        if self._vitals is None:
+            return _NOT_STARTED
+        if self._vitals.is_stopping:
+            return False, "stopping"
+        waiting = self._waiting()
+        refolds = [] if waiting else [reason for app in self._apps for reason in _refolds(app)]
+        return (False, "; ".join(waiting or refolds)) if waiting or refolds else (True, self._transactions())
+
+    def started(self) -> Answer:
+        """Had recovered once all that it was assigned. A refold is liveness's business, however long it takes."""
+        if self._vitals is None:
+            return _NOT_STARTED
+        waiting = self._waiting()
+        return (True, "") if self._has_started else (False, "; ".join(waiting))
+
+    def _transactions(self) -> str:
+        return "; ".join(reason for app in self._apps for reason in _waits(app))
+
+    def _waiting(self) -> list[str]:
+        waiting = [reason for reason in map(_not_owning, self._apps) if reason]
+        self._has_started = self._has_started or not waiting
+        return waiting
+
+
+def _waits(app: Any) -> Iterator[str]:
+    """Which partitions have waited for an open transaction for longer than ordinary ones last, and how long."""
+    for partition in app.ownership.partitions():
+        if partition.waiting is not None and partition.waiting >= TOLD_AFTER_SECONDS:
+            where = f"{partition.tp.topic}-{partition.tp.partition}"
+            yield f"{where} is waiting-for-transaction, for {partition.waiting:.0f} s"
+
+
+def _refolds(app: Any) -> Iterator[str]:
+    """Which partitions are folded anew, and how far they are, or are still to be counted."""
+    for partition in app.ownership.partitions():
+        progress = partition.refolding
+        if partition.counting:
+            yield f"{app.conf.id} counts what {partition.tp.topic}-{partition.tp.partition} knows"
+        elif progress is not None:
+            how_far = f"{progress.done} of {progress.total} records" if progress.total else "waits for its turn"
+            yield f"{app.conf.id} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
+
+
+def _not_owning(app: Any) -> str | None:
+    """Why an app does not own yet what it was assigned."""
+    if not app.started or app.rebalancing or not app.rebalancing_count or app.consumer is None:
+        return f"{app.conf.id} waits for its partitions"
+    if not app.consumer.is_member:
+        return f"{app.conf.id} is not in its group any more"
+    keepers = app.ownership.keepers.values()
+    assigned = sum(len(keeper.assigned(app.consumer.assignment())) for keeper in keepers)
+    owned = sum(len(keeper.partitions) for keeper in keepers)
+    return f"{app.conf.id} recovers {assigned - owned} of {assigned} partitions" if owned < assigned else None

@@ -1,0 +1,464 @@
+"""One owned input partition: everything that touches its state happens in one task, in one order.
+
+Records come in batches, are checked for order and gathered while the last ones wait for acknowledgement; then: step
+through the stage, outputs acknowledged, state entries acknowledged, head acknowledged, messages acknowledged.
+
+Two things take long: a refold, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
+whoever takes this one away gets it at once: what was not finished counts for nothing, the next owner does it again.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import structlog
+
+from stream_peer.errors import UnsignedStateError
+from stream_peer.events.times import Milliseconds
+from stream_peer.kafka.worker import audits
+from stream_peer.kafka.worker.holes import Hole, Holes, report_lost
+from stream_peer.kafka.worker.inbox import Heard, Inbox, Portion
+from stream_peer.kafka.worker.refolds import Progress, refold
+from stream_peer.kafka.worker.state_writer import StateWriter
+from stream_peer.kafka.worker.surroundings import Source, Surroundings
+from stream_peer.kafka.worker.watchdog import now
+from stream_peer.log.changelog import OUTLIVES
+from stream_peer.log.stage import Effects, Output, Record, Snapshot, Stage
+
+log = structlog.get_logger(__name__)
+
+_SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
+_SLICE_OUTPUTS = 20_000
+_STRIDE = 64  # records between looks at the clock
+_IDLE_SECONDS = 5.0
+_WAITS_FOR_ITS_TURN = Progress(0, 0)
+_WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
+_NOTHING = -2  # less than any offset that can count as covered
+
+
+class Beginning(NamedTuple):
+    """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next.
+
+    ``must_settle``: the changelog does not say so yet, and must before anything else counts.
+    """
+
+    applied: int
+    want: int
+    must_settle: bool = False
+
+
+class OwnedPartition:
+    """One partition while this worker owns it.
+
+    Parameters
+    ----------
+    place : (stage_name, tp)
+        Which stage, and the topic partition that it folds.
+    stage : Stage
+        Recovered already.
+    begin : Beginning
+        What its state covers, and what comes next.
+    writer : StateWriter or None
+        None: a stage without state, whose messages are acknowledged as soon as their outputs are.
+    draining : callable
+        Whether Faust waits for work to end: then every batch is followed by a snapshot.
+
+    Attributes
+    ----------
+    waiting : float or None
+        For how many seconds it has waited for the end of an open transaction; None: it does not.
+    """
+
+    def __init__(
+        self,
+        place: tuple[str, Any],
+        stage: Stage,
+        begin: Beginning,
+        writer: StateWriter | None,
+        source: Source,
+        around: Surroundings,
+        draining: Callable[[], bool],
+    ) -> None:
+        self.stage_name, self.tp = place
+        self.stage = stage
+        self.applied, self._first = begin.applied, begin.want
+        self._covered = _NOTHING if begin.must_settle else begin.applied
+        self._recovered = begin.applied >= 0
+        self._writer = writer
+        self._source = source
+        self._around = around
+        self._draining = draining
+        self._holes = Holes(self.tp, source, around.observer)
+        self._inbox = Inbox(self.tp, begin.want, source, self._explain)
+        self._open: list[Any] = []
+        self._since = now()
+        self._records = self._bytes = 0
+        self._fresh = True
+        self._anew = begin.must_settle
+        self._busy = False
+        self.counting = False
+        self.waiting: float | None = None
+        self._passed = 0
+        self._progress: Progress | None = None
+        self._slices = 0
+        self._published: dict[str, float] = {}
+        self._audits = audits.Audits(self.tp.partition)
+        self._stopped = False
+        self._rested = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to work."""
+        self.counting = True
+        self._task = asyncio.ensure_future(self._run())
+
+    def stop(self) -> None:
+        """Drop what is not acknowledged: the next owner reads it again."""
+        self._halt()
+        self._around.observer.released(self.stage_name, self.tp.partition)
+
+    def _halt(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._holes.stop()
+        self._stopped = True
+        self._inbox.stop()
+        self._rested.set()
+
+    # What others may know.
+
+    @property
+    def want(self) -> int:
+        """The input offset that is to be read next."""
+        return self._inbox.want
+
+    @property
+    def reached(self) -> int:
+        """The first input offset that is not folded yet."""
+        return max(self.applied + 1, self._first)
+
+    @property
+    def covered(self) -> int:
+        """The first input offset that the durable state does not cover."""
+        return max(self._covered + 1, 0)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether its place in the log is its own, not the group's."""
+        return self._writer is not None
+
+    @property
+    def oldest(self) -> Milliseconds | None:
+        """The time of the oldest record that was read and is not folded yet; None: there is none."""
+        return self._inbox.oldest
+
+    def take_heard(self) -> Heard | None:
+        """The first record that came since the last call; None: nothing came."""
+        return self._inbox.take_heard()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits, nothing is under way, everything is in the snapshot."""
+        return not (self.counting or self._inbox or self._records or self._busy or self.stage.must_refold)
+
+    @property
+    def refolding(self) -> Progress | None:
+        """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
+        if self._progress or self.stage.must_refold:
+            return self._progress or _WAITS_FOR_ITS_TURN
+        whole_at = self._writer.rows.origin.whole_at if self._writer else 0
+        reached = max(self.reached, self._passed)
+        return Progress(reached, whole_at) if reached < whole_at else None
+
+    @property
+    def marker(self) -> Hashable:
+        """Something else whenever work has progressed."""
+        return id(self), self.applied, self._progress, self._slices
+
+    def pass_over(self, end: int) -> None:
+        """No record lies between what was folded and ``end``."""
+        self._passed = end
+
+    # Letting go.
+
+    async def rest(self) -> None:
+        """Wait until it is idle, or no longer ours."""
+        while not (self.idle or self._stopped):
+            self._rested.clear()
+            self._inbox.filled.set()
+            await self._rested.wait()
+
+    def leave_rest(self) -> None:
+        """Let go of what is not folded yet: whoever owns the partition next reads it again."""
+        self._inbox.leave(self.reached)
+
+    def give_up_refold(self) -> None:
+        """End at once if a refold is due or under way, or sums are still counted: the durable state is what it was."""
+        if (self.counting or self.stage.must_refold) and not self._stopped:
+            self._give_up()
+
+    def give_up_snapshot(self) -> None:
+        """End at once if the snapshot under way is one of many slices: without its head it counts for nothing."""
+        if self._inbox.lengthy and not self._stopped:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, offset=self._covered)
+        self._halt()
+        self.leave_rest()
+        for event in self._open:
+            self._source.forget(event.message)
+        self._open.clear()
+
+    async def put(self, event: Any) -> None:
+        """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
+        await self._inbox.put(event)
+
+    def _explain(self, hole: Hole) -> None:
+        if self._recovered:
+            self._holes.explain(hole)
+
+    # Working.
+
+    async def _run(self) -> None:
+        try:
+            await self._find_marker()
+            await self._count()
+            while not self._stopped:
+                await self._wait()
+                self._busy = True
+                await self._work()
+                self._busy = False
+                self._rested.set()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
+            self._around.fail(error)
+
+    async def _find_marker(self) -> None:
+        """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
+        if not self.stage.needs_marker:
+            return
+        with self._inbox.taking_long():
+            async with self._around.logs.reading(self.tp, None, self.reached) as reading:
+                while records := await reading.batch():
+                    self._slices += 1
+                    if any(map(self.stage.is_marker, records)):
+                        log.info("marker_found", topic=self.tp.topic, partition=self.tp.partition)
+                        return
+        raise UnsignedStateError(self.tp.topic, self.tp.partition)
+
+    async def _count(self) -> None:
+        """Have the stage compute what its loading left, which takes long if there is much of it."""
+        pieces, goes_on = self.stage.recount(), True
+        with self._inbox.taking_long():
+            while goes_on:
+                async with self._around.turn:
+                    _, goes_on = audits.advance(pieces, _SLICE_SECONDS)
+                    await asyncio.sleep(0)
+                self._slices += 1
+        self.counting = False
+        self._around.observer.owned(self.stage_name, self.tp.partition, self.stage)
+        if self._writer is not None:
+            self._tell_size(self._writer)
+
+    async def _work(self) -> None:
+        """Whatever is to be done now. Nothing is made durable between a record that calls for a refold and its end."""
+        if self._inbox and not self.stage.must_refold:
+            await self._handle()
+        self._audit()
+        if self.stage.must_refold:
+            await self._fold_anew()
+        if lost := self._holes.take_lost():
+            self.stage.lost(lost)
+        if self._snapshot_due() and not self._stopped:
+            await self._snapshot()
+
+    async def _wait(self) -> None:
+        """Until there are records, or a refold, a snapshot, a publication or a piece of an audit is due."""
+        if not (self._inbox or self.stage.must_refold or self._snapshot_due()):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._inbox.filled.wait(), self._until_due())
+        self._inbox.filled.clear()
+
+    def _until_due(self) -> float:
+        idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
+        if not self._records:
+            return idle
+        return min(idle, max(0.001, self._since + self._around.every.seconds - now()))
+
+    async def _handle(self) -> None:
+        effects = Effects()
+        async with self._around.turn:
+            began = time.perf_counter()
+            finished, count = self._step(effects)
+            self._publish_due(effects)
+            await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
+        self._open.extend(finished)
+        self._around.notices.note(effects.warnings)
+        self._around.notices.note_unused(effects.of_feeds)
+        self._around.notices.note_unknown(effects.unknown_fields)
+        self._around.notices.note_busy(effects.busy_experts)
+        await self._around.producer.send(effects.outputs)
+        if not self._records:
+            self._since = now()
+        self._records += count
+        seconds = time.perf_counter() - began
+        self._around.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
+
+    def _step(self, effects: Effects) -> tuple[list[Any], int]:
+        """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
+        until = time.perf_counter() + _SLICE_SECONDS
+        finished: list[Any] = []
+        count = 0
+        while self._inbox and not self.stage.must_refold:
+            event, records = self._inbox.take()
+            done = self._step_portion(records, effects, until)
+            count += done
+            if done < len(records):
+                self._inbox.put_back(Portion(event, records[done:]))
+                break
+            finished.append(event)
+        self._inbox.folded(count)
+        return finished, count
+
+    def _step_portion(self, records: Sequence[Record], effects: Effects, until: float) -> int:
+        """Fold records for a bounded time, and none after one that calls for a refold; how many that were."""
+        stage = self.stage
+        for start in range(0, len(records), _STRIDE):
+            if time.perf_counter() > until or len(effects.outputs) > _SLICE_OUTPUTS:
+                return start
+            for index, record in enumerate(records[start : start + _STRIDE], start + 1):
+                stage.step(record, effects)
+                self._bytes += len(record.value or b"")
+                self.applied = record.offset
+                if stage.must_refold:
+                    return index
+        return len(records)
+
+    def _publish_due(self, effects: Effects) -> None:
+        changed = {} if self.stage.must_refold else self.stage.changed_feeds()
+        if not changed:
+            return
+        at = now()
+        due = [feed for feed, every in changed.items() if at - self._published.get(feed, 0.0) >= every / 1000]
+        if due:
+            self.stage.publish(effects, due)
+            self._published.update(dict.fromkeys(due, at))
+
+    # What takes long.
+
+    def _audit(self) -> None:
+        """A piece of the audit, if one is due."""
+        if self._writer is None or self._draining() or self.stage.must_refold:
+            return
+        agrees = self._audits.work(self.stage)
+        if agrees is not None:
+            self._around.observer.audited(self.stage_name, self.tp.partition, agrees)
+            if not agrees:
+                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self.applied)
+
+    async def _fold_anew(self) -> None:
+        """Refold until the stage is content."""
+        if self._draining():
+            self._give_up()
+            return
+        self._audits.give_up()
+        if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
+            log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
+        began = time.perf_counter()
+        with self._inbox.taking_long():
+            while self.stage.must_refold:
+                lost = await refold(self.stage, self.applied, self.tp, self._around, self._refolded_up_to)
+                self._holes.take_lost()  # the log's start, of which the refold knows, lies behind them
+                if lost:
+                    report_lost(self.tp, 0, lost, self._around.observer)
+                    self.stage.lost(lost)
+            self._anew = True
+            await self._say_owed()
+            self._progress = None
+            effects = Effects()
+            self.stage.publish(effects, None)
+            await self._around.producer.send(effects.outputs)
+        seconds = time.perf_counter() - began
+        log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
+        self._around.observer.refolded(self.stage_name, self.tp.partition, seconds)
+
+    async def _say_owed(self) -> None:
+        """What the refold has left to be said, as much at a time as may be made and written without a pause."""
+        owed = self.stage.owed()
+        while outputs := _some(owed):
+            await self._around.producer.send(outputs)
+            self._slices += 1
+            await asyncio.sleep(0)
+
+    def _refolded_up_to(self, progress: Progress) -> None:
+        self._progress = progress
+        self._around.observer.refolding(self.stage_name, self.tp.partition, *progress)
+
+    def _snapshot_due(self) -> bool:
+        """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew.
+
+        Never under the offset that the head covers already, if the state was folded anew: part of it would be taken
+        for the whole. It waits for the next record.
+        """
+        if self._writer is None:
+            return bool(self._open)
+        if self._anew:
+            return self.applied > self._covered
+        if not self._records:
+            return self._fresh and self._writer.rows.must_rewrite
+        every = self._around.every
+        enough = self._records >= every.records or self._bytes >= every.bytes
+        return enough or self._fresh or self._draining() or now() - self._since >= every.seconds
+
+    async def _snapshot(self) -> None:
+        """Make the state durable, then acknowledge the messages that it covers wholly."""
+        began = time.perf_counter()
+        effects = Effects()
+        self.stage.publish(effects, None)
+        await self._around.producer.send(effects.outputs)
+        if self._writer is not None:
+            await self._write(self._writer, began)
+        events, self._open = self._open, []
+        self._since, self._records, self._bytes = now(), 0, 0
+        self._fresh = self._anew = False
+        for event in events:
+            event.ack()
+
+    async def _taken(self) -> Snapshot:
+        """All of the state is new after a refold. Meanwhile nothing changes it: a thread may read it."""
+        return await asyncio.to_thread(self.stage.snapshot) if self._anew else self.stage.snapshot()
+
+    async def _write(self, writer: StateWriter, began: float) -> None:
+        with contextlib.ExitStack() as stack:
+
+            def goes_on() -> None:
+                self._slices += 1
+                if not self._inbox.lengthy:
+                    stack.enter_context(self._inbox.taking_long())
+
+            if self._anew:
+                goes_on()
+            snapshot, applied = await self._taken(), self.applied
+            written = await writer.write(self.tp.partition, snapshot, applied, self._around, goes_on)
+            self._covered = applied
+        seconds = time.perf_counter() - began
+        self._around.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
+        self._tell_size(writer)
+
+    def _tell_size(self, writer: StateWriter) -> None:
+        self._around.observer.stored(self.stage_name, self.tp.partition, *writer.rows.size)
+
+
+def _some(outputs: Iterator[Output]) -> list[Output]:
+    """The next outputs, made for a bounded time; none: that was all."""
+    some: list[Output] = []
+    until = time.perf_counter() + _SLICE_SECONDS
+    for output in outputs:
+        some.append(output)
+        if time.perf_counter() > until or len(some) >= _SLICE_OUTPUTS:
+            break
+    return some

@@ -1,0 +1,75 @@
+"""A partition's snapshots to its changelog: entries in slices, each acknowledged, then the head."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from stream_peer.kafka.worker.surroundings import Surroundings
+from stream_peer.log.changelog import Row, Writer
+from stream_peer.log.stage import Snapshot
+
+BETWEEN_ENTRIES_AND_HEAD = "between-entries-and-head"
+BETWEEN_SLICES = "between-slices"
+
+_SLICE_BYTES = 8_000_000  # in memory until they are acknowledged, which must be within the batch deadline
+_SLICE_SECONDS = 0.05  # of making rows before the event loop gets its turn
+
+
+class Written(NamedTuple):
+    """What a snapshot came to."""
+
+    rows: int
+    bytes: int
+
+
+class StateWriter(NamedTuple):
+    """Where a partition's state goes."""
+
+    topic: str
+    rows: Writer
+
+    async def write(
+        self, partition: int, snapshot: Snapshot, applied: int, around: Surroundings, tell: Callable[[], None]
+    ) -> Written:
+        """Make a snapshot durable; cut short anywhere, it counts for nothing.
+
+        ``tell`` is called between its slices: a snapshot of many takes long.
+        """
+        count = size = 0
+        for rows in _slices(self.rows.entry_rows(snapshot, applied)):
+            if count:
+                tell()
+                around.fault(BETWEEN_SLICES)
+            await self._append(partition, rows, around)
+            count += len(rows)
+            size += _size(rows)
+        around.fault(BETWEEN_ENTRIES_AND_HEAD)
+        head = self.rows.head_row(snapshot, applied)
+        await self._append(partition, [head], around)
+        self.rows.committed(snapshot, applied)
+        return Written(count + 1, size + _size([head]))
+
+    async def _append(self, partition: int, rows: list[Row], around: Surroundings) -> None:
+        at = time.time_ns() // 1_000_000
+        for base, count in await around.producer.append(self.topic, partition, rows, at):
+            self.rows.appended(base, count)
+        await asyncio.sleep(0)
+
+
+def _slices(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows, as many at a time as may be in memory and are made without holding up the event loop."""
+    part: list[Row] = []
+    size, until = 0, time.perf_counter() + _SLICE_SECONDS
+    for row in rows:
+        part.append(row)
+        size += _size([row])
+        if size >= _SLICE_BYTES or time.perf_counter() > until:
+            yield part
+            part, size, until = [], 0, time.perf_counter() + _SLICE_SECONDS
+    if part:
+        yield part
+
+
+def _size(rows: Iterable[Row]) -> int:
+    return sum(len(row.key) + len(row.value or b"") for row in rows)

@@ -1,0 +1,1 @@
+"""Methods and simulations that no worker serves."""

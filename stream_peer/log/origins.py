@@ -1,0 +1,97 @@
+"""Which input record caused a record: the header that says it, and the highest one seen of each source partition."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from stream_peer.events import topics
+from stream_peer.events.feed_log import Source
+from stream_peer.log.stage import Headers
+
+SOURCE_HEADER = "stream-peer-src"
+MARKERS = "signatures-from-here"
+"""Stands for a topic in the sources of markers: their numbers are apart from all offsets."""
+_TOPICS = (*topics.INPUTS, MARKERS)
+
+_decode = msgspec.json.Decoder(Source).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def source_header(source: Source) -> tuple[str, bytes]:
+    """The header of a forwarded or broadcast record."""
+    return SOURCE_HEADER, _encode(source)
+
+
+def source_of(headers: Headers) -> Source | None:
+    """The source that a record names; None if it names none, or none of ours."""
+    for name, value in headers:
+        if name == SOURCE_HEADER:
+            try:
+                source = _decode(value)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+                return None
+            return source if source.topic in _TOPICS else None
+    return None
+
+
+def is_broadcast(headers: Headers) -> bool:
+    """Whether a record says that it was caused by a control event."""
+    source = source_of(headers)
+    return source is not None and source.topic == topics.CONTROL_EVENTS
+
+
+class Seen:
+    """The highest source met of each source partition: what is not above it is a repeat.
+
+    A source of another incarnation is new, whatever its offset; what still comes from a former one is a repeat.
+    Incarnation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
+    """
+
+    __slots__ = ("_former", "_highest")
+
+    def __init__(self, sources: Iterable[Source] = ()) -> None:
+        self._highest: dict[tuple[str, int], Source] = {}
+        self._former: dict[tuple[str, int], tuple[int, ...]] = {}
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: Source) -> bool:
+        """Note a source; False if it, or a later one of its partition, was seen before."""
+        place = source.place
+        highest = self._highest.get(place)
+        if highest is not None and source.incarnation != highest.incarnation:
+            return self._add_of_another(source, highest)
+        if highest is not None and source.position <= highest.position:
+            return False
+        self._highest[place] = source
+        return True
+
+    def _add_of_another(self, source: Source, highest: Source) -> bool:
+        place, former = source.place, self._former.get(source.place, ())
+        if not source.incarnation:
+            return self.add(Source(*place, highest.incarnation, source.offset, source.index))
+        if source.incarnation in former:
+            return False
+        if highest.incarnation:
+            self._former[place] = (*former, highest.incarnation)
+        self._highest[place] = source
+        return True
+
+    def of(self, *names: str) -> "Seen":
+        """What was seen of some topics."""
+        return Seen(source for source in self if source.topic in names)
+
+    def is_ahead_of(self, source: Source) -> bool:
+        """Whether a later source of the same partition of the same topic was seen."""
+        highest = self._highest.get(source.place)
+        return highest is not None and highest.incarnation == source.incarnation and highest.position > source.position
+
+    def incarnations(self, topic: str) -> dict[int, int]:
+        """The present incarnation of each partition of a topic."""
+        return {place[1]: source.incarnation for place, source in self._highest.items() if place[0] == topic}
+
+    def __iter__(self) -> Iterator[Source]:
+        """In an order of which the same comes of it again: of a partition, the present incarnation last."""
+        for place in sorted(self._highest):
+            yield from (Source(*place, incarnation, 0, 0) for incarnation in self._former.get(place, ()))
+            yield self._highest[place]

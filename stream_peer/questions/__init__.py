@@ -1,0 +1,1 @@
+"""The question stage: histories of forecasts in, rounds and outcomes out."""

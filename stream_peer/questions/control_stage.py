@@ -1,0 +1,240 @@
+"""The control stage: checks what stands on ``control-events`` and hands it to every partition that must know.
+
+Settings are for all partitions of the feed-log and of ``forecast-events``. A control of an expert or a feed goes to
+the feed's partition of the feed-log; if it concerns forecasts (an expert renamed or forgotten, a feed deleted), also to
+every partition of ``forecast-events``, since a feed's questions lie in all of them.
+
+It keeps nothing: a repeat writes the same records again, and who reads them knows repeats by their source.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec import UNSET
+
+from stream_peer.errors import RejectedEvent, SettingsError
+from stream_peer.events import topics
+from stream_peer.events.feed_log import (
+    ExpertChanged,
+    FeedChanged,
+    FeedImported,
+    FeedLogRecord,
+    SettingsChanged,
+    Source,
+    encode_feed_log,
+    shared_fields,
+)
+from stream_peer.events.incoming import (
+    MAX_EVENT_BYTES,
+    Event,
+    ExpertControl,
+    FeedControl,
+    FeedImport,
+    SettingsControl,
+    decode,
+    moment,
+)
+from stream_peer.events.partitioning import partition_of
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds
+from stream_peer.log.dead_letters import refuse
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
+from stream_peer.settings.feed.model import document_hash, load_document
+
+SETTINGS_KEY = b"settings"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ControlStage(NeverRefolds):
+    """The fold of one partition of ``control-events``.
+
+    Parameters
+    ----------
+    topic : str
+        Physical name of the topic, for dead letters.
+    partition : int
+        Which partition of it this is.
+    forecast_partitions, feed_log_partitions : int
+        Partitions of the topics to which settings are broadcast.
+    incarnation : int
+        Tells the topic from one that was deleted under the same name; 0 if that is not known.
+    signatures : Signatures, optional
+        Sign what goes to ``forecast-events``.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        partition: int,
+        forecast_partitions: int,
+        feed_log_partitions: int,
+        incarnation: int = 0,
+        signatures: Signatures | None = None,
+    ) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._forecast_partitions = forecast_partitions
+        self._feed_log_partitions = feed_log_partitions
+        self._incarnation = incarnation
+        self._signatures = signatures or Signatures()
+
+    @property
+    def clock(self) -> Milliseconds:
+        """Always 0: controls have no deadlines."""
+        return 0
+
+    def step(self, record: Record, effects: Effects) -> None:
+        """Fold one record."""
+        try:
+            self._fold(record, effects)
+        except RejectedEvent as rejection:
+            refuse(record, self._topic, self._partition, rejection, effects)
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        """Nothing: this stage has no outputs per feed."""
+
+    def changed_feeds(self) -> Mapping[str, Milliseconds]:
+        """None, ever."""
+        return {}
+
+    def deadline(self) -> Milliseconds | None:
+        """None, ever."""
+        return None
+
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
+        """Its topic is another one, or met for the first time.
+
+        The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
+        whoever owns the partition finds the same, and of a topic made anew another. A count would need one, and the
+        time of the topic's first record would be the producer's word.
+        """
+        self._incarnation = incarnation
+
+    def snapshot(self) -> Snapshot:
+        """No state."""
+        return Snapshot({}, b"")
+
+    def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
+        """Nothing to take up."""
+
+    def _fold(self, record: Record, effects: Effects) -> None:
+        event = decode(record.value, unknown := list[str]())
+        if unknown:
+            effects.note_unknown(getattr(event, "feed", ""), str(event.__struct_config__.tag), unknown)
+        outputs = self._handed_on(event, record)
+        effects.outputs.extend(outputs)
+        effects.counts["event", str(event.__struct_config__.tag)] += 1
+
+    def _handed_on(self, event: Event, record: Record) -> list[Output]:
+        """What others must know of an event; RejectedEvent if it cannot be done."""
+        if isinstance(event, SettingsControl):
+            check_settings(event)
+            return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record, _since(event, record))]
+        if isinstance(event, ExpertControl):
+            check_control(event)
+            return self._of_a_feed(ExpertChanged, event, record, everywhere=event.forget or event.rename is not None)
+        if isinstance(event, FeedControl):
+            check_control(event)
+            return self._of_a_feed(FeedChanged, event, record, everywhere=event.delete)
+        if isinstance(event, FeedImport):
+            self._check_import(event)
+            return self._of_a_feed(FeedImported, event, record, everywhere=False)
+        msg = "this type belongs on forecast-events"
+        raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
+
+    def _check_import(self, event: FeedImport) -> None:
+        """Whether a part can be one, and is for topics that are cut like ours."""
+        if event.part >= event.parts or (event.partition is None) is not (event.partitions is None):
+            msg = f"part {event.part} of {event.parts}, for partition {event.partition} of {event.partitions}, is none"
+            raise RejectedEvent(Reason.CONTRADICTORY, field="part", message=msg)
+        if event.partition is None or event.partitions is None:
+            return
+        if event.partitions != self._forecast_partitions or event.partition >= event.partitions:
+            there = f"forecast-events has {self._forecast_partitions} partitions"
+            msg = f"it is for partition {event.partition} of {event.partitions}, and {there}: import the file again"
+            raise RejectedEvent(Reason.IMPORT_REFUSED, field="partitions", message=msg)
+
+    def _settings(self, event: SettingsControl, record: Record) -> Iterator[Output]:
+        """The settings for every partition of the feed-log."""
+        for partition in range(self._feed_log_partitions):
+            source = self._source(record, partition)
+            changed = encode_feed_log(SettingsChanged(src=source, document=event.document, hash=event.hash))
+            yield Output(topics.FEED_LOG, SETTINGS_KEY, changed, record.timestamp, partition)
+
+    def _of_a_feed(self, kind: type[FeedLogRecord], event: Event, record: Record, *, everywhere: bool) -> list[Output]:
+        """An event as a change for its feed's partition of the feed-log; ``everywhere``: for all questions as well."""
+        changed = kind(src=self._source(record), **shared_fields(event, kind))
+        key = changed.feed.encode()
+        home = partition_of(key, self._feed_log_partitions)
+        told = Output(topics.FEED_LOG, key, encode_feed_log(changed), record.timestamp, home)
+        return [told, *self._broadcast(key, record)] if everywhere else [told]
+
+    def _broadcast(self, key: bytes, record: Record, value: bytes | None = None) -> Iterator[Output]:
+        """The event itself, or another ``value``, for every partition of ``forecast-events``."""
+        value = record.value if value is None else value
+        for partition in range(self._forecast_partitions):
+            told = Output(topics.FORECAST_EVENTS, key, value, record.timestamp, partition)
+            yield self._signatures.signed(told, self._source(record, partition))
+
+    def _source(self, record: Record, index: int = 0) -> Source:
+        return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)
+
+
+def _since(event: SettingsControl, record: Record) -> bytes:
+    """Settings with the moment from which they count: their broadcast is read later, and with another time."""
+    value = _encode(msgspec.structs.replace(event, since=record.timestamp))
+    if len(value) > MAX_EVENT_BYTES:
+        msg = f"with the moment from which it counts it has {len(value):,} bytes, more than {MAX_EVENT_BYTES:,}"
+        raise RejectedEvent(Reason.TOO_LARGE, message=msg)
+    return value
+
+
+def check_settings(event: SettingsControl) -> None:
+    """Refuse settings that are none, or other than their hash says.
+
+    Raises
+    ------
+    RejectedEvent
+        As a dead letter's reason says.
+    """
+    try:
+        load_document(event.document)
+    except SettingsError as error:
+        raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
+    expected = document_hash(event.document)
+    if event.hash != expected:
+        msg = f"hash is {event.hash!r}, that of the document is {expected!r}"
+        raise RejectedEvent(Reason.SETTINGS_INVALID, field="hash", message=msg)
+
+
+def check_control(event: ExpertControl | FeedControl) -> None:
+    """Refuse a control that asks for nothing, or for two things of which one rules out the other.
+
+    Raises
+    ------
+    RejectedEvent
+        As a dead letter's reason says.
+    """
+    if isinstance(event, ExpertControl):
+        _check_expert(event)
+    elif event.reset == event.delete:
+        both = "a feed is reset or deleted, not both"
+        msg = both if event.reset else "nothing is asked for: name reset (true) or delete (true)"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="delete" if event.reset else "", message=msg)
+
+
+def _check_expert(event: ExpertControl) -> None:
+    moment(event.at)
+    changes = event.team is not UNSET or event.excluded is not UNSET
+    if event.rename is not None and (changes or event.forget or event.rename == event.expert_id):
+        msg = "a rename stands alone, and gives the expert another id than the one that it names"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="rename", message=msg)
+    if event.forget and changes:
+        msg = "an expert that is to be forgotten is in no team and neither excluded nor included"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="forget", message=msg)
+    if not event.forget and not changes and event.rename is None:
+        msg = "nothing is asked for: name team (null: none), excluded (true or false), rename, or forget (true)"
+        raise RejectedEvent(Reason.CONTRADICTORY, message=msg)

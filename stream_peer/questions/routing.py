@@ -1,0 +1,118 @@
+"""Where records of the question stage go, and which source they name."""
+
+from stream_peer.errors import RejectedEvent
+from stream_peer.events import topics
+from stream_peer.events.feed_log import FeedLogRecord, Source
+from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
+from stream_peer.events.partitioning import partition_of
+from stream_peer.events.rejections import Reason
+from stream_peer.log.origins import MARKERS, source_of
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Headers, Output, Record, headers_size
+
+MAX_FORWARDED_BYTES = 1_040_000
+"""Of key, value and headers: what a broker takes as one record, less what goes around it."""
+
+_MAX_HOMES = 10_000
+_MAX_FEEDS = 10_000
+_MOST_CONTROL_PARTITIONS = 1024
+_CONTROLS = (SettingsControl, ExpertControl, FeedControl, FeedImport)
+
+
+class Routes:
+    """The partitions around one partition of ``forecast-events``, and the numbering of what its records cause."""
+
+    __slots__ = (
+        "_feeds",
+        "_homes",
+        "_index",
+        "_offset",
+        "_signatures",
+        "feed_log_partitions",
+        "incarnation",
+        "partition",
+        "partitions",
+    )
+
+    def __init__(
+        self, partition: int, partitions: int, feed_log_partitions: int, incarnation: int, signatures: Signatures
+    ) -> None:
+        self.partition = partition
+        self.partitions = partitions
+        self.feed_log_partitions = feed_log_partitions
+        self.incarnation = incarnation
+        self._signatures = signatures
+        self._homes: dict[str, int] = {}
+        self._feeds: dict[str, tuple[bytes, int]] = {}
+        self._offset = -1
+        self._index = 0
+
+    def is_foreign(self, question_id: str) -> bool:
+        """Whether a question's partition is another one by murmur2 of its id."""
+        return self._home(question_id) != self.partition
+
+    def is_elsewhere(self, question_id: str, headers: Headers) -> bool:
+        """Whether an event must be forwarded: it is at home elsewhere, and was not forwarded before."""
+        return self.is_foreign(question_id) and source_of(headers) is None
+
+    def is_likely(self, source: Source, event_type: type) -> bool:
+        """Whether an event of this type, read here, can have that source: controls are broadcast, others forwarded."""
+        if event_type is SignaturesFromHere:
+            return source.topic == MARKERS
+        if event_type in _CONTROLS:
+            return source.topic == topics.CONTROL_EVENTS and 0 <= source.partition < _MOST_CONTROL_PARTITIONS
+        elsewhere = source.partition != self.partition and 0 <= source.partition < self.partitions
+        return source.topic == topics.FORECAST_EVENTS and elsewhere
+
+    def reincarnate(self, incarnation: int) -> None:
+        """The topic was made anew: its offsets begin again, and its sources are above all former ones."""
+        self.incarnation = incarnation
+        self._offset = -1
+        self._index = 0
+
+    def begin(self, record: Record) -> None:
+        """What comes next is caused by ``record``."""
+        if record.offset != self._offset:
+            self._offset = record.offset
+            self._index = 0
+
+    def next_source(self) -> Source:
+        """The source of the next record caused."""
+        self._index += 1
+        return Source(topics.FORECAST_EVENTS, self.partition, self.incarnation, self._offset, self._index - 1)
+
+    def forwarded(self, question_id: str, record: Record) -> Output:
+        """The record as it goes to the partition of its question: untouched, with its source, signed.
+
+        Raises
+        ------
+        RejectedEvent
+            If it is too large for that. It may have come in compressed, so that its broker never saw its size.
+        """
+        self.begin(record)
+        home = self._home(question_id)
+        sent = Output(topics.FORECAST_EVENTS, record.key, record.value, record.timestamp, home, record.headers)
+        signed = self._signatures.signed(sent, self.next_source())
+        size = len(record.key or b"") + len(record.value or b"") + headers_size(signed.headers)
+        if size > MAX_FORWARDED_BYTES:
+            msg = f"with key and headers it has {size:,} bytes and cannot be forwarded to the partition of its question"
+            raise RejectedEvent(Reason.RECORD_TOO_LARGE, message=msg)
+        return signed
+
+    def to_feed_log(self, feed_record: FeedLogRecord, value: bytes, record: Record) -> Output:
+        """An encoded record on its way to its feed's partition."""
+        feed = feed_record.feed
+        place = self._feeds.get(feed)
+        if place is None:
+            if len(self._feeds) >= _MAX_FEEDS:
+                self._feeds.clear()
+            place = self._feeds[feed] = feed.encode(), partition_of(feed, self.feed_log_partitions)
+        return Output(topics.FEED_LOG, place[0], value, record.timestamp, place[1])
+
+    def _home(self, question_id: str) -> int:
+        home = self._homes.get(question_id)
+        if home is None:
+            if len(self._homes) >= _MAX_HOMES:
+                self._homes.clear()
+            home = self._homes[question_id] = partition_of(question_id, self.partitions)
+        return home

@@ -1,0 +1,1 @@
+"""What a worker answers: HTTP, metrics, log lines and pages."""

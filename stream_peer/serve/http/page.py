@@ -1,0 +1,135 @@
+"""``/``: the page for people, of the newest weights of all feeds and of this worker's own lag."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from aiohttp import web
+
+from stream_peer import __version__
+from stream_peer.events.times import to_milliseconds
+from stream_peer.serve.feed_records import FeedHead, FeedRecords
+from stream_peer.serve.http.feeds import Following
+from stream_peer.serve.http.probes import HealthAnswers
+from stream_peer.serve.metrics import Metrics
+from stream_peer.serve.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urgency
+from stream_peer.serve.pages.status_view import (
+    BusyExpert,
+    FeedStatus,
+    LookAlike,
+    NewExperts,
+    OtherExperts,
+    PartitionLag,
+    StatusView,
+    UnknownField,
+    UnusedForecasts,
+)
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""Nothing from anywhere and no script; bars have their lengths from style attributes."""
+
+
+class About(NamedTuple):
+    """What the page says of this worker.
+
+    Attributes
+    ----------
+    instance : str
+        Its name.
+    settings : str
+        The hash of its settings.
+    events_topic : str
+        Where a first event would be sent.
+    """
+
+    instance: str = "worker"
+    settings: str = ""
+    events_topic: str = "forecast-events"
+
+
+class StatusPage:
+    """Fills the page. What it says of a feed is computed once a revision: 10,000 experts take a while.
+
+    Parameters
+    ----------
+    about : About
+    following : Following
+        What was published of feeds.
+    health : HealthAnswers
+    metrics : Metrics
+        Knows the lag.
+    """
+
+    def __init__(
+        self,
+        about: About,
+        following: Following,
+        health: HealthAnswers,
+        metrics: Metrics,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._about, self._following = about, following
+        self._health, self._metrics, self._now = health, metrics, now
+        self._known: dict[str, tuple[int, FeedStatus]] = {}
+
+    async def page(self, _request: web.Request) -> web.Response:
+        """Answer ``/``."""
+        obstacle = self._following.obstacle
+        feeds = [] if obstacle else await self._feeds(self._following.records)
+        ready, reason = self._health.ready()
+        senders, now = self._metrics.senders, self._now()
+        view = StatusView(
+            version=__version__,
+            instance=self._about.instance,
+            at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            ready=ready and not obstacle,
+            reason=obstacle if ready else reason,
+            feeds=feeds,
+            lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
+            settings=self._about.settings,
+            events_topic=self._about.events_topic,
+            unknown_fields=[UnknownField(*one) for one in self._metrics.unknown_fields.largest(UNUSED_SHOWN)],
+            new_experts=[NewExperts(*one) for one in senders.new(to_milliseconds(now), UNUSED_SHOWN)],
+            busy_experts=[BusyExpert(*one) for one in senders.busiest(UNUSED_SHOWN)],
+            look_alikes=[LookAlike(*one) for one in senders.look_alikes(UNUSED_SHOWN)],
+            unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
+        )
+        text = status_page(view)
+        headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    async def _feeds(self, records: FeedRecords) -> Sequence[FeedStatus]:
+        """All feeds; of those that are shown with their experts. The event loop gets its turn between two of them."""
+        heads = sorted(records.heads().values(), key=lambda head: urgency(head.status, head.feed))
+        shown = [await self._status(records, head) for head in heads[:FEEDS_SHOWN]]
+        self._known = {feed.name: self._known[feed.name] for feed in shown if feed.name in self._known}
+        return shown + [_without_experts(head) for head in heads[FEEDS_SHOWN:]]
+
+    async def _status(self, records: FeedRecords, head: FeedHead) -> FeedStatus:
+        revision, known = self._known.get(head.feed, (None, None))
+        if known is not None and revision == head.revision:
+            return known
+        weights = records.weights(head.feed)
+        if weights is None:
+            return _without_experts(head)
+        status = FeedStatus.of(weights)
+        self._known[head.feed] = weights.revision, status
+        await asyncio.sleep(0)
+        return status
+
+
+def _without_experts(head: FeedHead) -> FeedStatus:
+    return FeedStatus(
+        head.feed,
+        head.status,
+        head.status_reasons,
+        head.questions,
+        head.resolved,
+        head.error_rate,
+        head.certificate,
+        [],
+        OtherExperts(0, 0.0, 0.0),
+        head.at,
+        head.settings,
+    )

@@ -1,0 +1,208 @@
+"""Counts and times of what the worker tells; and the registry with these and what is read at each scrape."""
+
+from collections import Counter as Tally
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    Summary,
+    disable_created_metrics,
+)
+
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds
+from stream_peer.log.signatures import UNSIGNED_KINDS
+from stream_peer.log.stage import UNUSED, Effects, Stage
+from stream_peer.serve.metrics.catalogue import Described, described
+from stream_peer.serve.metrics.feeds import FeedCollector, HasViews
+from stream_peer.serve.metrics.senders import Senders
+from stream_peer.serve.metrics.unused import UnknownFields, Unused
+from stream_peer.serve.metrics.work import INPUTS, Health, Lag, Owned, WorkCollector
+
+_RESULTS = frozenset({"duplicate", "forwarded", "dead-letter", "too-late", "tick-ahead"})
+_MADE = {"counter": Counter, "histogram": Histogram, "summary": Summary}
+_OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
+
+
+class Metrics:
+    """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
+
+    ``unused`` and ``unknown_fields`` are for the status page, ``senders`` also for ``/senders``.
+
+    Parameters
+    ----------
+    health : Health, optional
+        Whoever knows whether the worker is ready and lives.
+    settings_hash : str, optional
+        Of the settings that all workers must share.
+    """
+
+    def __init__(self, health: Health | None = None, settings_hash: str | None = None) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
+        self.registry = CollectorRegistry(auto_describe=False)
+        self._feeds, self._work = FeedCollector(), WorkCollector(health, settings_hash)
+        self.registry.register(self._feeds)
+        self.registry.register(self._work)
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
+        self._made = {metric.name: self._make(metric) for metric in told}
+        self._children: dict[tuple[str, ...], Any] = {}
+        self.unused, self.unknown_fields, self.senders = Unused(), UnknownFields(), Senders()
+        for what in (*UNUSED, "dated-anew"):
+            if what not in _RESULTS:
+                self._child("noted_total", what)
+        for reason in Reason:  # all begin at 0: of a series that began at 1, rate and increase would not see the first
+            self._child("dead_letters_total", reason)
+        for kind in UNSIGNED_KINDS:
+            self._child("unsigned_records_total", kind)
+
+    def _make(self, metric: Described) -> Any:
+        buckets = {"buckets": metric.buckets} if metric.buckets else {}
+        return _MADE[metric.kind](metric.full_name, metric.help, metric.labels, registry=self.registry, **buckets)
+
+    def _child(self, name: str, *labels: str) -> Any:
+        """The metric of these labels. Kept: the library's own look-up costs as much again as counting."""
+        key = name, *labels
+        child = self._children.get(key)
+        if child is None:
+            made = self._made[name]
+            child = self._children[key] = made.labels(*labels) if labels else made
+        return child
+
+    def lags(self) -> list[Lag]:
+        """How far behind the worker is with each partition that it owns."""
+        return list(self._work.lags())
+
+    # Partitions come and go: their gauges with them.
+
+    def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
+        """Report the partition, and its feeds if it has any, from now on."""
+        self._work.owned[stage_name, partition] = Owned(stage)
+        self._work.recovering.pop((stage_name, partition), None)
+        if isinstance(stage, HasViews):
+            self._feeds.own(partition, stage)
+
+    def released(self, stage_name: str, partition: int) -> None:
+        """End every gauge of the partition: its next owner reports it."""
+        self._work.owned.pop((stage_name, partition), None)
+        self._work.recovering.pop((stage_name, partition), None)
+        self._work.refolding.pop((stage_name, partition), None)
+        if stage_name == "feed":
+            self._feeds.release(partition)
+
+    def rebalanced(self) -> None:
+        """Count a rebalance. What is to be recovered is told anew: part of it may be another worker's by now."""
+        self._child("rebalances_total").inc()
+        self._work.recovering.clear()
+
+    # What was done.
+
+    def folded(
+        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
+    ) -> None:
+        """Count a batch."""
+        del last_offset
+        self._child("records_total", stage_name).inc(records)
+        self._child("batch_records", stage_name).observe(records)
+        self._child("batch_seconds", stage_name).observe(seconds)
+        for (kind, detail), count in effects.counts.items():
+            self._count(INPUTS.get(stage_name, stage_name), kind, detail, count)
+        if alone := effects.counts["event", "forecast"]:  # those in messages of many are counted by themselves
+            self._child("forecasts_total").inc(alone)
+        for (_, field), count in effects.unknown_fields.items():
+            self._child("unknown_fields_total", self.unknown_fields.label(field)).inc(count)
+        self.unknown_fields.count(effects.unknown_fields)
+        self.senders.meet(effects.new_experts)
+        self.senders.count(effects.busy_experts)
+        self.senders.compare(effects.look_alikes)
+        for topic, count in Tally(output.topic for output in effects.outputs).items():
+            self._child("outputs_total", topic).inc(count)
+        if effects.of_feeds:
+            self.unused.count(effects.of_feeds)
+            if stage_name == "feed":
+                self._feeds.count(partition, effects.of_feeds)
+        owned = self._work.owned.get((stage_name, partition))
+        if owned is not None and records and owned.undurable is None:
+            owned.undurable = self._work.clock()
+
+    def _count(self, topic: str, kind: str, detail: str, count: int) -> None:
+        if kind == "event":
+            self._child("events_total", topic, "accepted", detail).inc(count)
+        elif kind in _RESULTS:
+            self._child("events_total", topic, kind, "").inc(count)
+            if kind == "dead-letter":
+                self._child("dead_letters_total", detail).inc(count)
+        elif kind == "forecasts":
+            self._child("forecasts_total").inc(count)
+        elif kind == "round":
+            self._child("rounds_total", detail).inc(count)
+        elif kind == "unsigned":
+            self._child("unsigned_records_total", detail).inc(count)
+        elif kind in {"published", "unmoved"}:
+            self._child("weights_total", kind).inc(count)
+        else:
+            self._child("noted_total", kind).inc(count)
+
+    def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
+        """Count a snapshot: all that was folded is durable."""
+        self._child("snapshot_rows_total", stage_name).inc(rows)
+        self._child("snapshot_bytes_total", stage_name).inc(bytes_)
+        self._child("snapshot_seconds", stage_name).observe(seconds)
+        owned = self._work.owned.get((stage_name, partition))
+        if owned is not None:
+            owned.undurable = None
+
+    def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
+        """Note how large the durable state is."""
+        owned = self._work.owned.get((stage_name, partition))
+        if owned is not None:
+            owned.stored = records, bytes_
+
+    def lag(
+        self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
+    ) -> None:
+        """Note how far behind an owned partition is, and how long it has waited for a transaction."""
+        owned = self._work.owned.get((stage_name, partition))
+        if owned is not None:
+            owned.lag, owned.oldest, owned.waiting = records, oldest, waiting
+
+    def polled(self, seconds_since_last: float) -> None:
+        """Note a round of the fetch loop."""
+        self._child("poll_gap_seconds").observe(seconds_since_last)
+
+    def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
+        """Note how far the recovery of a partition is."""
+        self._work.recovering[stage_name, partition] = remaining
+
+    def input_lost(self, topic: str, partition: int, records: int) -> None:
+        """Count what retention took before it was read."""
+        logical = next((name for name in INPUTS.values() if topic.endswith(name)), topic)
+        self._child("input_lost_records_total", logical, str(partition)).inc(records)
+
+    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        """Note how far a refold is."""
+        self._work.refolding[stage_name, partition] = done, total
+
+    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
+        """Count a refold; its progress ends."""
+        del seconds
+        self._work.refolding.pop((stage_name, partition), None)
+        self._child("refolds_total", stage_name).inc()
+
+    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
+        """Count an audit."""
+        del partition
+        self._child("audits_total", stage_name, "agrees" if agrees else "differs").inc()
+
+    def retried(self, batches: int) -> None:
+        """Count batches that the producer had to send once more."""
+        self._child("producer_retries_total").inc(batches)
+
+    def skewed(self, seconds: float | None) -> None:
+        """Note how far our clock is ahead of the brokers'."""
+        self._work.skew = seconds

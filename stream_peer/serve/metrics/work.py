@@ -1,0 +1,209 @@
+"""What is true of the worker and its partitions at the moment of a scrape."""
+
+import platform
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from stream_peer import __version__
+from stream_peer.events import topics
+from stream_peer.events.times import Milliseconds
+from stream_peer.log.stage import Stage
+from stream_peer.serve.metrics.catalogue import BY_NAME
+from stream_peer.serve.metrics.points import Point, put
+
+INPUTS: Mapping[str, str] = {
+    "question": topics.FORECAST_EVENTS,
+    "feed": topics.FEED_LOG,
+    "control": topics.CONTROL_EVENTS,
+}
+"""The logical topic that each stage folds."""
+
+_NAMES = (
+    "owned_partitions",
+    "lag_records",
+    "lag_seconds",
+    "waiting_for_transaction_seconds",
+    "recovery_remaining_records",
+    "refold_remaining_records",
+    "refold_done_ratio",
+    "snapshot_age_seconds",
+    "state_records",
+    "state_bytes",
+    "open_questions",
+    "oldest_deadline_timestamp_seconds",
+    "ready",
+    "live",
+    "clock_skew_seconds",
+    "settings_info",
+    "build_info",
+)
+
+
+class Health(Protocol):
+    """Whoever knows how the worker is: each answer is (yes, why not)."""
+
+    def live(self) -> tuple[bool, str]:
+        """Whether the worker makes progress."""
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether its partitions are assigned and recovered."""
+
+
+@runtime_checkable
+class HasQuestions(Protocol):
+    """A stage that has questions whose rounds are still to come."""
+
+    @property
+    def open_questions(self) -> int:
+        """How many."""
+
+    @property
+    def next_deadline(self) -> Milliseconds | None:
+        """The earliest moment at which one of them is due; None: none is open."""
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A stage that goes by feed settings."""
+
+    @property
+    def settings_hash(self) -> str:
+        """Names those in force."""
+
+
+@dataclass
+class Owned:
+    """What is known of an owned partition. ``undurable``: since when something was folded that is not durable."""
+
+    stage: Stage
+    lag: int | None = None
+    oldest: Milliseconds | None = None
+    waiting: float = 0.0
+    undurable: float | None = None
+    stored: tuple[int, int] | None = None
+
+
+class Lag(NamedTuple):
+    """What is not folded of an owned input partition: records, and the age of the oldest in seconds. None: unknown.
+
+    ``waiting``: for how many seconds it has waited for an open transaction.
+    """
+
+    topic: str
+    partition: int
+    records: int | None
+    seconds: float | None
+    waiting: float = 0.0
+
+
+class WorkCollector(Collector):
+    """Ownership, lag, state, questions, recovery, refolds; health, clock and settings of the worker.
+
+    Parameters
+    ----------
+    health : Health or None
+        None: nothing is said of health.
+    settings_hash : str or None
+        Of the settings that all workers must share.
+    clock, wall : callable
+        Seconds that go on steadily, and Unix time.
+    """
+
+    def __init__(
+        self,
+        health: Health | None,
+        settings_hash: str | None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.owned: dict[tuple[str, int], Owned] = {}
+        self.recovering: dict[tuple[str, int], int] = {}
+        self.refolding: dict[tuple[str, int], tuple[int, int]] = {}
+        self.skew: float | None = None
+        self.clock = clock
+        self._health, self._settings_hash, self._wall = health, settings_hash, wall
+
+    def collect(self) -> Iterator[Metric]:
+        """All that is true now."""
+        families = {name: BY_NAME[name].family() for name in _NAMES}
+        for points in (self._ownership(), self._progress(), self._of_worker(), self._settings()):
+            for point in points:
+                put(families, point)
+        yield from families.values()
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing is read on registration."""
+        return iter(())
+
+    def _ownership(self) -> Iterator[Point]:
+        counts = Tally(stage for stage, _ in self.owned)
+        for stage in INPUTS:
+            yield Point("owned_partitions", (stage,), counts[stage])
+        for (stage, partition), owned in sorted(self.owned.items(), key=lambda item: item[0]):
+            number = str(partition)
+            yield from self._lag((INPUTS.get(stage, stage), number), owned)
+            yield from self._state((stage, number), owned)
+            if isinstance(owned.stage, HasQuestions):
+                yield from _questions((number,), owned.stage)
+
+    def lags(self) -> Iterator[Lag]:
+        """Of each owned partition."""
+        for (stage, partition), owned in sorted(self.owned.items(), key=lambda item: item[0]):
+            topic = INPUTS.get(stage, stage)
+            told = {point.name: point.value for point in self._lag((topic, str(partition)), owned)}
+            records = told.get("lag_records")
+            known = None if records is None else int(records)
+            yield Lag(topic, partition, known, told.get("lag_seconds"), owned.waiting)
+
+    def _lag(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
+        if owned.lag is None:
+            return
+        yield Point("lag_records", place, max(0, owned.lag))
+        yield Point("waiting_for_transaction_seconds", place, owned.waiting)
+        if owned.lag <= 0:
+            yield Point("lag_seconds", place, 0.0)
+        elif owned.oldest is not None:
+            yield Point("lag_seconds", place, max(0.0, self._wall() - owned.oldest / 1000))
+
+    def _state(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
+        if owned.stored is None:  # a stage that keeps none
+            return
+        records, size = owned.stored
+        yield Point("state_records", place, records)
+        yield Point("state_bytes", place, size)
+        age = 0.0 if owned.undurable is None else max(0.0, self.clock() - owned.undurable)
+        yield Point("snapshot_age_seconds", place, age)
+
+    def _progress(self) -> Iterator[Point]:
+        for (stage, partition), records in sorted(self.recovering.items()):
+            yield Point("recovery_remaining_records", (stage, str(partition)), max(0, records))
+        for (stage, partition), (folded, total) in sorted(self.refolding.items()):
+            yield Point("refold_remaining_records", (stage, str(partition)), total - folded)
+            yield Point("refold_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
+
+    def _of_worker(self) -> Iterator[Point]:
+        if self._health is not None:
+            yield Point("ready", (), float(self._health.ready()[0]))
+            yield Point("live", (), float(self._health.live()[0]))
+        if self.skew is not None:
+            yield Point("clock_skew_seconds", (), self.skew)
+        yield Point("build_info", (__version__, platform.python_version()), 1.0)
+
+    def _settings(self) -> Iterator[Point]:
+        if self._settings_hash is not None:
+            yield Point("settings_info", ("process", self._settings_hash), 1.0)
+        stages = (owned.stage for owned in self.owned.values())
+        for name in sorted({stage.settings_hash for stage in stages if isinstance(stage, HasSettings)}):
+            yield Point("settings_info", ("feeds", name), 1.0)
+
+
+def _questions(place: tuple[str], stage: HasQuestions) -> Iterator[Point]:
+    yield Point("open_questions", place, stage.open_questions)
+    if stage.next_deadline is not None:
+        yield Point("oldest_deadline_timestamp_seconds", place, stage.next_deadline / 1000)

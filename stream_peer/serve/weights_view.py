@@ -1,0 +1,71 @@
+"""The newest weights of every feed, read from the compacted topic by commands, without a group."""
+
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from stream_peer.events import topics
+from stream_peer.events.outputs import Weights
+from stream_peer.kafka.client.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.serve.feed_records import FeedRecords
+from stream_peer.settings.process import Settings
+
+_POLL_MILLISECONDS = 500
+
+
+async def read_newest(settings: Settings) -> dict[str, Weights]:
+    """The newest weights of every feed, as they stand now.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be read.
+    """
+    async with onlooker(settings) as consumer:
+        records = await _read_all(consumer, settings)
+    return {feed: weights for feed in records.feeds() if (weights := records.weights(feed)) is not None}
+
+
+async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
+    """The newest weights of a feed, then each newer one as it comes, for ever.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be read.
+    """
+    async with onlooker(settings) as consumer:
+        records = await _read_all(consumer, settings)
+        newest = records.weights(feed)
+        if newest is not None:
+            yield newest
+        while True:
+            for found in (await _poll(consumer, settings)).values():
+                for weights in news_of(feed, records, found):
+                    yield weights
+
+
+def news_of(feed: str, records: FeedRecords, found: Iterable[Any]) -> Iterator[Weights]:
+    """Add what was found of the topic; each weights of the feed that thereby become the newest."""
+    for record in found:
+        before, _ = records.revisions(feed)
+        records.add_weights(record.key or b"", record.value)
+        newest = records.weights(feed)
+        if newest is not None and newest.revision != before:
+            yield newest
+
+
+async def _read_all(consumer: Any, settings: Settings) -> FeedRecords:
+    records = FeedRecords(most_bytes=sys.maxsize)
+    async for found in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
+        for record in found:
+            records.add_weights(record.key or b"", record.value)
+    return records
+
+
+async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[Any]]:
+    with kafka_errors(settings):
+        found: dict[TopicPartition, list[Any]] = await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)
+        return found

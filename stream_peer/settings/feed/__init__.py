@@ -1,0 +1,1 @@
+"""The settings of a feed, which travel as data in its log."""

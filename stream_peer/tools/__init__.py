@@ -1,0 +1,1 @@
+"""What runs beside the worker: replay, explain, transfer, report and demo."""

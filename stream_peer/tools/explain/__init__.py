@@ -1,0 +1,1 @@
+"""Why a weight moved, and what happened to a question."""

@@ -1,0 +1,1 @@
+"""The stages over files or over a feed-log, without a worker."""

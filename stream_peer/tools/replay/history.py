@@ -1,0 +1,294 @@
+"""What the output topics said, kept for a summary: the newest record a key, and the weights as they moved.
+
+A reader like any other: it sees output records only, keeps the highest revision a key, and takes repeats for repeats.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from stream_peer.events import topics
+from stream_peer.events.output_parts import joined_groups
+from stream_peer.events.outputs import (
+    ErrorRates,
+    MixedForecast,
+    PeerLosses,
+    ReferenceAnswer,
+    ScoredExpert,
+    ScoredForecast,
+    TrustState,
+    WeightedExpert,
+    Weights,
+)
+from stream_peer.feeds.scored import scored_of
+from stream_peer.log.dead_letters import refusal_of
+from stream_peer.log.stage import Headers
+from stream_peer.tools.report.scored_rounds import ScoredRounds
+
+_ALIKE = 1e-9
+MOMENTS = 240
+"""How many records of ``weights`` a feed keeps to draw from; of more, every second one goes."""
+
+_Part = TypeVar("_Part", Weights, PeerLosses)
+_decode_weights = msgspec.json.Decoder(Weights).decode
+_decode_error_rates = msgspec.json.Decoder(ErrorRates).decode
+_decode_mixed = msgspec.json.Decoder(MixedForecast).decode
+_decode_losses = msgspec.json.Decoder(PeerLosses).decode
+_decode_reference = msgspec.json.Decoder(ReferenceAnswer).decode
+
+
+class DeadLetter(NamedTuple):
+    """A refused message: why, and how it began."""
+
+    reason: str
+    message: str
+    payload: bytes
+
+
+class ScoredQuestion(NamedTuple):
+    """A question with an outcome and a scored forecast: what an evaluation looks at.
+
+    ``said`` is what each expert said in the same round; empty if it cannot be read any more. ``revision`` is that of
+    the newest record.
+    """
+
+    question: str
+    revision: int
+    outcome: int
+    forecast: ScoredForecast
+    said: Mapping[str, float]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it compares anybody: the mean of a single expert is what this one said.
+
+        One that stands alone because others were erased is still compared with them, by the mean.
+        """
+        return len(self.said) != 1 or any(abs(self.forecast.mean - one) > _ALIKE for one in self.said.values())
+
+
+class BestExpert(NamedTuple):
+    """The expert with the smallest loss in hindsight, and the mix on the same questions: those of several experts."""
+
+    expert_id: str
+    loss: float
+    questions: int
+    mix_there: float
+
+
+class Scores(NamedTuple):
+    """Mean squared losses (Brier scores; smaller is better) of scored forecasts whose outcome was revealed."""
+
+    questions: int
+    mix: float
+    stretched: float
+    mean: float
+    median: float
+    best: BestExpert | None
+
+
+class TrustChange(NamedTuple):
+    """A state of trust, from when it was published until the next.
+
+    ``news`` is how many questions had been scored and outcomes revealed by then; ``reasons`` are the first ones.
+    """
+
+    revision: int
+    at: str
+    news: float
+    status: TrustState
+    reasons: tuple[str, ...]
+
+
+class FeedHistory:
+    """One feed's outputs.
+
+    Attributes
+    ----------
+    moments : list of Weights
+        The first, the newest, and enough of those between to draw a curve.
+    news : list of float
+        Of each moment, how many questions had been scored and outcomes revealed: both move weights.
+    trust : list of TrustChange
+        Every change of the trust state, however many.
+    """
+
+    def __init__(self, feed: str) -> None:
+        self.feed = feed
+        self.error_rates: ErrorRates | None = None
+        self.forecasts: dict[str, MixedForecast] = {}
+        self.losses: dict[str, PeerLosses] = {}
+        self.scored_rounds = ScoredRounds()
+        self.reference_answers: dict[str, ReferenceAnswer] = {}
+        self.moments: list[Weights] = []
+        self.news: list[float] = []
+        self.trust: list[TrustChange] = []
+        self._stride = 1
+        self._skipped = 0
+
+    @property
+    def weights(self) -> Weights | None:
+        """The newest weights."""
+        return self.moments[-1] if self.moments else None
+
+    def add_weights(self, record: Weights) -> None:
+        """Keep the newest record, and enough of the older ones to draw a curve."""
+        newest = self.weights
+        if newest is not None and record.revision <= newest.revision:
+            if record.revision == newest.revision:
+                self.moments[-1] = _joined(newest, record)
+            return
+        news = _news(newest, record) + (self.news[-1] if self.news else 0.0)
+        if not self.trust or self.trust[-1].status != record.status:
+            reasons = tuple(record.status_reasons)
+            self.trust.append(TrustChange(record.revision, record.at, news, record.status, reasons))
+        if self._skipped < self._stride - 1 and len(self.moments) > 1:
+            self.moments[-1], self.news[-1] = record, news
+            self._skipped += 1
+            return
+        self.moments.append(record)
+        self.news.append(news)
+        self._skipped = 0
+        if len(self.moments) > MOMENTS:
+            del self.moments[1:-1:2], self.news[1:-1:2]
+            self._stride *= 2
+
+    def add_losses(self, record: PeerLosses) -> None:
+        """Keep the newest record of a question, put together from its parts, and that of its scored round."""
+        known = self.losses.get(record.question)
+        if known is not None and known.revision == record.revision:
+            record = _joined(known, record)
+        if known is None or known.revision <= record.revision:
+            self.losses[record.question] = record
+        self.scored_rounds.add(record)
+
+    def resolved(self) -> list[ScoredQuestion]:
+        """The questions that count as things stand, in the order in which they closed.
+
+        Experts of whom no newest record speaks any more were erased, and are left out.
+        """
+        known = {expert.id for record in self.losses.values() for expert in record.experts}
+        found = []
+        for record in self.forecasts.values():
+            scored = scored_of(record)
+            if scored is not None:
+                said = self.scored_rounds.of(record.question)
+                said = {name: forecast for name, forecast in said.items() if name in known}
+                found.append(ScoredQuestion(record.question, record.revision, scored[1], scored[0], said))
+        return sorted(found, key=lambda one: (one.forecast.boundary, one.question))
+
+    def scores(self) -> Scores | None:
+        """How the scored forecasts did; None before the first outcome."""
+        resolved = self.resolved()
+        if not resolved:
+            return None
+        losses = {
+            name: [brier(getattr(one.forecast, name), one.outcome) for one in resolved]
+            for name in ("mix", "stretched", "mean", "median")
+        }
+        means = {name: sum(values) / len(values) for name, values in losses.items()}
+        return Scores(len(resolved), **means, best=_best([one for one in resolved if one.is_shared]))
+
+
+def _best(questions: Sequence[ScoredQuestion]) -> BestExpert | None:
+    """The best of the experts that answered at least half of the questions."""
+    total: dict[str, list[float]] = {}
+    mix: dict[str, list[float]] = {}
+    for one in questions:
+        for expert, forecast in one.said.items():
+            total.setdefault(expert, []).append(brier(forecast, one.outcome))
+            mix.setdefault(expert, []).append(brier(one.forecast.mix, one.outcome))
+    steady = {name: values for name, values in total.items() if 2 * len(values) >= len(questions)}
+    if not steady:
+        return None
+    best = min(steady, key=lambda name: (sum(steady[name]) / len(steady[name]), name))
+    count = len(steady[best])
+    return BestExpert(best, sum(steady[best]) / count, count, sum(mix[best]) / count)
+
+
+class History:
+    """All feeds' outputs, fed record by record with ``add``."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[str, FeedHistory] = {}
+        self.dead_letters: list[DeadLetter] = []
+        self.records: Counter[str] = Counter()
+
+    def add(self, topic: str, value: bytes | None, headers: Headers = (), key: bytes | None = None) -> None:
+        """Take up one record of an output topic (by its logical name). Other topics only count.
+
+        A tombstone of a feed's weights is the end of the feed; other tombstones come with it.
+        """
+        self.records[topic] += 1
+        if topic == topics.DEAD_LETTERS:
+            self._add_dead_letter(value, headers)
+        elif value is not None:
+            self._add_output(topic, value)
+        elif topic == topics.WEIGHTS and key is not None:
+            self.feeds.pop(key.decode().partition("/")[0], None)  # of a record in parts each part has one
+
+    def _add_output(self, topic: str, value: bytes) -> None:
+        if topic == topics.WEIGHTS:
+            weights = _decode_weights(value)
+            self._feed(weights.feed).add_weights(weights)
+        elif topic == topics.ERROR_RATES:
+            rates = _decode_error_rates(value)
+            feed = self._feed(rates.feed)
+            if feed.error_rates is None or feed.error_rates.revision < rates.revision:
+                feed.error_rates = rates
+        elif topic == topics.MIXED_FORECASTS:
+            mixed = _decode_mixed(value)
+            feed = self._feed(mixed.feed)
+            _keep(feed.forecasts, mixed)
+            if mixed.scored is not None:
+                feed.scored_rounds.name(mixed.question, mixed.scored)
+        elif topic == topics.REFERENCE_ANSWERS:
+            reference = _decode_reference(value)
+            _keep(self._feed(reference.feed).reference_answers, reference)
+        elif topic == topics.PEER_LOSSES:
+            losses = _decode_losses(value)
+            self._feed(losses.feed).add_losses(losses)
+
+    def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
+        refusal = refusal_of(headers)
+        self.dead_letters.append(DeadLetter(refusal.reason, refusal.message, (value or b"")[:200]))
+
+    def _feed(self, name: str) -> FeedHistory:
+        return self.feeds.setdefault(name, FeedHistory(name))
+
+
+_Answer = TypeVar("_Answer", MixedForecast, ReferenceAnswer)
+
+
+def _keep(kept: dict[str, _Answer], record: _Answer) -> None:
+    known = kept.get(record.question)
+    if known is None or known.revision < record.revision:
+        kept[record.question] = record
+
+
+def _news(before: Weights | None, record: Weights) -> float:
+    """Questions scored and outcomes revealed since. A feed that forgets counts less of each: one at the least."""
+    questions, resolved = (before.questions, before.resolved) if before else (0.0, 0.0)
+    return max(1.0, max(0.0, record.questions - questions) + max(0.0, record.resolved - resolved))
+
+
+def _joined(known: _Part, record: _Part) -> _Part:
+    """Two records of one key and revision: the parts of a big one, or the same twice."""
+    experts: Sequence[WeightedExpert | ScoredExpert] = [*known.experts, *record.experts]
+    changes: dict[str, Any] = {"experts": list({expert.id: expert for expert in experts}.values())}
+    if isinstance(known, Weights):
+        changes["groups"] = joined_groups([known, record])
+    return msgspec.structs.replace(record, **changes)
+
+
+def brier(forecast: float | None, outcome: object) -> float:
+    """Squared loss of a published forecast; a missing one says one half."""
+    truth = 1.0 if outcome == 1 else 0.0
+    return (truth - (0.5 if forecast is None else forecast)) ** 2
+
+
+def rounded(amount: float) -> str:
+    """A sum of questions by weight, which need not be whole: one decimal if it is not."""
+    return f"{round(amount, 1):,.10g}"

@@ -1,0 +1,172 @@
+"""Files of JSON lines, compressed or not: events in, outputs out."""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from stream_peer.errors import UnreadableFileError, UnwritableFileError
+from stream_peer.events import topics
+from stream_peer.events.incoming import MAX_EVENT_BYTES
+from stream_peer.log.dead_letters import refusal_of
+from stream_peer.log.stage import Output
+
+MOST_BLANK = 1_000_000
+"""Blank lines one after the other beyond which a file is none of events: a few bytes of gzip may hold any number."""
+
+_GZIP = b"\x1f\x8b"
+_MARK = codecs.BOM_UTF8
+_UTF_16 = {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"{\0": "utf-16-le",
+    b"\0{": "utf-16-be",
+}
+"""Text of two bytes a letter, by its first two: a byte order mark, or the brace of the first event."""
+_AT_ONCE = 1 << 16
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of how many are read."""
+
+
+class Line(NamedTuple):
+    """A line of a file, and where it stands: ``forecasts.jsonl:17``."""
+
+    place: str
+    payload: bytes
+
+
+def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
+    """The lines of a file that are not blank; gzip and UTF-16 are told by the first bytes, whatever the file's name.
+
+    Of a line that is longer than an event may be, only so much is kept that it is refused for its length.
+
+    Raises
+    ------
+    UnreadableFileError
+        If there is no such file, it may not be read, it is damaged, or has ``MOST_BLANK`` blank lines in a row.
+    """
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            for number, line in enumerate(_not_blank(_text(file), path), 1):
+                if progress is not None and number % 4096 == 0 and size:
+                    progress(file.tell(), size)
+                yield line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        msg = f"{path} is a damaged gzip file: {error}"
+        raise UnreadableFileError(msg) from error
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror or error}"
+        raise UnreadableFileError(msg) from error
+
+
+def _text(file: io.BufferedReader) -> io.BufferedReader:
+    """The bytes of a file as UTF-8. Only looked at, never read again from the start: it may be a pipe."""
+    if file.peek(len(_GZIP)).startswith(_GZIP):
+        file = io.BufferedReader(gzip.GzipFile(fileobj=file), _AT_ONCE)
+    encoding = _UTF_16.get(file.peek(2)[:2])
+    return file if encoding is None else io.BufferedReader(_Recoded(file, encoding), _AT_ONCE)
+
+
+class _Recoded(io.RawIOBase):
+    """Text in another encoding, as UTF-8; what is no text in it becomes U+FFFD."""
+
+    def __init__(self, file: io.BufferedIOBase, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Some bytes more; 0 at the end."""
+        while not self._ready:
+            raw = self._file.read(_AT_ONCE)
+            self._ready = self._decoder.decode(raw, final=not raw).encode()
+            if not raw:
+                break
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+
+def _not_blank(file: io.BufferedIOBase, path: Path) -> Iterator[Line]:
+    number = blank = 0
+    while line := bounded_line(file, MAX_EVENT_BYTES):
+        number += 1
+        payload = line.removeprefix(_MARK).strip() or (line if len(line) > MAX_EVENT_BYTES + 1 else b"")
+        if payload:
+            blank = 0
+            yield Line(f"{path.name}:{number}", payload)
+            continue
+        blank += 1
+        if blank > MOST_BLANK:
+            msg = f"{path} has more than {MOST_BLANK:,} blank lines one after the other: it is no file of events"
+            raise UnreadableFileError(msg)
+
+
+def bounded_line(file: io.BufferedIOBase, longest: int) -> bytes:
+    """The next line with its end; of a longer one than ``longest`` bytes two bytes more than these. Empty: no more."""
+    line = file.readline(longest + 2)
+    if len(line) > longest + 1 and not line.endswith(b"\n"):
+        while (rest := file.readline(_AT_ONCE)) and not rest.endswith(b"\n"):
+            pass
+    return line
+
+
+class OutputFiles:
+    """Writes outputs into one file of JSON lines a topic; a context manager that closes them."""
+
+    def __init__(self, directory: Path, only: Sequence[str] = (*topics.OUTPUTS, topics.FEED_LOG)) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._files: dict[str, BinaryIO] = {name: (directory / f"{name}.jsonl").open("wb") for name in only}
+
+    def __enter__(self) -> "OutputFiles":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        failed = None
+        for file in self._files.values():
+            try:
+                file.close()
+            except OSError as problem:  # what was buffered does not fit; the descriptor is closed all the same
+                failed = problem
+        if failed is not None and error is None:
+            raise self._unwritable(failed)
+
+    def write(self, output: Output) -> None:
+        """Append an output's value; of a dead letter what was wrong and how it began, since it may be no JSON.
+
+        Raises
+        ------
+        UnwritableFileError
+            If there is no room for it. Leaving the context raises it for what was still buffered.
+        """
+        file = self._files.get(output.topic)
+        if file is None or (output.value is None and output.topic != topics.DEAD_LETTERS):
+            return
+        value = _letter(output) if output.topic == topics.DEAD_LETTERS else output.value or b""
+        try:
+            file.write(value + b"\n")
+        except OSError as problem:
+            raise self._unwritable(problem) from problem
+
+    def _unwritable(self, problem: OSError) -> UnwritableFileError:
+        return UnwritableFileError(f"the topics cannot be written to {self._directory}: {problem.strerror or problem}")
+
+
+def _letter(output: Output) -> bytes:
+    payload = (output.value or b"").decode("utf-8", "replace")
+    return msgspec.json.encode({**refusal_of(output.headers)._asdict(), "payload": payload})

@@ -1,0 +1,90 @@
+"""The first things to read: the state, four figures, and how the mix did."""
+
+from collections.abc import Sequence
+
+from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.serve.pages.text import escape
+from stream_peer.tools.report.cards.parts import FeedPage, bar, count, pill, short
+
+
+def heading(page: FeedPage) -> str:
+    """Name of the feed, its state of trust and why."""
+    weights = page.weights
+    reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
+    chosen = f" Settings other than the default: <code>{escape(page.variant)}</code>." if page.variant else ""
+    return (
+        f'<header id="feed-{page.number}"><h2 class="feed">Feed <b>{escape(weights.feed)}</b></h2>'
+        f'{pill(weights.status)}</header><p class="about">{count(weights.questions)} questions scored, '
+        f"{count(weights.resolved)} of them resolved, {len(weights.experts)} experts, as of {escape(weights.at)}"
+        f"{escape(reasons)}.{chosen}</p>"
+    )
+
+
+def figures(page: FeedPage) -> str:
+    """Error rate, evidence, top weight and certificate in large type."""
+    weights, rate, rates = page.weights, page.weights.error_rate, page.feed.error_rates
+    measured = "no outcome yet" if rate.measured is None else f"outcomes showed {rate.measured:.1%}"
+    effective = f", {rates.effective_questions:,.0f} effective questions" if rates else ""
+    interval = f"{rate.low:.1%} to {rate.high:.1%}; {measured}"
+    cards = [
+        ("Wrong reference answers", f"{(rate.zero + rate.one) / 2:.1%}", interval),
+        ("Evidence", escape(rate.status), f"of the error rate{effective}"),
+        ("Top weight", *_top_weight(weights.experts)),
+        ("Certified regret", *_certified(weights)),
+    ]
+    return '<section class="figures">' + "".join(_figure(*each) for each in cards) + "</section>"
+
+
+def verdict(page: FeedPage) -> str:
+    """Losses of the published forecasts and the best expert as bars, and what they say."""
+    scores = page.scores
+    if scores is None:
+        return ""
+    gain = round(100 * (1.0 - scores.mix / scores.mean)) if scores.mean else 0
+    better = f"{abs(gain)}% {'less' if gain > 0 else 'more'} than the plain mean" if gain else "as the plain mean did"
+    rows = [("mix", scores.mix, True), ("mix, stretched", scores.stretched, True)]
+    rows += [("mean", scores.mean, False), ("median", scores.median, False)]
+    if scores.best is not None:
+        rows.append((f"{short(scores.best.expert_id)}, best expert in hindsight", scores.best.loss, False))
+    widest = max(loss for _, loss, _ in rows) or 1.0
+    bars = "".join(bar(name, loss, loss / widest, ours=ours) for name, loss, ours in rows)
+    return (
+        f'<section class="card"><p class="verdict">On {scores.questions:,} resolved questions the mix lost '
+        f'{scores.mix:.3f} a question, {better}.</p><div class="bars">{bars}</div>'
+        '<p class="note" style="margin-top:14px">Brier score: the squared distance of the forecast from the outcome. '
+        f"Smaller is better. Forecasts were fixed before the outcomes came.{_of_best(page)}</p></section>"
+    )
+
+
+def _of_best(page: FeedPage) -> str:
+    """On what the best expert was best, which need not be all."""
+    best = page.scores.best if page.scores else None
+    if best is None:
+        return " No expert answered half of them."
+    return (
+        " The best expert is the best of those that answered at least half of them; on its "
+        f"{best.questions:,} questions the mix lost {best.mix_there:.3f}."
+    )
+
+
+def _top_weight(experts: Sequence[WeightedExpert]) -> tuple[str, str]:
+    if not experts:
+        return "none", "no expert has been scored"
+    top = max(experts, key=lambda expert: expert.mix)
+    return f"{top.mix:.1%}", f"{escape(short(top.id))}, in the mix"
+
+
+def _certified(weights: Weights) -> tuple[str, str]:
+    certificate = weights.certificate
+    if certificate is None:
+        return "none", "too little evidence or trust for a bound, or a memory"
+    share = certificate.a_question(weights.questions)
+    if share is None:
+        return "none yet", "the bound is above 1 a question, the largest loss"
+    note = f"at most, in summed loss; {share:.3f} a question, {certificate.confidence:.0%} confidence"
+    return f"{certificate.regret_at_most:,.1f}", note
+
+
+def _figure(name: str, value: str, note: str) -> str:
+    inside = f'<p class="name">{name}</p><p class="value">{value}</p><p class="note">{note}</p>'
+    return f'<div class="card figure">{inside}</div>'

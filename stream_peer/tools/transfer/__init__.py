@@ -1,0 +1,1 @@
+"""A feed as a file, and a file as a feed."""

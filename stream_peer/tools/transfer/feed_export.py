@@ -1,0 +1,105 @@
+"""A feed read from the changelogs of both stages, while its workers go on and know nothing of it."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from stream_peer.errors import NotCaughtUpError
+from stream_peer.events import topics
+from stream_peer.events.partitioning import partition_of
+from stream_peer.kafka.client.reading import onlooker, partitions_of, read_to_end
+from stream_peer.log.changelog import Fold
+from stream_peer.log.portable import Line
+from stream_peer.settings.process import Settings
+from stream_peer.tools.transfer.feed_file import origin
+from stream_peer.tools.transfer.stored_feed import Questions, StageState, exported, questions_of
+
+_POLL_MILLISECONDS = 500
+
+
+def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
+    """The lines of a feed as its stored state is now.
+
+    The questions are read first. Then what they have emitted is awaited in the feed's own state, up to
+    ``broker_patience``: so the feed knows every round that its questions know of.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If the topics cannot be read.
+    NotCaughtUpError
+        If no worker folds what the feed-log holds.
+    FeedTransferError
+        If there is no such feed.
+    """
+    of_feeds, of_questions = asyncio.run(_read(settings, feed))
+    return exported(feed, of_feeds, of_questions, origin())
+
+
+async def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questions]]:
+    async with onlooker(settings) as consumer:
+        questions = []
+        for place in await partitions_of(settings, settings.changelog("question")):
+            fold = Fold()
+            async for records in read_to_end(consumer, [place]):
+                _add(fold, records)
+            questions.append(questions_of(feed, _state(place, fold)))
+        log = await partitions_of(settings, settings.topic(topics.FEED_LOG))
+        home = partition_of(feed, len(log))
+        wanted = await _last_record(consumer, log[home])
+        changelog = TopicPartition(settings.changelog("feed"), home)
+        fold = await _fold_up_to(consumer, changelog, wanted, settings.broker_patience)
+        return _state(changelog, fold), questions
+
+
+async def _last_record(consumer: Any, place: TopicPartition) -> int:
+    """The offset of the last committed record of a partition now; -1: it holds none.
+
+    It may stand before the end by any number of aborted records, for which a state never waits.
+    """
+    consumer.assign([place])
+    (first,), (end,) = [(await ask([place])).values() for ask in (consumer.beginning_offsets, consumer.end_offsets)]
+    last, span, until = -1, 1, end
+    while last < 0 and until > first:
+        begin = max(first, end - span)
+        consumer.seek(place, begin)
+        while await consumer.position(place) < until:
+            for records in (await consumer.getmany(place, timeout_ms=_POLL_MILLISECONDS)).values():
+                last = max([last, *(record.offset for record in records if record.offset < end)])
+        until, span = begin, span * 2
+    return last
+
+
+async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> Fold:
+    """The state of a partition, once it covers its input up to the offset ``wanted``."""
+    fold, deadline = Fold(), time.monotonic() + patience
+    consumer.assign([place])
+    await consumer.seek_to_beginning(place)
+    while True:
+        end = (await consumer.end_offsets([place]))[place]
+        while await consumer.position(place) < end:
+            for records in (await consumer.getmany(place, timeout_ms=_POLL_MILLISECONDS)).values():
+                _add(fold, records)
+        behind = wanted - (fold.applied - fold.origin.base)
+        if behind <= 0 and fold.origin.whole_at <= wanted:
+            return fold
+        if time.monotonic() > deadline:
+            what = f"is {behind:,} records behind in" if behind > 0 else "has no whole state yet of"
+            msg = (
+                f"the feed stage {what} partition {place.partition} of the feed-log: "
+                "start a worker, or wait until it has caught up"
+            )
+            raise NotCaughtUpError(msg)
+        await asyncio.sleep(_POLL_MILLISECONDS / 1000)
+
+
+def _add(fold: Fold, records: list[Any]) -> None:
+    for record in records:
+        fold.add(record.offset, record.key, record.value)
+
+
+def _state(place: TopicPartition, fold: Fold) -> StageState:
+    return StageState(place.partition, *fold.recovered())

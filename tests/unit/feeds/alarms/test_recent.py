@@ -1,0 +1,193 @@
+"""The last questions of a feed, vote by vote: always what the ledger holds."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.feeds.alarms.recent import WINDOW, Recent, Window
+from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.facts import cast_of, unpack
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import FEED_RULE, VOTE_RULES, feed_columns
+from stream_peer.numerics.dependence.tallies import Float32Array
+from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
+from tests.unit.feeds.sample_facts import circumstances, facts_of
+
+FORECASTS = {"ann": 0.9, "bob": 0.5, "cyd": 0.2, "dan": 0.8}
+
+
+def entry(ordinal: int, forecasts: list[float], experts: list[int] | None = None) -> Entry:
+    made = Entry(ordinal=ordinal)
+    made.put(facts_of(forecasts, experts=experts))
+    return made
+
+
+def window_of(feed_stage: FeedStage, feed: str = "f") -> Window:
+    found = feed_stage.feeds.by_name[feed]
+    return found.recent.read(len(found.roster))
+
+
+def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
+    """A slow twin: straight from the ledger."""
+    found = feed_stage.feeds.by_name[feed]
+    first = found.accounts.ledger.ordinals - WINDOW
+    rows = [(e.ordinal, e.latest()) for e in found.entries.values() if e.ordinal >= first and e.evidence != "annulled"]
+    known = sorted((ordinal, facts) for ordinal, facts in rows if facts is not None)
+    votes, answers = np.zeros((2, len(known), len(found.experts)), np.int8)
+    for row, (_, facts) in enumerate(known):
+        for place, vote, answer in zip(facts.experts, cast_of(facts), facts.answers, strict=True):
+            votes[row, place], answers[row, place] = vote, 1 if answer else -1
+    heads = [facts.head for _, facts in known]
+    by_ordinal = {e.ordinal: e for e in found.entries.values()}
+    squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
+    wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
+    columns = [feed_columns(FEED_RULE[0], FEED_RULE[-1], VOTE_RULES[head.rule]) for head in heads]
+    parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
+    return Window(
+        np.array([ordinal for ordinal, _ in known], np.int64),
+        np.array([head.counts > 0 for head in heads], np.bool_),
+        np.array([head.pair for head in heads]),
+        np.array([head.rest for head in heads]),
+        votes,
+        answers,
+        np.array([head.rule for head in heads], np.int64),
+        np.array(parts, np.int64).reshape(-1, len(FEED_RULE)),
+        np.array([scatter for scatter, _ in squares]),
+        *distances_of([square for _, square in squares], len(found.experts)),
+    )
+
+
+def crowd_of(of_question: Entry) -> tuple[float, dict[int, tuple[float, float]]]:
+    """By its latest round: scatter, distances from the others, and squares of those, or of what was said before."""
+    *before, latest = of_question.facts()
+    said = [x for former in before[-1:] for x in (former.head.mix, former.head.stretched)]
+    ours = dict(zip(latest.experts.tolist(), latest.forecasts.tolist(), strict=True))
+    if len(ours) < 4:
+        return 0.0, dict.fromkeys(ours, (0.0, 0.0))
+    found = {}
+    for place, p in ours.items():
+        others = float(np.mean([q for other, q in ours.items() if other != place]))
+        found[place] = p - others, min((p - x) ** 2 for x in (others, *said))
+    return float(np.var(latest.forecasts, ddof=1)) / (len(ours) - 1), found
+
+
+def distances_of(squares: list[dict[int, tuple[float, float]]], n_experts: int) -> Float32Array:
+    table = np.zeros((2, len(squares), n_experts), np.float32)
+    for row, of_question in enumerate(squares):
+        for place, both in of_question.items():
+            table[:, row, place] = both
+    return table
+
+
+def same(one: Window, two: Window) -> bool:
+    """To the last bit, but for distances: the twin computes them in another order."""
+    exact = all(
+        np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays(one)[:8], arrays(two)[:8], strict=True)
+    )
+    near = zip(arrays(one)[8:], arrays(two)[8:], strict=True)
+    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-9) for x, y in near)
+
+
+def arrays(window: Window) -> list[npt.NDArray[Any]]:
+    return [*window]
+
+
+def test_votes_are_stored_with_facts_whatever_the_rule() -> None:
+    for thresholds in (None, [0.95, 0.1, 0.2, 0.1]):
+        facts = facts_of([0.9, 0.5, 0.2, 0.8], under=circumstances(4, thresholds=thresholds))
+        again = unpack(facts.pack())
+
+        expected = [1, 0, -1, 1] if thresholds is None else [-1, 1, 0, 1]
+        assert cast_of(facts).tolist() == cast_of(again).tolist() == expected
+        assert again.answers.tolist() == facts.answers.tolist()
+        assert again.ties.tolist() == facts.ties.tolist()
+
+
+def test_questions_stand_in_the_order_of_their_ordinals_with_their_votes() -> None:
+    recent = Recent()
+    recent.note(entry(1, [0.9, 0.2, 0.5], experts=[0, 2, 3]))
+    recent.note(entry(0, [0.9, 0.8, 0.1]))
+
+    window = recent.read(5)
+
+    assert window.ordinals.tolist() == [0, 1]
+    assert window.counts.tolist() == [True, False]
+    assert window.votes.tolist() == [[1, 1, -1, 0, 0], [1, 0, -1, 0, 0]]
+    assert np.abs(window.answers).tolist() == [[1, 1, 1, 0, 0], [1, 0, 1, 1, 0]]
+
+
+def test_a_question_is_in_it_until_so_many_others_have_come() -> None:
+    recent = Recent()
+    first = entry(0, [0.9, 0.2, 0.3])
+    recent.note(first)
+    for ordinal in range(1, WINDOW):
+        recent.note(entry(ordinal, [0.1, 0.2, 0.3]))
+    assert recent.read(3).votes[0].tolist() == [1, -1, -1]
+
+    recent.note(Entry(ordinal=WINDOW))  # it has no round yet
+    recent.note(first)  # a late correction
+
+    window = recent.read(3)
+    assert window.ordinals.tolist() == list(range(1, WINDOW))
+    recent.leave(first)
+    assert same(window, recent.read(3))
+
+
+def test_a_question_that_left_the_ledger_or_was_annulled_is_out() -> None:
+    recent, entries = Recent(), [entry(ordinal, [0.9, 0.2, 0.3]) for ordinal in range(4)]
+    for of_question in entries[:3]:
+        recent.note(of_question)
+    recent.read(3)
+    entries[1].evidence = "annulled"
+    recent.note(entries[1])
+    recent.note(entries[3])
+    recent.leave(entries[0])
+    recent.leave(entries[3])
+
+    assert recent.read(3).ordinals.tolist() == [2]
+
+
+LIFE: list[FeedLogRecord] = [
+    *(round_of(f"q{k}", {**FORECASTS, "ann": 0.1 + 0.01 * k}) for k in range(60)),
+    outcome("early", 1),
+    outcome("q3", "annulled"),
+    outcome("q4", 1),
+    round_of("q5", {"eve": 0.9, "bob": 0.4, "ann": 0.2}, boundary=2000),
+    expert("dan", excluded=True),
+    *(round_of(f"r{k}", FORECASTS) for k in range(30)),
+]
+
+
+@pytest.mark.parametrize("cut", [7, 61, 64, 80])
+def test_it_is_a_function_of_the_ledger(cut: int) -> None:
+    log = log_of(LIFE)
+    straight, _ = folded(log)
+    changelog, first = Changelog(), stage()
+    folded(log[:cut], first)
+    changelog.take(first)
+    restarted = changelog.restored()
+    folded(log[cut:], restarted)
+
+    assert same(window_of(straight), from_ledger(straight))
+    assert same(window_of(straight), window_of(restarted))
+    assert straight.snapshot().head == restarted.snapshot().head
+    assert straight.feeds.by_name["f"].standing.checked == 75
+
+
+def test_expiry_reset_and_refold_keep_it_in_step() -> None:
+    limited = settings({"defaults": {"ledger_max": 40}})
+    expired, _ = folded(log_of([limited, *LIFE]))
+    assert len(window_of(expired).ordinals) == 41  # room is made before a question is taken in
+    assert same(window_of(expired), from_ledger(expired))
+
+    reset, _ = folded(log_of([*LIFE, changed(reset=True), round_of("z", FORECASTS)]))
+    assert window_of(reset).ordinals.tolist() == [0]
+
+    log = log_of([*LIFE, expert("ann", forget=True)])
+    without, _ = folded(log)
+    assert same(window_of(without), from_ledger(without))
+    assert "ann" not in without.feeds.by_name["f"].experts

@@ -1,0 +1,243 @@
+import numpy as np
+import pytest
+
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.reading.rates import read_rates
+from stream_peer.feeds.reading.readings import (
+    Extent,
+    Mixing,
+    counted_questions,
+    mixed,
+    mixing_key,
+    mixing_weights,
+    read_certificate,
+    read_mixing,
+    read_records,
+    read_regret,
+    read_weights,
+    selection_weights,
+)
+from stream_peer.feeds.sums import N_FEED, UNIT, expert_column, feed_column
+from stream_peer.numerics.learners import ada_normal_hedge, hedge
+from stream_peer.numerics.losses import LOG
+from stream_peer.settings.feed.method import MethodSettings
+from stream_peer.settings.feed.model import MixerSettings
+from tests.unit.feeds.sample_sums import agreeing, expert_sums, feed_sums
+
+MIXER = MixerSettings()
+METHOD = Method()
+EXTENT = Extent(experts=2, questions=9.0, gaps=0.0)
+
+
+def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
+    mixing = read_mixing(agreeing(1000), MIXER, METHOD)
+
+    assert mixing == Mixing((0.4, 0.35, 0.15, 0.1), 0.0)
+    assert mixing_key(agreeing(1000)) == mixing_key(agreeing(5))
+    assert mixing_key(agreeing(5)) != mixing_key(feed_sums(peer_error=0.1))
+
+
+def test_weights_prefer_those_with_regret_against_them() -> None:
+    columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
+    columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
+    weights = read_weights(
+        columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], Extent(3, 1000.0, 0.0), MIXER, METHOD
+    )
+
+    assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
+    assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 0.0
+    np.testing.assert_allclose(weights.truth_slow, 1 / 3)
+
+
+def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    distance = 1 - rates.zero - rates.one
+    true = expert_sums(2, outcome_regret=[1.0, -1.0], outcome_absolute=[3.0, 3.0], resolved=[4.0, 4.0])
+    peer = expert_sums(2, regret=[distance, -distance], absolute_regret=[3.0, 3.0], scored=[4.0, 4.0])
+
+    np.testing.assert_allclose(
+        read_weights(true, [rates], Extent(2, 1.0, 0.0), MIXER, METHOD).select,
+        read_weights(peer, [rates], Extent(2, 1.0, 0.0), MIXER, METHOD).select,
+    )
+
+
+def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
+    """That of peer losses is 1 + |η0 - η1|, here about 1.3."""
+    rates = read_rates(agreeing(1000) + feed_sums(right_zero=500, right_one=350, wrong_one=150), 0, 0.95, METHOD)
+    columns = expert_sums(3, regret=[4.0, 0.0, -0.5], absolute_regret=[9.0, 8.0, 7.0], scored=[20.0, 20.0, 20.0])
+    hedging = Method(variant=MethodSettings(learner="any-time-hedge"))
+    width = 1.0 + abs(rates.zero - rates.one)
+
+    assert width > 1.25
+    np.testing.assert_allclose(
+        selection_weights(columns, [rates], Extent(3, 16.0, 0.0), METHOD),
+        ada_normal_hedge(np.array([4.0, 0.0, -0.5]) / width, np.array([9.0, 8.0, 7.0]) / width),
+    )
+    np.testing.assert_allclose(
+        selection_weights(columns, [rates], Extent(3, 16.0, 0.0), hedging),
+        hedge(np.array([4.0, 0.0, -0.5]), np.sqrt(8 * np.log(3) / 16) / width),
+    )
+
+
+def test_a_mixed_forecast_is_at_most_one_though_shares_and_weights_are_rounded() -> None:
+    shares, forecasts = (0.25, 0.25, 0.25, 0.25 + 1e-12), (1.0, 1.0 + 1e-12, 1.0, 1.0)
+
+    assert mixed(shares, forecasts, 0.0) == (1.0, 1.0)
+    assert mixed((0.25, 0.75, 0.0, 0.0), (0.4, 0.8, 0.0, 0.0), 0.5) == pytest.approx((0.7, 0.55))
+
+
+def test_the_safety_net_shares_with_everybody() -> None:
+    weights = read_weights(
+        expert_sums(2, mix_answer=[-9.0, 9.0]),
+        [read_rates(agreeing(9), 0, 0.95, METHOD)],
+        EXTENT,
+        MIXER,
+        METHOD,
+    )
+    mixing = Mixing((0.0, 1.0, 0.0, 0.0), 0.0)
+
+    np.testing.assert_allclose(mixing_weights(weights, mixing, 0.0), weights.peer)
+    np.testing.assert_allclose(mixing_weights(weights, mixing, 1.0), [0.5, 0.5])
+
+
+def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    if_one, if_zero = 0.3, 0.5
+    expected_score = 0.25 * (1 - rates.zero - rates.one) + rates.zero * if_one + rates.one * if_zero
+    columns = expert_sums(
+        2,
+        scored=[2.0, 0.0],
+        loss=[2 * expected_score, 0.0],
+        loss_if_one=[2 * if_one, 0.0],
+        loss_if_zero=[2 * if_zero, 0.0],
+        resolved=[0.0, 4.0],
+        outcome_loss=[0.0, 1.0],
+    )
+
+    records = read_records(columns, [rates], METHOD)
+
+    np.testing.assert_allclose(records.peer_loss, [0.25, np.nan])
+    np.testing.assert_allclose(records.outcome_loss, [np.nan, 0.25])
+    assert counted_questions(columns).tolist() == [2.0, 4.0]
+
+
+def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates() -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+    feed = agreeing(1000)
+
+    first, later = (
+        read_certificate(feed, columns, [0], 3, 1, 0.95, METHOD),
+        read_certificate(feed, columns, [0], 3, 10, 0.95, METHOD),
+    )
+
+    assert first is not None
+    assert later is not None
+    assert 2.0 < first.bound < later.bound
+    assert read_certificate(agreeing(3), columns, [0], 3, 1, 0.95, METHOD) is None
+
+
+@pytest.mark.parametrize(("steps", "confidence"), [(10**9, 0.95), (1, 1.0 - 2.0**-53)])
+def test_there_is_a_certificate_after_any_number_of_steps_at_any_confidence(steps: int, confidence: float) -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+
+    early, late = (
+        read_certificate(agreeing(1000), columns, [0], 3, s, c, METHOD) for s, c in ((1, 0.95), (steps, confidence))
+    )
+
+    assert early is not None
+    assert late is not None
+    assert early.bound < late.bound < 10.0 * early.bound
+
+
+def test_sums_are_read_in_their_unit() -> None:
+    assert feed_sums(pair=0.5)[feed_column("pair")] * UNIT == 0.5
+
+
+def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_force() -> None:
+    half = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    own = half._replace(rule=1, zero=0.3, one=0.1)
+    columns = expert_sums(2)
+    for name, values in (("regret", [3.0, 0.5]), ("regret_if_one", [1.0, 2.0]), ("absolute_regret", [5.0, 5.0])):
+        columns[expert_column(name, "own-median")] = values
+    unbiased = (np.array([3.0, 0.5]) - 0.3 * np.array([1.0, 2.0])) / own.distance
+
+    for rates in ([half, own], [own, half]):
+        scale = rates[0].distance / (1.0 + abs(rates[0].zero - rates[0].one))
+        expected = ada_normal_hedge(scale * unbiased, np.full(2, scale / own.distance * 5.0))
+        np.testing.assert_allclose(selection_weights(columns, rates, EXTENT, METHOD), expected)
+
+
+def test_mean_losses_of_two_vote_rules_add_up_on_the_unbiased_scale() -> None:
+    half = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    own = half._replace(rule=1, zero=0.3, one=0.1)
+    columns = expert_sums(1, scored=[5.0], loss=[2 * (0.2 * half.distance)])
+    columns[expert_column("loss", "own-median")] = 3 * (0.4 * own.distance)
+
+    assert read_records(columns, [own, half], METHOD).peer_loss == pytest.approx([(2 * 0.2 + 3 * 0.4) / 5])
+
+
+def test_losses_are_read_in_the_unit_of_the_method() -> None:
+    rates = read_rates(agreeing(1000), 0, 0.95, METHOD)
+    columns = expert_sums(1, resolved=[2.0], outcome_loss=[0.5], published_regret=[2.0], variance=[90.0])
+    log = Method(loss=LOG)
+
+    assert read_records(columns, [rates], log).outcome_loss == pytest.approx([0.25 * LOG.upper])
+    found = [read_certificate(agreeing(1000), columns, [0], 3, 1, 0.95, method) for method in (log, METHOD)]
+    bounds, noise = zip(*((one.bound, one.terms["noise"]) for one in found if one), strict=True)
+    assert bounds[0] == pytest.approx(LOG.upper * bounds[1])
+    assert noise[0] == pytest.approx(LOG.upper * noise[1])
+    regrets = [read_regret(columns, [rates], method) for method in (log, METHOD)]
+    assert regrets[0] == pytest.approx(LOG.upper * (regrets[1] or 0.0))
+
+
+def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
+    columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
+    own = np.zeros(N_FEED, np.int64)
+    own[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
+        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    ]
+
+    one, both = (read_certificate(agreeing(1000) + own, columns, rules, 3, 1, 0.95, METHOD) for rules in ([0], [0, 1]))
+
+    assert one is not None
+    assert both is not None
+    assert both.bound > one.bound + 10.0  # the noise of a rule under which next to nothing was scored
+
+
+@pytest.mark.parametrize("rules", [[0], [1], [0, 1]])
+def test_the_terms_of_a_certificate_add_up_to_it(rules: list[int]) -> None:
+    columns = expert_sums(
+        3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0], true_regret=[-1.0, 30.0, 2.0]
+    )
+    for name, values in (("published_regret", [1.0, 2.0, 5.0]), ("variance", [20.0, 10.0, 0.0])):
+        columns[expert_column(name, "own-median")] = values
+    moments = slice(feed_column("moment_weight"), feed_column("pair_rest") + 1)
+    feed = agreeing(1000)
+    feed[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = feed[moments]
+
+    found = read_certificate(feed, columns, rules, 3, 1, 0.95, METHOD)
+
+    assert found is not None
+    assert sum(found.terms.values()) == pytest.approx(found.bound)
+    assert found.terms["outcomes"] == 30.0  # of the second expert, who decides
+    assert found.terms["noise"] > 0.0
+
+
+def test_the_estimated_regret_is_that_against_the_best_expert_and_below_its_certificate() -> None:
+    columns = expert_sums(
+        3, published_regret=[2.0, 1.0, -4.0], variance=[90.0, 80.0, 70.0], true_regret=[0.5, 0.0, 0.0]
+    )
+    feed = agreeing(1000)
+    rates = read_rates(feed, 0, 0.95, METHOD)
+
+    regret, certified = (
+        read_regret(columns, [rates], METHOD),
+        read_certificate(feed, columns, [0], 3, 1, 0.95, METHOD),
+    )
+
+    assert regret == pytest.approx(2.0 / rates.distance + 0.5)
+    assert regret is not None
+    assert certified is not None
+    assert regret < certified.bound
+    assert read_regret(columns[:, 2:], [rates], METHOD) == pytest.approx(-4.0 / rates.distance)
+    assert read_regret(columns[:, :0], [rates], METHOD) is None

@@ -1,0 +1,310 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from stream_peer.events.feed_log import Verdict
+from stream_peer.feeds import contributions
+from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.sums import (
+    BINS,
+    COMMON_ROWS,
+    N_EXPERT,
+    NOTHING,
+    RULE_ROWS,
+    UNIT,
+    VOTES,
+    Contribution,
+    expert_column,
+    feed_column,
+)
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
+from stream_peer.numerics.losses import LOG, FloatArray
+from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
+
+FORECASTS = [0.9, 0.6, 0.2]
+SELECT = [0.5, 0.3, 0.2]
+OF_OUTCOMES = [
+    "outcome_loss",
+    "resolved",
+    "outcome_regret",
+    "mix_regret",
+    "fast_regret",
+    "fast_absolute",
+    "true_regret",
+]
+"""Columns that are 0 while no outcome is known."""
+
+
+def entry_of(rounds: Sequence[Facts], evidence: Verdict = "open", weight: float = 1.0) -> Entry:
+    entry = Entry(weight=weight, evidence=evidence)
+    for facts in rounds:
+        entry.put(facts)
+    return entry
+
+
+def contribution(entry: Entry) -> Contribution:
+    return contributions.contribution(entry, METHOD)
+
+
+def column(part: Contribution, name: str) -> list[float]:
+    found: list[float] = columns_of(part)[expert_column(name)].tolist()
+    return found
+
+
+def columns_of(part: Contribution) -> FloatArray:
+    """All columns, those to which it adds nothing 0."""
+    found = np.zeros((N_EXPERT, len(part.experts)))
+    found[part.rows] = part.columns * UNIT
+    return found
+
+
+def feed(part: Contribution, name: str) -> float:
+    return float(part.feed[feed_column(name)]) * UNIT
+
+
+def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
+    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
+    part = contribution(entry_of([facts]))
+
+    if_one, if_zero, mean = [0.01, 0.16, 0.64], [0.81, 0.36, 0.04], 17 / 30
+    answers = [0, 1, 1]
+    losses = [0.81, 0.16, 0.64]
+    own = [sum(w * loss for w, loss in zip(SELECT, kind, strict=True)) for kind in (losses, if_one, if_zero)]
+    spread = 0.5 * 0.8 + 0.3 * 0.2 + 0.2 * 0.6
+    for i in range(3):
+        regrets = [own[0] - losses[i], own[1] - if_one[i], own[2] - if_zero[i]]
+        slope = 2 * (mean - FORECASTS[i])
+        variance = (spread + (1 - 2 * SELECT[i]) * abs(if_one[i] - if_zero[i])) ** 2 / 4
+        expected = {
+            "loss": losses[i],
+            "loss_if_one": if_one[i],
+            "loss_if_zero": if_zero[i],
+            "scored": 1.0,
+            "regret": regrets[0],
+            "regret_if_one": regrets[1],
+            "regret_if_zero": regrets[2],
+            "absolute_regret": abs(regrets[0] - 0.1 * regrets[1] - 0.2 * regrets[2]),
+            "mix_level": mean * slope,
+            "mix_slope": slope,
+            "mix_answer": slope * answers[i],
+            "published_regret": regrets[0],
+            "published_regret_if_one": regrets[1],
+            "published_regret_if_zero": regrets[2],
+            "variance": variance,
+        }
+        found = {name: column(part, name)[i] for name in expected}
+        assert found == pytest.approx(expected, abs=1e-11)
+        assert [column(part, name)[i] for name in OF_OUTCOMES] == [0.0] * len(OF_OUTCOMES)
+    assert feed(part, "questions") == feed(part, "asked") == feed(part, "moment_weight") == 1.0
+    assert feed(part, "voters") == feed(part, "votes") == 3.0 / VOTES
+    assert feed(part, "yes") == 2.0 / VOTES
+    assert feed(part, "pair") == pytest.approx(-1 / 3)
+    assert feed(part, "rest") == pytest.approx((-1 + 1 - 1) / 3)
+    assert feed(part, "resolved") == feed(part, "peer_peer") == feed(part, "wrong_zero") == 0.0
+
+
+def resolved_question() -> Contribution:
+    """Contribution of one round, with mixed forecasts set by hand, of a question whose outcome is 1."""
+    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
+    head = facts.head._replace(peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
+    return contribution(entry_of([facts._replace(head=head)], 1))
+
+
+def test_expert_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
+    part = resolved_question()
+
+    losses, mean = [0.01, 0.16, 0.64], 17 / 30
+    own = sum(w * loss for w, loss in zip(SELECT, losses, strict=True))
+    for i in range(3):
+        slope = 2 * (mean - FORECASTS[i])
+        regret = mean * slope - slope - (mean - FORECASTS[i]) ** 2 / 2
+        expected = {
+            "outcome_loss": losses[i],
+            "resolved": 1.0,
+            "outcome_regret": own - losses[i],
+            "outcome_absolute": abs(own - losses[i]),
+            "true_regret": own - losses[i],
+            "mix_level": mean * slope,
+            "mix_slope": slope,
+            "mix_answer": slope * (i > 0),
+            "mix_regret": regret,
+            "fast_regret": 2 * (0.5 - 1) * (0.5 - FORECASTS[i]),
+            "fast_absolute": abs(0.5 - FORECASTS[i]),
+        }
+        assert {name: column(part, name)[i] for name in expected} == pytest.approx(expected, abs=1e-11)
+        for name in ("loss", "loss_if_one", "scored", "regret", "published_regret", "variance"):
+            assert column(part, name)[i] == 0.0
+
+
+def test_feed_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
+    part = resolved_question()
+
+    mean = 17 / 30
+    error = 1 - mean
+    expected_feed = {
+        "resolved": 1.0,
+        "peer_peer": (0.7 - mean) ** 2,
+        "peer_slow": (0.7 - mean) * (0.6 - mean),
+        "slow_fast": (0.6 - mean) * (0.5 - mean),
+        "fast_error": (0.5 - mean) * error,
+        "stretch_product": 0.38 * 0.12,
+        "stretch_square": 0.12**2,
+        "net_difference": 0.35**2 - error**2,
+        "net_square": (0.35**2 - error**2) ** 2,
+        "right_one": 2 / 3,
+        "wrong_one": 1 / 3,
+        "right_zero": 0.0,
+        "moment_weight": 1.0,
+        "yes": 2.0 / VOTES,
+    }
+    assert {name: feed(part, name) for name in expected_feed} == pytest.approx(expected_feed, abs=1e-11)
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_many_equal_rounds_are_no_more_evidence_than_one(evidence: Verdict) -> None:
+    rounds = [facts_of(FORECASTS, boundary=boundary) for boundary in range(40)]
+
+    once, often = contribution(entry_of(rounds[:1], evidence)), contribution(entry_of(rounds, evidence))
+
+    np.testing.assert_allclose(often.columns, once.columns, atol=4)
+    np.testing.assert_allclose(often.feed, once.feed, atol=4)
+
+
+def test_rounds_are_averaged_before_absolute_values_and_squares() -> None:
+    one = facts_of([0.9, 0.6, 0.2], boundary=1)
+    two = facts_of([0.3, 0.8], boundary=2, experts=[1, 5])
+
+    part = contribution(entry_of([one, two], 0))
+
+    assert part.experts.tolist() == [0, 1, 2, 5]
+    assert column(part, "resolved") == [0.5, 1.0, 0.5, 0.5]
+    assert column(part, "outcome_loss") == pytest.approx([0.405, (0.36 + 0.09) / 2, 0.02, 0.32], abs=1e-11)
+    means = [(0.36 + 0.81 + 0.04) / 3, (0.09 + 0.64) / 2]
+    first, second = means[0] - 0.36, means[1] - 0.09
+    assert column(part, "outcome_absolute")[1] == pytest.approx(abs(first + second) / 2, abs=1e-11)
+
+
+def test_weight_multiplies_everything_and_enters_variance_twice() -> None:
+    full, half = (
+        contribution(entry_of([facts_of(FORECASTS)])),
+        contribution(entry_of([facts_of(FORECASTS)], weight=0.5)),
+    )
+
+    variance = full.rows == expert_column("variance")
+    np.testing.assert_array_equal(half.rows, full.rows)
+    np.testing.assert_allclose(half.columns[variance], full.columns[variance] / 4, atol=2)
+    np.testing.assert_allclose(half.columns[~variance], full.columns[~variance] / 2, atol=2)
+    assert feed(half, "moment_weight2") == 0.25
+    assert feed(half, "pair") == pytest.approx(feed(full, "pair") / 2)
+
+
+def test_low_evidence_adds_nothing_until_the_outcome_is_known() -> None:
+    facts = facts_of([0.9, 0.8, 0.5])
+    unresolved, resolved = contribution(entry_of([facts])), contribution(entry_of([facts], 1))
+
+    assert not unresolved.columns.any()
+    asked_only = {name: feed(unresolved, name) for name in ("asked", "voters")}
+    assert asked_only == {"asked": 1.0, "voters": 2.0 / VOTES}
+    assert np.count_nonzero(unresolved.feed) == 2
+    assert column(resolved, "outcome_loss") == pytest.approx([0.01, 0.04, 0.25], abs=1e-11)
+    assert column(resolved, "mix_slope") == [0.0, 0.0, 0.0]
+    assert any(column(resolved, "mix_regret"))
+    assert feed(resolved, "questions") == feed(resolved, "resolved") == 1.0
+
+
+def test_the_truth_table_holds_the_answers_of_rounds_that_count() -> None:
+    """Its rates price such rounds only; of two voters each has one to be compared with, of one nobody."""
+    few, enough = facts_of([0.9, 0.8, 0.5], boundary=1), facts_of([0.9, 0.8, 0.7, 0.2], boundary=2)
+    table = ("right_zero", "wrong_zero", "right_one", "wrong_one")
+
+    assert [feed(contribution(entry_of([few], 1)), cell) for cell in table] == [0.0, 0.0, 0.0, 0.0]
+    assert [feed(contribution(entry_of([few, enough], 1)), cell) for cell in table] == [0.0, 0.0, 0.5, 0.0]
+    assert [feed(contribution(entry_of([enough], 0)), cell) for cell in table] == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_a_million_questions_of_two_thousand_experts_fit_into_the_sums() -> None:
+    part = contribution(entry_of([facts_of(np.linspace(0.0, 0.4, 2000).tolist())], 1))
+
+    assert max(abs(int(value)) for value in [*part.feed, *part.columns.ravel()]) * 1_000_000 < 2**63
+
+
+def test_annulled_and_empty_questions_add_nothing() -> None:
+    assert contribution(entry_of([facts_of(FORECASTS)], "annulled")) is NOTHING
+    assert contribution(Entry(evidence=1)) is NOTHING
+
+
+OWN = [0.5, 0.7, 0.1]
+
+
+@pytest.mark.parametrize("evidence", ["open", 1])
+def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evidence: Verdict) -> None:
+    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT, thresholds=OWN))
+    as_if_half = facts._replace(head=facts.head._replace(rule=0))
+
+    own, half = (columns_of(contribution(entry_of([f], evidence))) for f in (facts, as_if_half))
+
+    np.testing.assert_array_equal(own[RULE_ROWS[1]], half[RULE_ROWS[0]])
+    np.testing.assert_array_equal(own[COMMON_ROWS], half[COMMON_ROWS])
+    assert not own[RULE_ROWS[0]].any()
+    assert own[RULE_ROWS[1]].any() == (evidence == "open")
+
+
+def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half() -> None:
+    facts = facts_of(FORECASTS, under=circumstances(3, thresholds=OWN))
+    part = contribution(entry_of([facts], 1, 0.5))
+
+    def of_rule(name: str) -> float:
+        return float(part.feed[feed_column(name, "own-median")]) * UNIT
+
+    assert (feed(part, "yes"), feed(part, "votes")) == (1.0 / VOTES, 1.5 / VOTES)
+    assert feed(part, "moment_weight") == feed(part, "right_one") == 0.0
+    assert of_rule("moment_weight") == of_rule("right_one") == 0.5
+    head = facts.head
+    sums = ClassMomentSums.contribution(ClassMomentTerms(*head[head._fields.index("class_first") :][:5]), 0.5)
+    for name in ClassMomentSums.__dataclass_fields__:
+        assert feed(part, f"class_{name}") == pytest.approx(getattr(sums, name), abs=1e-11)
+
+
+def test_rounds_of_both_rules_go_to_their_own_columns_each_with_its_share() -> None:
+    half = facts_of(FORECASTS, boundary=1, under=circumstances(3, select=SELECT))
+    own = facts_of([0.3, 0.2, 0.4], boundary=2, under=circumstances(3, select=SELECT, thresholds=OWN))
+
+    both = columns_of(contribution(entry_of([half, own])))
+    alone = [columns_of(contribution(entry_of([facts]))) for facts in (half, own)]
+
+    squares = expert_column("variance") - RULE_ROWS[0].start
+    for rule, rows in enumerate(RULE_ROWS):
+        share = np.full((len(both[rows]), 1), 0.5)
+        share[squares] = 0.25
+        np.testing.assert_allclose(both[rows], share * alone[rule][rows], atol=1e-11)
+    np.testing.assert_allclose(both[COMMON_ROWS], (alone[0] + alone[1])[COMMON_ROWS] / 2, atol=1e-11)
+
+
+def test_only_rounds_that_count_and_methods_that_need_them_enter_histograms() -> None:
+    counts, too_few = facts_of(FORECASTS), facts_of([0.5, 0.5, 0.9], boundary=2)
+    entry = entry_of([counts, too_few], weight=0.5)
+
+    found = contributions.contribution(entry, Method(vote_rule="auto")).binned
+
+    assert found is not None
+    assert found.cells.tolist() == [0 * BINS + 72, 1 * BINS + 53, 2 * BINS + 27]
+    assert found.amount * UNIT == 0.25
+    assert contribution(entry).binned is None
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_losses_are_those_of_the_method_scaled_to_one(evidence: Verdict) -> None:
+    method = Method(loss=LOG)
+    facts = facts_of([0.0, 1.0, 0.6], method=method)
+    part = contributions.contribution(entry_of([facts], evidence), method)
+
+    if_one, if_zero = LOG.scaled_sides(facts.forecasts)
+    assert max(if_one.max(), if_zero.max()) == 1.0
+    if evidence == "open":
+        assert column(part, "loss_if_one") == pytest.approx(if_one.tolist(), abs=1e-11)
+        assert column(part, "loss_if_zero") == pytest.approx(if_zero.tolist(), abs=1e-11)
+    else:
+        assert column(part, "outcome_loss") == pytest.approx((if_one if evidence else if_zero).tolist(), abs=1e-11)

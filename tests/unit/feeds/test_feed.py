@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.scoring import score
+from stream_peer.feeds.standing import Standing
+from stream_peer.settings.feed.model import FeedSettings
+
+
+def feed_with_a_round(names: list[str]) -> Feed:
+    feed = Feed("f", FeedSettings(), "hash", b"secret")
+    places = feed.places(names)
+    forecasts = np.linspace(0.1, 0.8, len(names))
+    entry = feed.take_in("q")
+    entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1), feed.method))
+    feed.put_in(contribution(entry, feed.method), entry)
+    return feed
+
+
+def test_experts_keep_their_places_and_are_listed_by_id() -> None:
+    feed = feed_with_a_round(["m", "z"])
+
+    assert feed.places(["a", "z", "m"]).tolist() == [2, 1, 0]
+    assert [feed.experts[place] for place in feed.listed()] == []  # two voters are too few to count
+
+    feed = feed_with_a_round(["m", "x", "z"])
+    feed.places(["a"])
+    assert [feed.experts[place] for place in feed.listed()] == ["m", "x", "z"]
+
+
+def test_a_question_that_was_taken_out_left_no_trace() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    before = feed.rates
+
+    feed.take_out(feed.entries["q"])
+
+    assert feed.sums.is_zero()
+    assert feed.rates != before
+    assert feed.rates.estimate.effective_questions == 0.0
+
+
+def test_a_restored_feed_reads_the_same() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    feed.standing = Standing(5, 77, "ok", 0.25, 3)
+    again = Feed("f", FeedSettings(min_experts=2), "hash", b"secret")
+
+    again.take_up(feed.encode(), feed.standing, feed.entries)
+    for _ in again.recount():
+        pass
+
+    assert again.sums.equals(feed.sums)
+    assert again.settings.min_experts == 3
+    assert again.rates == feed.rates
+    assert again.experts == feed.experts
+    assert again.standing == feed.standing
+    assert again.has_rounds()
+
+
+def test_the_mean_number_of_voters_decides_over_evidence() -> None:
+    assert feed_with_a_round(["a", "b"]).trust().state == "low-evidence"
+    assert feed_with_a_round(["a", "b", "c", "d"]).trust().state == "warming-up"
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.35, 0.3, 0.1, 0.001])
+def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: float) -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    entry.weight = weight
+    feed.put_in(contribution(entry, feed.method), entry)
+
+    assert feed.trust().state == "warming-up"
+
+
+def test_experts_seen_are_those_with_questions_that_count_and_those_present() -> None:
+    feed = feed_with_a_round(["m", "x", "z"])
+
+    assert feed.n_seen(feed.places([])) == 3
+    assert feed.n_seen(feed.places(["a", "x"])) == 4
+    assert feed.n_seen(feed.places(["a", "b", "c", "d", "z"])) == 7
+
+
+def test_the_net_reads_the_sums_of_the_feed() -> None:
+    feed = feed_with_a_round(["a", "b", "c"])
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    entry.evidence = 1
+    feed.put_in(contribution(entry, feed.method), entry)
+
+    difference, square = feed.net_sums()
+
+    assert square == pytest.approx(difference**2, abs=1e-9)

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from stream_peer.feeds.sums import (
+    BINS,
+    EXPERT_COMMON,
+    EXPERT_RULE,
+    FEED_CLASS,
+    FEED_COMMON,
+    FEED_DEPENDENCE,
+    FEED_RULE,
+    FEED_VARIANT,
+    N_EXPERT,
+    N_FEED,
+    VOTE_RULES,
+    Binned,
+    Contribution,
+    Sums,
+    expert_column,
+    feed_column,
+    fixed,
+)
+
+
+def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
+    present = generator.permutation(n_experts)[: generator.integers(1, n_experts + 1)].astype(np.int32)
+    rows = generator.permutation(N_EXPERT)[: generator.integers(1, N_EXPERT + 1)]
+    return Contribution(
+        present,
+        fixed(generator.normal(size=(len(rows), len(present))), 1.0),
+        fixed(generator.normal(size=N_FEED), 1.0),
+        rows,
+        Binned(generator.integers(BINS * n_experts, size=5), int(generator.integers(1 << 40))),
+    )
+
+
+@pytest.mark.parametrize("n_experts", [9, 1500])
+def test_a_question_is_added_to_the_cells_of_its_columns_and_experts(n_experts: int) -> None:
+    part = random_contribution(np.random.default_rng(2), n_experts)
+    sums = Sums(n_experts)
+
+    sums.add(part)
+    sums.add(part)
+
+    expected = np.zeros((N_EXPERT, n_experts), np.int64)
+    for row, column in zip(part.rows, part.columns, strict=True):
+        for expert, value in zip(part.experts, column, strict=True):
+            expected[row, expert] = 2 * value
+    np.testing.assert_array_equal(sums.matrix, expected)
+
+
+def test_every_column_has_a_place_of_its_own() -> None:
+    experts = [expert_column(name) for name in EXPERT_COMMON]
+    experts += [expert_column(name, rule) for rule in VOTE_RULES for name in EXPERT_RULE]
+    feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS + FEED_VARIANT]
+    feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE + FEED_DEPENDENCE]
+
+    assert sorted(experts) == list(range(N_EXPERT))
+    assert sorted(feeds) == list(range(N_FEED))
+    with pytest.raises(ValueError, match="tuple"):
+        expert_column("loss", vote_rule="nobody's")  # type: ignore[arg-type] # a rule that there is not
+
+
+@pytest.mark.parametrize("n_experts", [9, 1500])
+def test_adding_and_taking_out_in_any_order_leaves_no_trace(n_experts: int) -> None:
+    generator = np.random.default_rng(1)
+    parts = [random_contribution(generator, n_experts) for _ in range(200)]
+    sums, alone = Sums(n_experts), Sums(n_experts)
+
+    for part in parts:
+        sums.add(part)
+    for number in generator.permutation(np.arange(1, 200)):
+        sums.subtract(parts[number])
+    alone.add(parts[0])
+
+    assert sums.equals(alone)
+
+
+def test_room_for_more_experts_changes_nothing() -> None:
+    generator = np.random.default_rng(2)
+    part = random_contribution(generator, 5)
+    small, large = Sums(5), Sums(5)
+    for sums in (small, large):
+        sums.add(part)
+
+    large.reserve(1000)
+
+    assert small.equals(large)
+    np.testing.assert_array_equal(small.read(part.experts), large.read(part.experts))
+    np.testing.assert_array_equal(small.read_histograms(part.experts), large.read_histograms(part.experts))
+    for array, place in ((large.matrix, (0, 999)), (large.histograms, (999, 0))):
+        array[place] = 1
+        assert not small.equals(large)
+        assert not large.equals(small)
+        array[place] = 0
+    assert small.equals(large)
+
+
+def test_stored_sums_come_back_bit_for_bit() -> None:
+    sums = Sums(6)
+    sums.add(random_contribution(np.random.default_rng(3), 6))
+
+    assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
+    assert Sums(6).to_bytes(6) == b""
+    assert Sums.from_bytes(b"", 6).is_zero()
+
+
+def test_copied_sums_are_independent() -> None:
+    sums = Sums(4)
+    twin = sums.copy()
+
+    twin.add(random_contribution(np.random.default_rng(4), 4))
+
+    assert sums.is_zero()

@@ -1,0 +1,171 @@
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+from kafka import errors as kafka
+
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, StreamPeerError, TopicsError
+from stream_peer.kafka.client import admin as kafka_admin
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.topic_plan import creation_configs, wanted_topics
+from stream_peer.settings.process import Settings
+
+SETTINGS = Settings(bootstrap="kafka:1")
+WANTED = wanted_topics(SETTINGS)
+
+
+class FakeCluster:
+    """Topics of a cluster, and what it answers instead where something is to fail."""
+
+    def __init__(self) -> None:
+        self.topics = {t.name: (t.partitions, creation_configs(t, 1)) for t in WANTED}
+        self.codes: dict[str, int] = {}
+        self.create_code = 0
+        self.altered = "OK"
+        self.operations: list[str] | None = ["CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
+        self.error: Exception | None = None
+
+    def __call__(self, **_: Any) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        if self.error is not None:
+            raise self.error
+        return [
+            {
+                "name": name,
+                "error_code": self.codes.get(name, 0 if name in self.topics else 3),
+                "partitions": [{}] * self.topics.get(name, (0, {}))[0],
+                "authorized_operations": self.operations,
+            }
+            for name in names
+        ]
+
+    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
+        assert config_filter == "all"
+        found = {r.name: {key: {"value": v} for key, v in self.topics[r.name][1].items()} for r in resources}
+        return {"topic": found}
+
+    def create_topics(self, asked: dict[str, Any], *, raise_errors: bool) -> dict[str, Any]:
+        assert not raise_errors
+        for name, shape in asked.items():
+            self.topics[name] = (shape["num_partitions"], shape["configs"])
+        return {"topics": [{"name": name, "error_code": self.create_code, "error_message": None} for name in asked]}
+
+    def wait_for_topics(self, names: list[str], timeout_ms: int) -> None:
+        assert timeout_ms
+        assert set(names) <= set(self.topics)
+
+    def alter_configs(self, resources: list[Any]) -> dict[str, Any]:
+        for resource in resources:
+            partitions, configs = self.topics[resource.name]
+            self.topics[resource.name] = (partitions, {**configs, **resource.configs})
+        return {"topic": {resource.name: self.altered for resource in resources}}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    made = FakeCluster()
+    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", made)
+    monkeypatch.setattr(kafka_admin, "preflight", lambda *_, **__: None)
+    return made
+
+
+def refusal(kind: type[StreamPeerError]) -> str:
+    with pytest.raises(kind) as caught:
+        KafkaAdmin(SETTINGS).apply()
+    return str(caught.value)
+
+
+def test_topics_as_planned_need_nothing(cluster: FakeCluster) -> None:
+    assert KafkaAdmin(SETTINGS).apply() == []
+    KafkaAdmin(SETTINGS).check()
+
+
+def test_what_is_missing_is_made_and_what_differs_is_set(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"]
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+
+    done = KafkaAdmin(SETTINGS).apply()
+
+    assert [(finding.topic, finding.kind) for finding in done] == [("feed-log", "config"), ("weights", "missing")]
+    KafkaAdmin(SETTINGS).check()
+
+
+def test_partitions_are_left_alone_after_the_rest_was_done(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"]
+    cluster.topics["feed-log"] = (8, cluster.topics["feed-log"][1])
+
+    message = refusal(TopicsError)
+
+    assert "feed-log has 8 partitions, not 16" in message
+    assert "weights" not in message
+    assert cluster.topics["feed-log"][0] == 8
+    assert "weights" in cluster.topics
+
+
+def test_each_topic_that_we_may_not_see_is_named(cluster: FakeCluster) -> None:
+    cluster.codes = {"weights": 29, "feed-log": 29}
+
+    message = refusal(NotAuthorisedError)
+
+    assert "\n  feed-log, weights may be missing: brokers hide a topic from users who may not Describe it" in message
+
+
+def test_every_right_that_apply_lacks_is_named_before_it_does_anything(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"], cluster.topics["error-rates"]
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.operations = ["DESCRIBE", "DESCRIBE_CONFIGS"]
+
+    message = refusal(NotAuthorisedError)
+
+    assert "Rights are missing at kafka:1; `stream-peer topics plan --offline` prints" in message
+    for right in ("Create on topic weights", "Create on topic error-rates", "AlterConfigs on topic feed-log"):
+        assert f"\n  {right}\n" in message
+    assert "weights" not in cluster.topics
+
+
+def test_a_broker_that_does_not_tell_rights_shows_them_by_its_refusal(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"], cluster.topics["error-rates"]
+    cluster.operations = None
+    cluster.create_code = 29
+
+    message = refusal(NotAuthorisedError)
+
+    assert "\n  Create on topic weights\n  Create on topic error-rates" in message
+
+
+def test_topics_that_the_brokers_do_not_make_say_why(cluster: FakeCluster) -> None:
+    del cluster.topics["weights"]
+    cluster.create_code = 38
+
+    assert refusal(TopicsError) == "The brokers do not make weights: InvalidReplicationFactor"
+
+
+def test_policies_that_the_brokers_do_not_set_say_why(cluster: FakeCluster) -> None:
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.altered = "PolicyViolationError: no"
+
+    assert refusal(TopicsError) == "The brokers do not set the policies of feed-log: PolicyViolationError: no"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (kafka.KafkaTimeoutError("slow"), BrokerUnavailableError),
+        (kafka.KafkaConnectionError("gone"), BrokerUnavailableError),
+        (kafka.ClusterAuthorizationFailedError("no"), NotAuthorisedError),
+    ],
+)
+def test_errors_of_the_client_become_ours(cluster: FakeCluster, error: Exception, kind: type[StreamPeerError]) -> None:
+    cluster.error = error
+
+    assert "kafka:1" in refusal(kind)

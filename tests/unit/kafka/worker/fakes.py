@@ -1,0 +1,306 @@
+"""Stand-ins for Kafka and Faust: what a partition needs of them, in memory."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.producer import Appended
+from stream_peer.kafka.worker.surroundings import Surroundings
+from stream_peer.log.changelog import Row
+from stream_peer.log.observer import NullObserver
+from stream_peer.log.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
+from stream_peer.settings.process import SnapshotEvery
+
+LONG = SnapshotEvery(seconds=3600.0)
+
+
+class Place(NamedTuple):
+    """A topic partition as Faust's TP."""
+
+    topic: str
+    partition: int
+
+
+class FakeProducer:
+    """Acknowledges at once unless held; remembers what was written, in order."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, Any]] = []
+        self.changelog: list[Row] = []
+        self.foreign = 0
+        self.topic_id = ""
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        await self.gate.wait()
+        self.written += [("output", output.key) for output in outputs]
+
+    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+        await self.gate.wait()
+        base = len(self.changelog) + self.foreign
+        self.changelog += rows
+        self.written += [("row", row.key) for row in rows]
+        return [Appended(base, len(rows))]
+
+    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        return dict.fromkeys(names, self.topic_id) if self.topic_id else {}
+
+
+class FakeSource:
+    """A consumer that has proofs or not."""
+
+    def __init__(self, *, start: int = 0) -> None:
+        self.proofs: set[tuple[int, int]] = set()
+        self.asked: list[int] = []
+        self.accepted: list[Any] = []
+        self.forgotten: list[Any] = []
+        self.again: list[int] = []
+        self.start = start
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    def admits(self, tp: Any, want: int, first: int) -> bool:
+        self.asked.append(want)
+        return (want, first) in self.proofs
+
+    def accept(self, message: Any) -> None:
+        self.accepted.append(message)
+
+    def forget(self, message: Any) -> None:
+        self.forgotten.append(message)
+
+    def read_again(self, tp: Any, want: int) -> None:
+        self.again.append(want)
+
+    async def log_start(self, tp: Any) -> int:
+        await self.answers.wait()
+        return self.start
+
+
+class FakeLogs:
+    """A log to read from its start, a few records at a time, while the gate is open."""
+
+    def __init__(self, log: Sequence[Record], *, portion: int = 2) -> None:
+        self.log = list(log)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.opened = self.closed = 0
+        self._portion = portion
+
+    @contextlib.asynccontextmanager
+    async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["FakeReading"]:
+        self.opened += 1
+        try:
+            read = [r for r in self.log if first <= r.offset and (up_to is None or r.offset <= up_to)]
+            yield FakeReading(self, read, self._portion)
+        finally:
+            self.closed += 1
+
+
+class FakeReading:
+    """One reading of it."""
+
+    def __init__(self, logs: FakeLogs, rest: list[Record], portion: int) -> None:
+        self.begin = logs.log[0].offset if logs.log else 0
+        self._logs, self._rest, self._portion = logs, rest, portion
+
+    async def batch(self) -> Sequence[Record]:
+        await self._logs.gate.wait()
+        batch, self._rest = self._rest[: self._portion], self._rest[self._portion :]
+        return batch
+
+
+class FakeEvent:
+    """A batch as an agent sees it."""
+
+    def __init__(self, records: Sequence[Record], log: list[tuple[str, Any]] | None = None) -> None:
+        self.value = records
+        self.message = self
+        self.tp: Any = None
+        self.offset = records[-1].offset
+        self.acked = False
+        self._log = [] if log is None else log
+
+    def ack(self) -> None:
+        self.acked = True
+        self._log.append(("ack", self.value[-1].offset))
+
+
+class SumStage(NeverRefolds):
+    """Counts records by key; one output a record."""
+
+    clock = 0
+
+    def __init__(self) -> None:
+        self.counts: Counter[bytes] = Counter()
+        self.offsets: list[int] = []
+        self.dirty: set[bytes] = set()
+        self.changed: dict[str, int] = {}
+        self.due: int | None = None
+        self.loaded: tuple[bytes | None, dict[bytes, bytes]] | None = None
+
+    def step(self, record: Record, effects: Effects) -> None:
+        key = record.key or b""
+        self.counts[key] += 1
+        self.offsets.append(record.offset)
+        self.dirty.add(key)
+        effects.outputs.append(Output("feed-log", key, b"", record.timestamp))
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        chosen = list(self.changed if feeds is None else feeds)
+        for feed in chosen:
+            del self.changed[feed]
+            effects.outputs.append(Output("weights", feed.encode(), b"", 0))
+
+    def changed_feeds(self) -> Mapping[str, int]:
+        return dict(self.changed)
+
+    def snapshot(self) -> Snapshot:
+        entries: dict[bytes, bytes | None] = {b"k/" + key: b"%d" % self.counts[key] for key in sorted(self.dirty)}
+        self.dirty.clear()
+        return Snapshot(entries, b"head")
+
+    def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
+        self.loaded = (head, dict(entries))
+
+    def deadline(self) -> int | None:
+        return self.due
+
+
+MARKER = b"marker"
+
+
+class UnsignedStage(SumStage):
+    """Its state is from before signatures, until it meets a record with the key ``MARKER``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.needs_marker = True
+
+    def is_marker(self, record: Record) -> bool:
+        return record.key == MARKER
+
+
+MEANING = b"meaning"
+
+
+class RefoldingStage(SumStage):
+    """A record with the key ``MEANING`` doubles what every record counts, those before it too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.must_refold = False
+        self.unit = 1
+        self.lost_records: list[int] = []
+        self.refolds: list[int] = []
+        self.pieces: list[bool] = []
+        self.audited = 0
+
+    def step(self, record: Record, effects: Effects) -> None:
+        assert not self.must_refold
+        super().step(record, effects)
+        if record.key == MEANING:
+            self.unit *= 2
+            self.must_refold = True
+
+    def snapshot(self) -> Snapshot:
+        assert not self.must_refold
+        return super().snapshot()
+
+    def refolding(self, applied: int) -> "FoldAnew":
+        self.refolds.append(applied)
+        return FoldAnew(self, applied)
+
+    def audit(self) -> Iterator[None]:
+        for agrees in self.pieces:
+            self.audited += 1
+            self.must_refold = not agrees
+            yield
+
+    def lost(self, records: int) -> None:
+        self.lost_records.append(records)
+
+
+class FoldAnew:
+    """Its refolding."""
+
+    def __init__(self, stage: RefoldingStage, up_to: int) -> None:
+        self.up_to = up_to
+        self.offsets: list[int] = []
+        self._stage = stage
+        self._counts: Counter[bytes] = Counter()
+
+    def step(self, record: Record) -> None:
+        self.offsets.append(record.offset)
+        self._counts[record.key or b""] += self._stage.unit
+
+    def finish(self) -> None:
+        self._stage.counts, self._stage.dirty = self._counts, set(self._counts)
+        self._stage.changed = {"econ": 1_000}
+        self._stage.must_refold = False
+
+
+class Telling(NullObserver):
+    """An observer that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.refolds: list[tuple[int, int]] = []
+        self.audits: list[bool] = []
+        self.lost: list[int] = []
+        self.ended = 0
+
+    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        self.refolds.append((done, total))
+
+    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
+        self.ended += 1
+
+    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:
+        self.audits.append(agrees)
+
+    def input_lost(self, topic: str, partition: int, records: int) -> None:
+        self.lost.append(records)
+
+
+def no_fault(_place: str) -> None:
+    """Nothing breaks."""
+
+
+def surroundings(
+    producer: FakeProducer,
+    *,
+    every: SnapshotEvery = LONG,
+    fault: Callable[[str], None] = no_fault,
+    observer: Any = None,
+    logs: "FakeLogs | None" = None,
+) -> tuple[Surroundings, list[BaseException]]:
+    """What partitions share, and the errors that would have ended the process."""
+    errors: list[BaseException] = []
+    around = Surroundings(
+        producer,
+        observer or NullObserver(),
+        every,
+        errors.append,
+        fault,
+        turn=asyncio.Lock(),
+        logs=logs or FakeLogs([]),
+        refolds=asyncio.Lock(),
+        notices=Notices(),
+    )
+    return around, errors
+
+
+def records(first: int, last: int, key: bytes = b"a") -> list[LogRecord]:
+    """Records at offsets ``first`` to ``last``, both included."""
+    return [LogRecord(offset, 1_000 + offset, key, b"{}") for offset in range(first, last + 1)]
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - any condition, not an event
+            await asyncio.sleep(0)

@@ -1,0 +1,93 @@
+"""The proof of order, and the cutting of fetches."""
+
+from stream_peer.kafka.worker.consumer import BATCH_RECORDS, OrderProof, _cut
+from tests.unit.kafka.worker.fakes import Place, records
+
+HERE = Place("forecast-events", 0)
+
+
+class Clock:
+    at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_it_began() -> None:
+    proof = OrderProof()
+
+    before = proof.admits(HERE, 5, 7)
+    sought = proof.asked([HERE])
+    proof.sought(sought)
+    proof.fetched(HERE, 7)
+
+    assert not before
+    assert sought == {HERE: 5}
+    assert proof.admits(HERE, 5, 7)
+
+
+def test_a_proof_holds_for_its_pair_only() -> None:
+    proof = OrderProof()
+    proof.admits(HERE, 5, 7)
+    proof.sought(proof.asked([HERE]))
+    proof.fetched(HERE, 7)
+
+    assert not proof.admits(HERE, 5, 9)
+    assert not proof.admits(HERE, 6, 7)
+
+
+def test_a_fetch_without_a_seek_proves_nothing() -> None:
+    proof = OrderProof()
+    proof.admits(HERE, 5, 7)
+
+    proof.fetched(HERE, 7)
+
+    assert not proof.admits(HERE, 5, 7)
+
+
+def test_nothing_is_found_from_a_seek_that_was_done_until_a_record_comes() -> None:
+    proof = OrderProof()
+    proof.ask(HERE, 5)
+
+    asked = proof.asked([HERE])
+    before = proof.found_nothing(HERE, 5)
+    proof.sought(asked)
+    after = proof.found_nothing(HERE, 5)
+    proof.fetched(HERE, 9)
+
+    assert (before, after, proof.found_nothing(HERE, 5)) == (False, True, False)
+
+
+def test_the_same_seek_is_asked_for_at_most_every_half_second() -> None:
+    clock = Clock()
+    proof = OrderProof(clock)
+    proof.admits(HERE, 5, 7)
+    proof.asked([HERE])
+
+    proof.admits(HERE, 5, 9)
+    soon = proof.asked([HERE])
+    clock.at += 0.6
+    proof.admits(HERE, 5, 9)
+    later = proof.asked([HERE])
+
+    assert soon == {}
+    assert later == {HERE: 5}
+
+
+def test_only_assigned_partitions_are_sought_and_a_new_position_forgets_all() -> None:
+    proof = OrderProof()
+    proof.admits(HERE, 5, 7)
+    elsewhere = proof.asked([])
+    proof.admits(Place("forecast-events", 1), 5, 7)
+    proof.clear()
+
+    assert elsewhere == {}
+    assert proof.asked([HERE, Place("forecast-events", 1)]) == {}
+
+
+def test_long_fetches_are_cut_in_order() -> None:
+    fetched = records(0, 2 * BATCH_RECORDS)
+
+    batches = [(tp.partition, len(batch), batch[0].offset) for tp, batch in _cut({HERE: fetched})]
+
+    assert batches == [(0, BATCH_RECORDS, 0), (0, BATCH_RECORDS, BATCH_RECORDS), (0, 1, 2 * BATCH_RECORDS)]

@@ -1,0 +1,152 @@
+"""The answers to an orchestrator's probes."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.watchdog import Limits, Vitals
+from tests.unit.kafka.worker.fakes import Place
+
+
+class Clock:
+    at = 50.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def app(
+    *,
+    assigned: int = 2,
+    owned: int = 2,
+    rebalancing: bool = False,
+    joined: int = 1,
+    refolds: Sequence[Progress] = (),
+    is_member: bool = True,
+    waiting: float | None = None,
+) -> Any:
+    refolding: list[Progress | None] = [None, *refolds]
+    partitions = [
+        SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=Place("feed-log", n))
+        for n, each in enumerate(refolding)
+    ]
+    keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
+    places = {Place("forecast-events", n) for n in range(assigned)}
+    consumer = SimpleNamespace(assignment=lambda: places, is_member=is_member)
+    return SimpleNamespace(
+        started=True,
+        rebalancing=rebalancing,
+        rebalancing_count=joined,
+        consumer=consumer,
+        conf=SimpleNamespace(id="acme-question"),
+        ownership=SimpleNamespace(keepers={"forecast-events": keeper}, partitions=lambda: partitions),
+    )
+
+
+def health_of(worker: Any) -> tuple[Health, Clock, Vitals]:
+    clock = Clock()
+    vitals = Vitals(Limits(silence=4.0, write=5.0, shutdown=8.0, broker=20.0), clock)
+    health = Health()
+    health.attach(vitals, [worker])
+    return health, clock, vitals
+
+
+def test_who_waits_for_an_open_transaction_is_alive_and_ready_and_says_so_unless_it_is_an_ordinary_one() -> None:
+    ordinary, long = health_of(app(waiting=4.9))[0], health_of(app(waiting=61.2))[0]
+
+    assert ordinary.live() == ordinary.ready() == (True, "")
+    assert long.live() == long.ready() == (True, "feed-log-0 is waiting-for-transaction, for 61 s")
+
+
+def test_a_worker_that_is_being_built_lives_and_is_not_ready() -> None:
+    health = Health()
+
+    assert health.live() == (True, "starting")
+    assert health.ready() == (False, "starting")
+    assert health.started() == (False, "starting")
+
+
+def test_a_worker_that_owns_what_it_was_assigned_is_ready_even_if_that_is_nothing() -> None:
+    assert health_of(app())[0].ready() == (True, "")
+    assert health_of(app(assigned=0, owned=0))[0].ready() == (True, "")
+
+
+def test_a_worker_that_recovers_or_waits_says_so() -> None:
+    recovering, _, _ = health_of(app(owned=1))
+    waiting, _, _ = health_of(app(rebalancing=True))
+    silent, _, _ = health_of(app(assigned=0, owned=0, joined=0))
+
+    assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
+    assert silent.ready() == (False, "acme-question waits for its partitions")
+    assert waiting.ready() == (False, "acme-question waits for its partitions")
+
+
+def test_a_worker_that_was_expelled_from_its_group_is_not_ready() -> None:
+    assert health_of(app(is_member=False))[0].ready() == (False, "acme-question is not in its group any more")
+
+
+def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
+    health, _, _ = health_of(app(refolds=[Progress(12, 200), Progress(0, 0)]))
+
+    ready, reason = health.ready()
+
+    assert not ready
+    assert reason.split("; ") == [
+        "acme-question folds feed-log-1 anew: 12 of 200 records",
+        "acme-question folds feed-log-2 anew: waits for its turn",
+    ]
+    assert health.live() == (True, "")
+
+
+def test_a_worker_whose_stage_still_counts_what_it_loaded_is_not_ready() -> None:
+    worker = app()
+    next(iter(worker.ownership.partitions())).counting = True
+
+    assert health_of(worker)[0].ready() == (False, "acme-question counts what feed-log-0 knows")
+
+
+def test_a_refold_at_the_start_does_not_count_as_starting() -> None:
+    """However long it takes: an orchestrator that ended the worker would make it begin anew."""
+    health, _, _ = health_of(app(refolds=[Progress(12, 200)]))
+
+    assert health.started() == (True, "")
+
+
+def test_once_started_a_rebalance_does_not_undo_it() -> None:
+    worker = app()
+    health, _, _ = health_of(worker)
+    health.ready()
+
+    worker.rebalancing = True
+
+    assert health.started() == (True, "")
+
+
+def test_a_stopping_worker_is_not_ready_and_still_lives() -> None:
+    health, _, vitals = health_of(app())
+
+    vitals.stopping()
+
+    assert health.ready() == (False, "stopping")
+    assert health.live() == (True, "")
+
+
+def test_a_blocked_loop_or_work_that_stands_still_is_not_alive() -> None:
+    blocked, clock, vitals = health_of(app())
+    vitals.progress("question 3", 1, 10.0)
+
+    clock.at += 2.1
+    silent = blocked.live()
+    vitals.beat()
+    clock.at += 1.0
+    fine = blocked.live()
+    vitals.beat()
+    clock.at += 1.9
+    vitals.beat()
+    clock.at += 0.5
+
+    assert silent == (False, "the event loop is blocked for 2.1 s")
+    assert fine == (True, "")
+    assert blocked.live() == (False, "question 3 stands still")

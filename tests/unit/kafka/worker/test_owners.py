@@ -1,0 +1,117 @@
+"""Who owns a feed, as the group's leader told all members."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from yarl import URL
+
+from stream_peer.events.partitioning import partition_of
+from stream_peer.kafka.worker.feed_app import feed_app
+from stream_peer.kafka.worker.group_members import GroupMembers
+from stream_peer.kafka.worker.owners import FeedOwners
+from stream_peer.kafka.worker.question_app import question_app
+from stream_peer.log.owners import Elsewhere, Here, Unknown
+from stream_peer.settings.process import Http, Settings
+from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
+
+OURS, THEIRS = "http://worker-0:8080", "http://worker-1:8080"
+PARTITIONS = 4
+FEED = "econ"
+PLACE = partition_of(FEED, PARTITIONS)
+
+
+def group(
+    owned: dict[int, Any] | None = None,
+    members: dict[str, list[int]] | None = None,
+    *,
+    rebalancing: bool = False,
+    joined: int = 1,
+    assigned: Sequence[int] = (PLACE,),
+) -> FeedOwners:
+    """Owners as a worker sees them that owns some partitions, in a group whose members own some."""
+    consumer = SimpleNamespace(assignment=lambda: {TopicPartition("acme-feed-log", number) for number in assigned})
+    told = {url: {"acme-feed-log": places} for url, places in (members or {}).items()}
+    app = SimpleNamespace(
+        started=True,
+        rebalancing=rebalancing,
+        rebalancing_count=joined,
+        ownership=SimpleNamespace(keepers={"acme-feed-log": SimpleNamespace(partitions=owned or {})}),
+        conf=SimpleNamespace(canonical_url=URL(OURS)),
+        consumer=consumer,
+        assignor=SimpleNamespace(external_topics_metadata=lambda: told),
+    )
+    owners = FeedOwners()
+    owners.attach(Settings(prefix="acme-"), app, PARTITIONS)
+    return owners
+
+
+def partition(*, counting: bool = False, refolding: object = None) -> Any:
+    return SimpleNamespace(counting=counting, refolding=refolding, stage="the stage")
+
+
+async def test_what_it_owns_it_answers_from() -> None:
+    assert await group({PLACE: partition()}, {THEIRS: [PLACE]}).of(FEED) == Here("the stage")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unready", [partition(counting=True), partition(refolding=(3, 10))])
+async def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
+    assert await group({PLACE: unready}).of(FEED) == Unknown("the feed is being rebuilt")
+
+
+async def test_what_another_owns_is_at_its_address() -> None:
+    others = [number for number in range(PARTITIONS) if number != PLACE]
+
+    assert await group({}, {OURS: others, THEIRS: [PLACE]}).of(FEED) == Elsewhere(THEIRS)
+
+
+@pytest.mark.parametrize("owners", [group({}, {THEIRS: [PLACE]}, rebalancing=True), group({}, {}, joined=0)])
+async def test_in_a_rebalance_nobody_is_named(owners: FeedOwners) -> None:
+    assert await owners.of(FEED) == Unknown("partitions are being reassigned")
+
+
+async def test_nobody_is_ever_sent_to_this_worker_itself() -> None:
+    found = await group({}, {OURS: [PLACE]}).of(FEED)
+
+    assert found == Unknown("the worker that owns the feed is still recovering it")
+
+
+@pytest.mark.parametrize("owned", [[PLACE], [number for number in range(PARTITIONS) if number != PLACE]])
+async def test_an_address_that_several_advertise_hides_some_of_them(owned: list[int]) -> None:
+    found = await group({}, {OURS: owned}, assigned=()).of(FEED)
+
+    assert isinstance(found, Unknown)
+    assert "http.advertise" in found.reason
+
+
+async def test_before_it_is_built_a_worker_knows_nobody() -> None:
+    assert await FeedOwners().of(FEED) == Unknown("the worker is starting")
+
+
+async def test_a_worker_that_folds_no_feeds_asks_what_those_who_do_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[GroupMembers] = []
+
+    async def owners_of_group(self: GroupMembers) -> dict[int, str]:
+        asked.append(self)
+        return {PLACE: THEIRS} if len(asked) == 1 else {}
+
+    monkeypatch.setattr(GroupMembers, "owners", owners_of_group)
+    owners = FeedOwners()
+    owners.attach(Settings(stage="question"), None, PARTITIONS)
+
+    assert await owners.of(FEED) == Elsewhere(THEIRS)
+    assert await owners.of(FEED) == Unknown("no worker is known to own the feed")
+
+
+async def test_both_apps_tell_their_groups_the_advertised_address() -> None:
+    settings, around = Settings(http=Http(advertise=THEIRS)), surroundings(FakeProducer())[0]
+
+    apps = [
+        question_app(settings, around, lambda _: SumStage(), 4),
+        feed_app(settings, around, lambda _: SumStage(), lambda _: SumStage(), 4),
+    ]
+
+    assert [str(app.conf.canonical_url) for app in apps] == [THEIRS, THEIRS]
+    assert [app.ownership.has_stage("feed") for app in apps] == [False, True]

@@ -1,0 +1,195 @@
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import MessageSizeTooLargeError
+
+from stream_peer.errors import RecordTooLargeError
+from stream_peer.events.partitioning import partition_of
+from stream_peer.kafka.client.topic_ids import Ids
+from stream_peer.kafka.worker import producer as producer_module
+from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.kafka.worker.watchdog import Limits, Vitals
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Output
+
+
+class Builder:
+    def append(self, **_: Any) -> object:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+class Metadata:
+    offset = 0
+
+
+class OneSlotClient:
+    """A client with one slot a partition that says how many wait for it at once."""
+
+    def __init__(self) -> None:
+        self.waiting = self.most = self.sent = 0
+
+    def create_batch(self) -> Builder:
+        return Builder()
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        return {0}
+
+    async def send_batch(self, builder: Builder, topic: str, partition: int) -> asyncio.Future[Metadata]:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        await asyncio.sleep(0)
+        self.waiting -= 1
+        self.sent += 1
+        future: asyncio.Future[Metadata] = asyncio.get_running_loop().create_future()
+        future.set_result(Metadata())
+        return future
+
+
+async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Ids("cluster", {"acme-forecast-events": "id"})
+
+    async def answer(_client: object, names: set[str]) -> Ids:
+        assert names == {"acme-forecast-events", "acme-feed-log"}
+        return told
+
+    monkeypatch.setattr(producer_module, "cluster_ids", answer)
+    signatures, expected = Signatures((b"key",)), Signatures((b"key",), "cluster", "id")
+    producer = BatchProducer({}, "acme-{}".format, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)), signatures)
+    producer._client = SimpleNamespace(client=None)
+    tick = Output("forecast-events", b"tick", b"{}", 0, 0)
+
+    assert await producer.topic_ids(["acme-feed-log"]) == told.topics
+    bound = signatures.signed(tick)
+    told = Ids("cluster", {})
+    assert await producer.topic_ids(["acme-feed-log"]) == {}
+
+    assert bound == signatures.signed(tick) == expected.signed(tick)
+
+
+async def test_writers_to_one_partition_take_turns() -> None:
+    """Else those that lose the race for the client's slot time out although it moves on."""
+    client = OneSlotClient()
+    producer = BatchProducer({}, str, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
+    producer._client = client
+
+    await asyncio.gather(*(producer.send([Output("feed-log", b"econ", b"{}", 0, 0)]) for _ in range(20)))
+
+    assert client.sent == 20
+    assert client.most == 1
+
+
+class KeepingBuilder:
+    """A batch of at most ``room`` records."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.records: list[dict[str, Any]] = []
+
+    def append(self, **record: Any) -> object | None:
+        if len(self.records) >= self.room:
+            return None
+        self.records.append(record)
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+class KeepingClient:
+    """A client that remembers its batches."""
+
+    def __init__(self, *, room: int = 1_000, partitions: int = 4, error: Exception | None = None) -> None:
+        self.room, self.count, self.error = room, partitions, error
+        self.batches: list[tuple[str, int, list[dict[str, Any]]]] = []
+
+    def create_batch(self) -> KeepingBuilder:
+        return KeepingBuilder(self.room)
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        return set(range(self.count))
+
+    async def send_batch(self, builder: KeepingBuilder, topic: str, partition: int) -> asyncio.Future[Any]:
+        self.batches.append((topic, partition, builder.records))
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self.error is not None:
+            future.set_exception(self.error)
+        else:
+            metadata = Metadata()
+            metadata.offset = 10 * len(self.batches)
+            future.set_result(metadata)
+        return future
+
+
+def producer_on(client: KeepingClient) -> BatchProducer:
+    producer = BatchProducer({}, "acme-{}".format, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
+    producer._client = client
+    return producer
+
+
+async def test_outputs_go_to_the_partition_of_their_key_unless_they_name_one() -> None:
+    client = KeepingClient()
+    outputs = [Output("weights", b"econ", b"1", 7), Output("weights", b"econ", b"2", 8, 3)]
+
+    await producer_on(client).send(outputs)
+
+    places = {(topic, partition): [record["value"] for record in batch] for topic, partition, batch in client.batches}
+    assert places == {("acme-weights", partition_of(b"econ", 4)): [b"1"], ("acme-weights", 3): [b"2"]}
+
+
+async def test_records_keep_their_timestamps_headers_and_order() -> None:
+    client = KeepingClient()
+    outputs = [Output("dead-letters", b"k", None, at, 0, (("reason", b"empty"),)) for at in (5, 3, 9)]
+
+    await producer_on(client).send(outputs)
+
+    ((_, _, batch),) = client.batches
+    assert [record["timestamp"] for record in batch] == [5, 3, 9]
+    assert batch[0]["headers"] == [("reason", b"empty")]
+
+
+async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are() -> None:
+    client = KeepingClient(room=2)
+
+    places = await producer_on(client).append("changelog", 3, [(b"%d" % n, b"") for n in range(5)], 0)
+
+    assert [tuple(place) for place in places] == [(10, 2), (20, 2), (30, 1)]
+    assert {partition for _, partition, _ in client.batches} == {3}
+
+
+async def test_a_record_that_no_broker_takes_is_named_with_its_size_and_the_limit() -> None:
+    output = Output("weights", b"econ", b"x" * 1_100_000, 0, 0)
+
+    with pytest.raises(RecordTooLargeError, match=r"key b'econ' for acme-weights has 1100\d+ bytes, .* 1048576"):
+        await producer_on(KeepingClient()).send([output])
+
+
+async def test_a_record_that_this_broker_does_not_take_is_named_too() -> None:
+    client = KeepingClient(error=MessageSizeTooLargeError())
+    outputs = [Output("weights", b"a", b"x", 0, 0), Output("weights", b"big", b"x" * 500, 0, 0)]
+
+    with pytest.raises(RecordTooLargeError, match=r"key b'big' for acme-weights-0 .* max\.message\.bytes"):
+        await producer_on(client).send(outputs)
+
+
+async def test_batches_that_are_sent_once_more_are_counted() -> None:
+    class Accumulator:
+        def __init__(self) -> None:
+            self.again: list[object] = []
+
+        def reenqueue(self, batch: object) -> None:
+            self.again.append(batch)
+
+    producer, accumulator = producer_on(KeepingClient()), Accumulator()
+    producer._count_retries(accumulator)
+    for batch in ("a", "b"):
+        accumulator.reenqueue(batch)
+
+    assert accumulator.again == ["a", "b"]
+    assert producer.retries == 2

@@ -1,0 +1,115 @@
+"""What the pulse looks after, seen through the liveness probe."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stream_peer.kafka.client.log_ends import LogEnd
+from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.pulse import Pulse, Stalls
+from stream_peer.kafka.worker.watchdog import Limits, Vitals
+from stream_peer.log.observer import NullObserver
+from stream_peer.log.signatures import Signatures
+from tests.unit.kafka.worker.fakes import Place
+from tests.unit.kafka.worker.test_health import Clock
+from tests.unit.kafka.worker.test_lag import partition
+
+
+class Sleepless:
+    """A watchdog that only is there."""
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class Idle:
+    """A producer that notes when it is given ticks: then the pulse has looked once more."""
+
+    def __init__(self) -> None:
+        self.looked = asyncio.Event()
+        self.retries = 0
+
+    async def answers(self) -> bool:
+        return True
+
+    async def send(self, _ticks: Any) -> None:
+        self.looked.set()
+
+
+def worker(*, is_member: bool, rebalancing: bool = False) -> Any:
+    return SimpleNamespace(
+        started=True,
+        rebalancing=rebalancing,
+        rebalancing_count=1,
+        in_recovery=False,
+        consumer=SimpleNamespace(is_member=is_member, assignment=set),
+        conf=SimpleNamespace(id="acme-feed"),
+        observer=NullObserver(),
+        notices=Notices(),
+        ownership=SimpleNamespace(partitions=list, keepers={}),
+    )
+
+
+def recovering(end: LogEnd) -> Any:
+    """A worker that has five records of a changelog still to read, which ends so."""
+    app = worker(is_member=True, rebalancing=True)
+    app.in_recovery = True
+    app.tables = SimpleNamespace(recovery=SimpleNamespace(active_remaining=lambda: {Place("changelog", 0): 5}))
+    app.stage_name_of = lambda _changelog: "feed"
+    app.consumer.log_end = lambda _tp: end
+    return app
+
+
+async def owning(end: LogEnd) -> Any:
+    """A worker with a partition that is read and folded up to 10, of a log that ends so."""
+    app, owned = worker(is_member=True), await partition(10)
+
+    async def position(_tp: Any) -> int:
+        return 10
+
+    app.ownership.partitions = lambda: [owned]
+    app.consumer.log_end, app.consumer.position = lambda _tp: end, position
+    return app
+
+
+async def liveness(app: Any, waits: float) -> tuple[bool, str]:
+    """What the probe says after so many seconds in which nothing changed."""
+    clock, stalls, producer = Clock(), Stalls(10.0, 20.0, 30.0), Idle()
+    vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
+    health.attach(vitals, [app])
+    pulse = Pulse([app], producer, vitals, Sleepless(), stalls, Signatures())  # type: ignore[arg-type]
+    await pulse.start()
+    await asyncio.wait_for(producer.looked.wait(), 30)
+    clock.at += waits
+    await pulse.stop()
+    return health.live()
+
+
+@pytest.mark.parametrize(("seconds", "lives"), [(29.0, True), (31.0, False)])
+async def test_a_worker_that_is_in_no_group_and_does_not_come_back_is_not_alive(seconds: float, lives: bool) -> None:
+    found = await liveness(worker(is_member=False), seconds)
+
+    assert found == ((True, "") if lives else (False, "acme-feed coming back into its group stands still"))
+
+
+async def test_a_member_may_have_nothing_to_do_for_ever() -> None:
+    assert await liveness(worker(is_member=True), 1e5) == (True, "")
+
+
+async def test_a_partition_behind_an_open_transaction_waits_and_does_not_stand_still() -> None:
+    waiting, stuck = await owning(LogEnd(12, 10)), await owning(LogEnd(12, 12))
+
+    assert await liveness(waiting, 1e5) == (True, "")
+    assert await liveness(stuck, 1e5) == (False, "question 0 stands still")
+    assert [app.ownership.partitions()[0].waiting is None for app in (waiting, stuck)] == [False, True]
+
+
+async def test_a_recovery_waits_for_an_open_transaction_and_is_stuck_without_one() -> None:
+    assert await liveness(recovering(LogEnd(30, 10)), 1e5) == (True, "")
+    assert await liveness(recovering(LogEnd(30, 30)), 1e5) == (False, "acme-feed joining stands still")

@@ -1,0 +1,413 @@
+"""Ownership: claims on assignment, partitions after recovery, and a rebalance at the worst moment."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from stream_peer.errors import RecreatedTopicError, StateError
+from stream_peer.kafka.client.log_ends import LogEnd
+from stream_peer.kafka.worker.consumer import BatchConsumer, OrderProof
+from stream_peer.kafka.worker.keeper import Keeper, StageInput
+from stream_peer.kafka.worker.recreated import Choice, InputLog
+from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.snapshots import Ownership
+from stream_peer.log.changelog import Fold, Row, Writer
+from stream_peer.log.stage import LogRecord, Snapshot
+from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
+
+FORECASTS, CHANGELOG = "forecast-events", "changelog"
+HERE = Place(FORECASTS, 0)
+LOG = InputLog("", 0, 100)
+
+
+class MetStage(SumStage):
+    """Has met records of control-events, of some incarnation each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: dict[int, int] = {}
+
+    def incarnations(self) -> dict[int, int]:
+        return self.met
+
+
+class World:
+    """One app with one stage with state, and one without."""
+
+    def __init__(self, on_recreated: Choice = "stop") -> None:
+        self.producer = FakeProducer()
+        self.stages: list[MetStage] = []
+        around, self.errors = surroundings(self.producer)
+        inputs = [
+            StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
+            StageInput("control", "control-events", None, self.make_stage),
+        ]
+        keepers = (Keeper(each, around, on_recreated) for each in inputs)
+        self.ownership = Ownership(keepers, self.errors.append, self.producer.topic_ids, on_recreated)
+        self.source = FakeSource()
+
+    def make_stage(self, _partition: int) -> MetStage:
+        self.stages.append(MetStage())
+        return self.stages[-1]
+
+    def recover(self) -> None:
+        """Read the changelog as Faust would, from where the fold says."""
+        known = self.ownership.recovered_up_to(CHANGELOG, 0)
+        rows = [LogRecord(offset, 0, *row) for offset, row in enumerate(self.producer.changelog)]
+        self.ownership.recover(CHANGELOG, 0, [row for row in rows if row.offset > known])
+
+    def take_over(self, assignment: Iterable[Any] = (HERE,), found: InputLog = LOG) -> dict[Any, Any]:
+        return self.ownership.take_over(assignment, dict.fromkeys(assignment, found), self.source)
+
+
+@pytest.fixture
+async def world() -> Any:
+    made = World()
+    yield made
+    made.ownership.drop()
+
+
+async def leave_state(world: World) -> None:
+    await world.ownership.claim([HERE])
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert fold.claim is not None
+    writer = Writer(fold, 0, fold.claim, fold.next)
+    snapshot = Snapshot({b"k/a": b"7"}, b"old head")
+    world.producer.changelog += [*writer.entry_rows(snapshot, 41), writer.head_row(snapshot, 41)]
+    world.ownership.drop()
+
+
+async def test_nothing_is_owned_before_recovery_has_met_the_claim(world: World) -> None:
+    await world.ownership.claim([HERE])
+
+    before = world.take_over()
+    world.recover()
+    after = world.take_over()
+
+    assert before == {}
+    assert set(after) == {HERE}
+
+
+async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(world: World) -> None:
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    owned = world.take_over()
+
+    assert owned[HERE].want == 42
+    assert world.stages[-1].loaded == (b"old head", {b"k/a": b"7"})
+
+
+async def test_a_later_claim_than_ours_is_an_error(world: World) -> None:
+    await world.ownership.claim([HERE])
+    frozen = dict(world.ownership.keepers[FORECASTS].claims)
+    await world.ownership.claim([HERE])
+    world.recover()
+    world.ownership.keepers[FORECASTS].claims = frozen
+
+    with pytest.raises(StateError, match="later than ours"):
+        world.take_over()
+
+
+async def test_a_partition_that_stays_reads_on_from_what_it_knows(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+    known = world.take_over()[HERE]
+    await known.put(FakeEvent(records(0, 4)))
+    await known.rest()
+
+    await world.ownership.claim([HERE])
+    from_here = world.ownership.recovered_up_to(CHANGELOG, 0)
+    world.recover()
+
+    assert from_here == len(world.producer.changelog) - 2
+    assert world.take_over()[HERE].want == 5
+    assert world.stages[-1].loaded == (b"head", {b"k/a": b"5"})
+
+
+async def test_a_partition_that_went_is_read_from_the_start_when_it_comes_back(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    await world.ownership.claim([])
+
+    assert world.ownership.recovered_up_to(CHANGELOG, 0) == -1
+
+
+async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: World) -> None:
+    event = FakeEvent(records(0, 1))
+    event.topic, event.partition = FORECASTS, 0  # type: ignore[attr-defined]  # as Faust's message has them
+
+    await world.ownership.put(event, world.source)
+
+    assert world.source.forgotten == [event]
+
+
+async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
+    control = Place("control-events", 2)
+    await world.ownership.claim([control])
+
+    owned = world.take_over([control])
+
+    assert set(owned) == {control}
+    assert world.producer.changelog == []
+
+
+async def test_draining_waits_for_the_snapshots_of_all_partitions(world: World) -> None:
+    await world.ownership.claim([HERE])
+    world.recover()
+    partition = world.take_over()[HERE]
+    await partition.put(FakeEvent(records(0, 1)))
+    await partition.rest()
+    late = FakeEvent(records(2, 3))
+    await partition.put(late)
+
+    async with world.ownership.drained():
+        flushed = late.acked
+        draining = world.ownership.is_draining()
+
+    assert flushed
+    assert draining
+    assert not world.ownership.is_draining()
+
+
+class SeekingConsumer(BatchConsumer):
+    """The consumer's seek, with the rest of Faust left out. ``interruption`` runs where Faust awaits the broker."""
+
+    def __init__(self, world: World) -> None:  # without Faust's
+        self.app = world  # it has an ownership
+        world.start_at_end = False  # type: ignore[attr-defined]  # as a StageApp has it
+        self._proof = OrderProof()
+        self._committed_offset: Any = defaultdict(lambda: None)
+        self._read_offset: Any = {}
+        self._acked: Any = defaultdict(list)
+        self._catch_up, self._accepted = {}, {}
+        self._acked_index: Any = defaultdict(set)
+        self.interruptions: dict[str, Any] = {}
+        self.sought: list[dict[Any, int]] = []
+
+    async def _at(self, place: str) -> None:
+        interruption = self.interruptions.pop(place, None)
+        if interruption is not None:
+            await interruption()
+
+    def assignment(self) -> set[Any]:
+        return {HERE}
+
+    async def seek_to_committed(self) -> dict[Any, int]:
+        await self._at("committed")
+        return {HERE: 0}
+
+    async def log_ends(self, *partitions: Any) -> dict[Any, LogEnd]:
+        await self._at("ends")
+        return dict.fromkeys(partitions, LogEnd(100, 90))
+
+    async def earliest_offsets(self, *partitions: Any) -> dict[Any, int]:
+        await self._at("earliest")
+        return dict.fromkeys(partitions, 7)
+
+    async def seek_wait(self, partitions: Any) -> None:
+        await self._at("seek")
+        self.sought.append(dict(partitions))
+
+
+@pytest.mark.case("C31")
+@pytest.mark.parametrize("place", ["committed", "ends", "earliest", "seek"])
+async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def rebalance() -> None:
+        await world.ownership.claim([HERE])
+
+    consumer.interruptions[place] = rebalance
+    await consumer.perform_seek()
+    interrupted = list(world.ownership.partitions())
+    world.recover()
+    await consumer.perform_seek()
+
+    (owned,) = world.ownership.partitions()
+    await owned.put(FakeEvent(records(0, 3)))
+    await owned.rest()
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert interrupted == []
+    assert fold.foreign == 0
+    assert fold.applied == 3
+    assert world.errors == []
+
+
+@pytest.mark.case("C29")
+async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folded(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def short(*partitions: Any) -> dict[Any, LogEnd]:
+        return dict.fromkeys(partitions, LogEnd(10, 10))
+
+    consumer.log_ends = short  # type: ignore[method-assign]  # a broker with a shorter log
+    await consumer.perform_seek()
+
+    (error,) = world.errors
+    assert isinstance(error, RecreatedTopicError)
+    assert "forecast-events was deleted and recreated: partition 0 ends at offset 10" in str(error)
+    assert not list(world.ownership.partitions())
+
+
+async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    await consumer.perform_seek()
+
+    assert consumer.sought[-1] == {HERE: 42}
+    assert HERE in consumer._acked
+    assert consumer._new_offset(HERE) == 42
+
+
+async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    batches = [FakeEvent(records(first, first + 9)) for first in (0, 10, 20)]
+    for batch in batches:
+        batch.tp = HERE
+        consumer.accept(batch)
+
+    batches[0].ack()
+    batches[2].ack()
+    held_up = consumer._new_offset(HERE)
+    batches[1].ack()
+
+    assert held_up == 10
+    assert consumer._new_offset(HERE) == 30
+
+
+async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    fresh, known, anew = (Place("control-events", partition) for partition in range(3))
+    consumer._committed_offset.update({known: 95, anew: 101})
+    consumer.assignment = lambda: {fresh, known, anew}  # type: ignore[method-assign]  # what the group gave
+
+    logs = await consumer._logs({})
+
+    assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 95, 2: 7}
+
+
+async def test_the_latest_start_is_before_an_open_transaction_since_what_it_commits_is_new(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    world.start_at_end = True  # type: ignore[attr-defined]
+
+    (found,) = (await consumer._logs({})).values()
+
+    assert (found.begin, found.readable, found.end) == (90, 90, 100)
+
+
+async def test_a_state_that_covers_more_than_is_stable_is_no_sign_of_a_shorter_log(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    async def unstable(*partitions: Any) -> dict[Any, LogEnd]:
+        return dict.fromkeys(partitions, LogEnd(42, 10))
+
+    consumer.log_ends = unstable  # type: ignore[method-assign]
+    await consumer.perform_seek()
+
+    assert world.errors == []
+    assert consumer.sought[-1] == {HERE: 42}
+
+
+async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(world: World) -> None:
+    consumer = SeekingConsumer(world)
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    claim = len(world.producer.changelog) - 1
+    await world.producer.append("changelog", 0, [Row(b"whatever", b"comes later")], 0)
+
+    assert await consumer.highwaters(Place("changelog", 0)) == {Place("changelog", 0): claim + 1}
+
+
+@pytest.mark.case("C29")
+async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(world: World) -> None:
+    await leave_state(world)
+    consumer = SeekingConsumer(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+    await consumer.perform_seek()
+
+    for end in (None, 42, 41):
+        consumer.highwater = lambda _tp, end=end: end  # as the last fetch said
+        consumer._check_length(HERE)
+        consumer._check_length(Place("changelog", 0))
+
+    (error,) = world.errors
+    assert isinstance(error, StateError)
+    assert str(error) == "forecast-events-0 ends at 41, but 41 was read: it was recreated"
+
+
+@pytest.mark.case("C29")
+async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_had() -> None:
+    world = World("rebuild")
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    partition = world.take_over(found=InputLog("", 0, 3))[HERE]
+    folded = []
+    for batch in (records(0, 1), records(2, 2)):
+        folded.append(partition.refolding)
+        await partition.put(FakeEvent(batch))
+        async with world.ownership.drained():
+            pass
+
+    assert folded == [Progress(0, 3), Progress(2, 3)]
+    assert partition.refolding is None
+    world.ownership.drop()
+
+
+@pytest.mark.case("C29")
+async def test_that_a_topic_is_another_one_is_durable_before_its_first_record() -> None:
+    world = World("keep")
+    await leave_state(world)
+    await world.ownership.claim([HERE])
+    world.recover()
+
+    partition = world.take_over(found=InputLog("355cab72-150b-4efa-abe6-2ea2d295b254", 0, 3))[HERE]
+    covered = partition.covered
+    await partition.put(FakeEvent(records(0, 0)))
+    await partition.rest()
+
+    assert covered == 0
+    fold = Fold()
+    for offset, row in enumerate(world.producer.changelog):
+        fold.add(offset, *row)
+    assert (fold.origin.base, fold.recovered().applied) == (43, 0)
+    world.ownership.drop()
+
+
+@pytest.mark.case("C29")
+async def test_control_events_made_anew_are_noticed_by_what_the_feed_log_met() -> None:
+    world = World()
+    world.producer.topic_id = "355cab72-150b-4efa-abe6-2ea2d295b254"
+    await world.ownership.claim([HERE])
+    world.recover()
+    world.take_over()
+    ids = await world.ownership.topic_ids()
+
+    world.ownership.examine_controls(ids)
+    world.stages[-1].met = {0: 17}
+    with pytest.raises(RecreatedTopicError, match="topic control-events was deleted and recreated"):
+        world.ownership.examine_controls(ids)
+
+    world.ownership.drop()

@@ -1,0 +1,33 @@
+"""Exit codes and assembly."""
+
+import pytest
+from aiokafka import errors as kafka
+
+from stream_peer.errors import ForeignWriterError, TopicsError
+from stream_peer.kafka.worker.worker import exit_code, partition_counts
+from stream_peer.settings.process import Partitions, Settings
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, 0),
+        (ForeignWriterError("a later claim"), 70),
+        (TopicsError("missing"), 78),
+        (kafka.TopicAuthorizationFailedError(), 77),
+        (kafka.GroupAuthorizationFailedError(), 77),
+        (kafka.SaslAuthenticationFailed(), 77),
+        (kafka.KafkaConnectionError("refused"), 69),
+        (OSError("network is down"), 69),
+        (ZeroDivisionError(), 70),
+    ],
+)
+def test_the_exit_code_says_what_an_operator_may_do(error: BaseException | None, code: int) -> None:
+    assert exit_code(error) == code
+
+
+def test_an_embedded_broker_has_four_partitions_whatever_the_settings_say() -> None:
+    partitions = Partitions(forecast_events=8, feed_log=3)
+
+    assert partition_counts(Settings(partitions=partitions)) == (8, 3)
+    assert partition_counts(Settings(partitions=partitions, broker="embedded")) == (4, 4)

@@ -1,0 +1,48 @@
+"""Experts to look at, as JSON: what a worker met, counted and named."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from stream_peer.events.times import to_milliseconds
+from stream_peer.log.stage import Effects
+from stream_peer.serve.metrics import Metrics
+from tests.feed_histories import folded, log_of, round_of
+from tests.unit.serve.http.serving import serving, sources
+
+
+def after(*effects: Effects) -> Metrics:
+    """Metrics of a worker whose stages caused all this."""
+    metrics = Metrics()
+    for each in effects:
+        metrics.folded("feed", 0, 1, 0.0, each, 0)
+    return metrics
+
+
+def met(experts: Iterable[str]) -> Effects:
+    effects = Effects()
+    effects.new_experts += [("econ", expert, to_milliseconds(datetime.now(UTC))) for expert in experts]
+    return effects
+
+
+async def test_new_busy_and_look_alike_experts_are_counted_and_named() -> None:
+    _, alike = folded(log_of([round_of("q", {"ann": 0.9, "ann ": 0.2}, feed="sport")]))  # both met long ago
+    busy = Effects()
+    busy.busy_experts.update({("econ", "robot"): 136})
+    async with serving(sources(metrics=after(met(["ann", "bob"]), busy, alike))) as client:
+        found = await client.get("/senders")
+
+    assert found.json == {
+        "new_experts": [{"feed": "econ", "count": 2, "experts": ["bob", "ann"]}],
+        "busy_experts": [{"feed": "econ", "expert": "robot", "forecasts": 136}],
+        "look_alikes": [{"feed": "sport", "expert": "ann ", "earlier": "ann"}],
+    }
+
+
+async def test_names_are_bounded_by_the_limit_and_the_count_is_whole() -> None:
+    async with serving(sources(metrics=after(met(f"e{number}" for number in range(250))))) as client:
+        usual, few, refused = [await client.get(f"/senders{more}") for more in ("", "?limit=2", "?limit=1001")]
+
+    assert [len(usual.json["new_experts"][0]["experts"]), usual.json["new_experts"][0]["count"]] == [100, 250]
+    assert few.json["new_experts"] == [{"feed": "econ", "count": 250, "experts": ["e249", "e248"]}]
+    assert refused.status == 400
+    assert refused.is_problem

@@ -1,0 +1,170 @@
+"""Following the topics of all feeds, on a log that is played."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from stream_peer.errors import BrokerUnavailableError
+from stream_peer.events.outputs import encode_output
+from stream_peer.serve import feed_follower
+from stream_peer.serve.feed_follower import FeedFollower
+from stream_peer.settings.process import Settings
+from tests.feed_outputs import rates_of, weights
+
+
+class Broker:
+    """Two topics of a partition each, whose records a test writes; away while it is told to be."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, list[tuple[bytes, bytes | None]]] = {"weights": [], "error-rates": []}
+        self.is_away = False
+        self.reads = 0
+        self._positions: dict[TopicPartition, int] = {}
+
+    async def partitions_of(self, _settings: Settings, topic: str) -> list[TopicPartition]:
+        if self.is_away:
+            msg = "No broker answers."
+            raise BrokerUnavailableError(msg)
+        return [TopicPartition(topic, 0)]
+
+    @asynccontextmanager
+    async def onlooker(self, _settings: Settings, **_options: Any) -> AsyncIterator["Broker"]:
+        yield self
+
+    def assign(self, _places: Any) -> None:
+        self.reads += 1
+
+    async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {place: len(self.logs[place.topic]) for place in places}
+
+    async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 0)
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self._positions[place] = offset
+
+    async def position(self, place: TopicPartition) -> int:
+        return self._positions[place]
+
+    async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Any]]:
+        assert timeout_ms
+        await asyncio.sleep(0)
+        if self.is_away:
+            msg = "gone"
+            raise ConnectionError(msg)
+        found = {}
+        for place, start in self._positions.items():
+            records = self.logs[place.topic][start : start + min(max_records, 2)]
+            if records:
+                self._positions[place] += len(records)
+                found[place] = [
+                    SimpleNamespace(offset=start + n, key=key, value=value) for n, (key, value) in enumerate(records)
+                ]
+        return found
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    made = Broker()
+    monkeypatch.setattr(feed_follower, "partitions_of", made.partitions_of)
+    monkeypatch.setattr(feed_follower, "onlooker", made.onlooker)
+    monkeypatch.setattr(feed_follower, "_PAUSE_SECONDS", 0.001)
+    return made
+
+
+@asynccontextmanager
+async def following() -> AsyncIterator[FeedFollower]:
+    follower = FeedFollower(Settings())
+    await follower.start()
+    try:
+        yield follower
+    finally:
+        await follower.stop()
+
+
+async def until(what: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not what():  # noqa: ASYNC110 - whoever follows tells nobody
+            await asyncio.sleep(0)
+
+
+async def test_it_says_that_it_has_read_all_only_when_it_has(broker: Broker) -> None:
+    broker.logs["weights"] = [(b"econ", encode_output(weights(n, "a"))) for n in range(9)]
+    broker.logs["error-rates"] = [(b"econ", encode_output(rates_of(weights(8))))]
+    assert FeedFollower(Settings()).obstacle
+
+    async with following() as follower:
+        await until(lambda: not follower.obstacle)
+
+        assert follower.records.revisions("econ") == (8, 8)
+
+
+async def test_empty_topics_are_read_at_once_and_what_comes_then_is_followed(broker: Broker) -> None:
+    async with following() as follower:
+        await until(lambda: not follower.obstacle)
+        assert follower.records.feeds() == []
+        broker.logs["weights"].append((b"econ", encode_output(weights(1, "a"))))
+        await until(lambda: follower.records.feeds() == ["econ"])
+        broker.logs["weights"].append((b"econ", None))
+        await until(lambda: follower.records.feeds() == [])
+
+
+async def test_a_broker_that_is_away_is_waited_for_and_told_of(broker: Broker) -> None:
+    broker.is_away = True
+    async with following() as follower:
+        await until(lambda: follower.obstacle == "No broker answers.")
+        broker.is_away = False
+        await until(lambda: not follower.obstacle)
+
+
+async def test_after_an_error_it_goes_on_where_it_was_and_answers_meanwhile(broker: Broker) -> None:
+    broker.logs["weights"].append((b"econ", encode_output(weights(1, "a"))))
+    async with following() as follower:
+        await until(lambda: not follower.obstacle)
+        broker.is_away = True
+        await until(lambda: broker.reads == 1 and follower._told)
+        meanwhile = follower.obstacle, follower.records.feeds()
+        broker.is_away = False
+        broker.logs["weights"].append((b"econ", encode_output(weights(2, "a"))))
+        await until(lambda: follower.records.revisions("econ")[0] == 2)
+
+    assert meanwhile == ("", ["econ"])
+    assert broker.reads == 2
+
+
+async def test_a_topic_that_was_made_anew_is_read_from_its_start(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.logs["weights"] = [(b"old", encode_output(weights(n, "a", feed="old"))) for n in range(5)]
+    async with following() as follower:
+        await until(lambda: not follower.obstacle)
+        broker.is_away = True
+        await until(lambda: follower._told)
+        broker.logs["weights"] = [(b"new", encode_output(weights(1, "a", feed="new")))]
+        begun: list[str] = []
+        begin = follower._begin_anew
+
+        def noted() -> None:
+            begin()
+            begun.append(follower.obstacle)
+
+        monkeypatch.setattr(follower, "_begin_anew", noted)
+        broker.is_away = False
+        await until(lambda: follower.records.feeds() == ["new"])
+        await until(lambda: not follower.obstacle)
+
+    assert all(begun)  # until it has read it again, nobody is told that there is no feed
+    assert begun
+
+
+async def test_what_is_no_record_is_passed_over(broker: Broker) -> None:
+    broker.logs["weights"] = [(b"econ", b"\xff"), (b"econ", b"{}"), (b"econ", encode_output(weights(1, "a")))]
+    async with following() as follower:
+        await until(lambda: not follower.obstacle)
+
+        assert follower.records.feeds() == ["econ"]

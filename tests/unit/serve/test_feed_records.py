@@ -1,0 +1,152 @@
+"""What is kept of the topics of all feeds."""
+
+import msgspec
+import pytest
+
+from stream_peer.events.outputs import Weights, encode_output
+from stream_peer.serve.feed_records import FeedRecords
+from tests.feed_outputs import part, rates_of, weights
+
+
+def add(records: FeedRecords, newest: Weights) -> None:
+    records.add_weights(newest.feed.encode(), encode_output(newest))
+
+
+def test_the_highest_revision_is_kept_whatever_comes_later() -> None:
+    records = FeedRecords()
+
+    for newest in (weights(3, "a"), weights(5, "b"), weights(4, "c"), weights(1, feed="sport")):
+        add(records, newest)
+
+    assert records.weights("econ") == weights(5, "b")
+    assert records.feeds() == ["econ", "sport"]
+    assert records.revisions("econ") == (5, -1)
+    assert records.weights("none") is None
+
+
+def test_what_is_said_anew_under_the_same_revision_is_newer() -> None:
+    """As after an audit that failed: the feed was folded anew from the same log."""
+    records = FeedRecords()
+    for newest in (weights(5, "b"), weights(5, "c")):
+        add(records, newest)
+        assert records.weights("econ") == newest
+
+    for number, name in enumerate("ab"):
+        records.add_weights(b"econ", part(weights(6), number, 2, name))
+    records.add_weights(b"econ/0", part(weights(6), 0, 2, "c"))
+    assert records.weights("econ") == weights(6, "a", "b")  # until all parts of the other are there
+    records.add_weights(b"econ/1", part(weights(6), 1, 2, "d"))
+    assert records.weights("econ") == weights(6, "c", "d")
+
+
+def test_parts_count_when_the_last_is_there_and_the_former_record_until_then() -> None:
+    records = FeedRecords()
+    add(records, weights(3, "a"))
+
+    records.add_weights(b"econ/1", part(weights(5), 1, 2, "c"))
+    before = records.weights("econ")
+    records.add_weights(b"econ/0", part(weights(4), 0, 2, "old"))
+    records.add_weights(b"econ/0", part(weights(5), 0, 2, "b"))
+
+    assert before == weights(3, "a")
+    assert records.weights("econ") == weights(5, "b", "c")
+
+
+def test_parts_of_two_revisions_are_never_put_together() -> None:
+    records = FeedRecords()
+
+    records.add_weights(b"econ/0", part(weights(5), 0, 2, "old"))
+    records.add_weights(b"econ/1", part(weights(6), 1, 2, "d"))
+    assert records.weights("econ") is None
+    records.add_weights(b"econ/0", part(weights(6), 0, 2, "c"))
+
+    assert records.weights("econ") == weights(6, "c", "d")
+
+
+@pytest.mark.parametrize("key", [b"econ/0", b"econ/1"])
+def test_a_tombstone_ends_a_feed_and_a_new_one_of_its_name_may_come(key: bytes) -> None:
+    records = FeedRecords()
+    records.add_weights(b"econ/0", part(weights(5), 0, 2, "a"))
+    records.add_weights(b"econ/1", part(weights(5), 1, 2, "b"))
+    records.add_error_rates(b"econ", encode_output(rates_of(weights(5))))
+
+    records.add_weights(key, None)
+    records.add_error_rates(b"econ", None)
+    ended = records.feeds(), records.weights("econ"), records.error_rates("econ")
+    add(records, weights(9, "c"))
+
+    assert ended == ([], None, None)
+    assert records.weights("econ") == weights(9, "c")
+
+
+@pytest.mark.parametrize("key", [b"econ", b"econ/0", b"econ/2", b"econ/x", b"econ/", b"econ/" + b"9" * 5000, b"\xff"])
+def test_a_tombstone_of_a_former_feed_that_comes_late_ends_nothing_else(key: bytes) -> None:
+    """Keys lie in several partitions, each read in an order of its own."""
+    in_parts, whole = FeedRecords(), FeedRecords()
+    in_parts.add_weights(b"econ/0", part(weights(9), 0, 2, "a"))
+    in_parts.add_weights(b"econ/1", part(weights(9), 1, 2, "b"))
+    add(whole, weights(9, "a"))
+
+    for records in (in_parts, whole):
+        records.add_weights(key, None)
+
+    assert (in_parts.weights("econ") is None) == (key == b"econ/0")
+    assert (whole.weights("econ") is None) == (key == b"econ")
+
+
+def test_a_part_that_was_ended_is_not_waited_with() -> None:
+    records = FeedRecords()
+    records.add_weights(b"econ/0", part(weights(5), 0, 2, "a"))
+    records.add_weights(b"econ/0", None)
+    records.add_weights(b"econ/1", part(weights(5), 1, 2, "b"))
+
+    assert records.feeds() == []
+
+
+def test_error_rates_are_the_newest() -> None:
+    records = FeedRecords()
+    for revision in (2, 7, 4):
+        records.add_error_rates(b"econ", encode_output(rates_of(weights(revision))))
+
+    assert records.error_rates("econ") == rates_of(weights(7))
+    assert records.revisions("econ") == (-1, 7)
+
+
+def test_the_feeds_that_changed_longest_ago_are_let_go_when_there_are_too_many_bytes() -> None:
+    size = len(encode_output(weights(1, "a", feed="f0")))
+    records = FeedRecords(most_bytes=2 * size)
+
+    for number in (0, 1, 2):
+        add(records, weights(1, "a", feed=f"f{number}"))
+    gone = set(records.let_go)
+    add(records, weights(2, "a", feed="f0"))
+
+    assert gone == {"f0"}
+    assert records.let_go == {"f1"}
+    assert records.feeds() == ["f0", "f1", "f2"]
+    assert (records.weights("f1"), records.heads()["f1"].questions) == (None, 1)
+    assert records.weights("f0") == weights(2, "a", feed="f0")
+
+
+def test_a_record_larger_than_all_that_may_be_kept_is_kept_alone() -> None:
+    records = FeedRecords(most_bytes=10)
+    add(records, weights(1, "a"))
+
+    assert records.weights("econ") == weights(1, "a")
+
+
+def test_what_is_asked_for_again_is_not_decoded_again() -> None:
+    records = FeedRecords()
+    add(records, weights(1, "a"))
+
+    assert records.weights("econ") is records.weights("econ")
+    add(records, weights(2, "b"))
+    assert records.weights("econ") == weights(2, "b")
+
+
+def test_what_is_no_record_is_refused() -> None:
+    records = FeedRecords()
+    for add_one in (records.add_weights, records.add_error_rates):
+        with pytest.raises(msgspec.DecodeError):
+            add_one(b"econ", b"{}")
+    assert records.feeds() == []
