@@ -4,6 +4,7 @@
 #   make test     unit, property and doctests, then integration on the most real broker that can be had
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
+#   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 #   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
 PYTHON ?= python3
@@ -18,7 +19,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint infra image stack bench bench-short soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test golden check lint infra image stack bench bench-short soak quality generated docs format lock dist sbom clean
 
 include tools.mk
 
@@ -46,6 +47,11 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# Recorded bytes differ on purpose? python -m tests.golden write, after this has shown how.
+golden: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.golden against $(or $(BASE),$(error name the commit to compare with: make golden BASE=COMMIT)) \
+		$(if $(LONG),--long) $(GOLDEN_ARGS)
 
 check: lint docs infra
 

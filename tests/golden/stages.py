@@ -1,0 +1,411 @@
+"""Adapters: how the service folds a life. The only file here that imports the product: it changes when modules move.
+
+``replay`` lives run through the product's own replay. ``worker`` lives run through the stages as a worker drives them:
+settings and controls through the control stage, rebuilds from the start of the feed-log, and, with ``kill``, owners
+that leave a changelog and are gone. Two things differ from a worker on purpose, so that a life is a function of its
+records: a feed publishes whenever the time of the feed-log moves on (a worker goes by its own clock), and then always
+(a worker leaves out what moved no weight, as the replay does).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from stream_peer.events.partitioning import partition_of
+from stream_peer.events.times import YEAR_1900, to_iso
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import (
+    EXPERT_COMMON,
+    EXPERT_RULE,
+    FEED_CLASS,
+    FEED_COMMON,
+    FEED_DEPENDENCE,
+    FEED_RULE,
+    FEED_VARIANT,
+    VOTE_RULES,
+    Sums,
+    expert_column,
+    feed_column,
+)
+from stream_peer.log.changelog import Fold, Writer, claim_row
+from stream_peer.log.portable import Header
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.log.transfers import transfer_of
+from stream_peer.questions.control_stage import ControlStage
+from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.replay import ReplayOptions, replay
+from stream_peer.tools.replay.run import Blind
+from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, questions_of
+from tests.golden.records import EVERY, OF_FEEDS, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
+from tests.order_free import order_free
+
+__all__ = ["fold", "order_free"]
+
+SECRET = b"golden"
+OUTPUT_PARTITIONS = 4
+KILLED_EVERY = 97
+"""Records of a life between two snapshots of all stages; with ``kill``, their owners are gone 41 records later."""
+_LATER = 41
+
+Rows = list[tuple[bytes, bytes | None]]
+S = TypeVar("S", bound=Stage)
+
+
+def fold(life: Life, *, kill: bool = False, questions: Sequence[Rows] = ()) -> Tape:
+    """What the service writes.
+
+    Parameters
+    ----------
+    life : Life
+    kill : bool
+        Whether owners are killed; only of ``worker`` lives.
+    questions : sequence of rows
+        Changelogs of the question stage's partitions that are taken up in the middle of the life in place of its state.
+    """
+    tape = Tape()
+    if life.driver == "replay":
+        _replay(life, tape)
+        return tape
+    worker = _Worker(life, tape)
+    for number, sent in enumerate(life.sent, 1):
+        tape.after = number
+        if sent.topic == "move":
+            worker = worker.moved(sent.key or "", sent.at)
+        else:
+            worker.send(sent)
+        if kill:
+            worker.restart(number)
+        if questions and number == len(life.sent) // 2:
+            worker.take_up(questions)
+        if number % EVERY == 0:
+            tape.look(_numbers(worker.feed_stages()))
+    worker.finish()
+    tape.look(_numbers(worker.feed_stages()))
+    return tape
+
+
+def question_changelogs(life: Life) -> list[Rows]:
+    """What the question stage's changelogs hold in the middle of a life."""
+    worker = _Worker(life, Tape())
+    for number, sent in enumerate(life.sent[: len(life.sent) // 2], 1):
+        worker.send(sent)
+        worker.restart(number)
+    return worker.question_changelogs()
+
+
+def control_events_of_move(life: Life) -> list[Sent]:
+    """The control events by which the feed moves in a life that has a ``move``."""
+    worker = _Worker(life, Tape())
+    for sent in life.sent:
+        if sent.topic == "move":
+            return worker.transfer(sent.key or "", sent.at)
+        worker.send(sent)
+    raise ValueError(life.name)
+
+
+class _Looking(Blind):
+    """Looks at the sums of a replay."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._stages: dict[int, FeedStage] = {}
+
+    def arrives(self, *_: object) -> None:
+        if self._tape.after and self._tape.after % EVERY == 0:
+            self.look()
+        self._tape.after += 1
+
+    def logs(self, _: object, stage: FeedStage) -> None:
+        self._stages[id(stage)] = stage
+
+    def look(self) -> None:
+        self._tape.look(_numbers([*self._stages.values()]))
+
+
+def _replay(life: Life, tape: Tape) -> None:
+    looking = _Looking(tape)
+    lines = [Line(f"{life.name}:{n}", bytes_of(sent.value) or b"") for n, sent in enumerate(life.sent, 1)]
+    options = ReplayOptions(
+        document=life.settings,
+        secret=SECRET,
+        partitions=life.partitions,
+        feed_log_partitions=life.feed_log_partitions,
+    )
+    replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), witness=looking)
+    looking.look()
+
+
+def _written(output: Output, after: int) -> Written:
+    key, partition = output.key, output.partition
+    if partition is None:
+        partition = partition_of(key, OUTPUT_PARTITIONS) if key else 0
+    return Written(after, output.topic, partition, key, output.value, output.timestamp, tuple(output.headers))
+
+
+class _Owned(Generic[S]):
+    """A partition: its log, its stage, and the changelog that its owners leave."""
+
+    def __init__(self, make: Callable[[], S], number: int) -> None:
+        self.make, self.number = make, number
+        self.log: list[LogRecord] = []
+        self.stage = make()
+        self.rows: Rows = []
+        self._owners = count()
+        self._covered = -1
+        self._since: list[Output] = []
+        self._begin_to_write()
+
+    def step(self, record: LogRecord) -> list[Output]:
+        """Fold a record at the end of the log; what comes of it."""
+        record = record._replace(offset=len(self.log))
+        self.log.append(record)
+        outputs = self._fold(record)
+        self._since += outputs
+        return outputs
+
+    def _fold(self, record: LogRecord) -> list[Output]:
+        effects = Effects()
+        self.stage.step(record, effects)
+        while self.stage.must_refold:
+            self._rebuild(record.offset)
+            self.stage.publish(effects)
+        return effects.outputs
+
+    def _rebuild(self, applied: int) -> None:
+        refolding = self.stage.refolding(applied)
+        for earlier in self.log[: refolding.up_to + 1]:
+            refolding.step(earlier)
+        refolding.finish()
+
+    def publish(self) -> list[Output]:
+        """What there is to say of changed feeds."""
+        effects = Effects()
+        self.stage.publish(effects)
+        return effects.outputs
+
+    # --- state ---
+
+    def snapshot(self) -> None:
+        """Make the state durable: entries, then the head."""
+        applied = len(self.log) - 1
+        if applied > self._covered:
+            snapshot = self.stage.snapshot()
+            rows = [*self._writer.entry_rows(snapshot, applied), self._writer.head_row(snapshot, applied)]
+            self.rows += rows
+            self._writer.appended(-1, len(rows))
+            self._writer.committed(snapshot, applied)
+            self._covered, self._since = applied, []
+
+    def take_over(self) -> None:
+        """Another owner: recovers, and folds once more what the state does not cover. It must say the same."""
+        since, self._since = self._since, []
+        self.recover()
+        again = [output for record in self.log[self._covered + 1 :] for output in self._fold(record)]
+        assert _of_questions(again) == _of_questions(since), f"partition {self.number} says other things once more"
+        self._since = since
+
+    def recover(self) -> None:
+        """A new stage from the changelog."""
+        self.stage = self.make()
+        self._begin_to_write()
+        found = self._changelog.recovered()
+        self._covered = found.applied
+        self.stage.load(found.head, found.entries)
+        for _ in self.stage.recount():
+            pass
+        while self.stage.must_refold:
+            self._rebuild(found.applied)
+
+    def state(self) -> StageState:
+        """All that is stored."""
+        self.snapshot()
+        found = self._changelog.recovered()
+        return StageState(self.number, found.applied, found.head, dict(found.entries))
+
+    def _begin_to_write(self) -> None:
+        claim = f"owner-{next(self._owners)}"
+        self.rows.append(claim_row(self.number, claim))
+        self._changelog = Fold()
+        for offset, (key, value) in enumerate(self.rows):
+            self._changelog.add(offset, key, value)
+        self._writer = Writer(self._changelog, self.number, claim, len(self.rows))
+
+
+class _Worker:
+    """All stages, and the logs between them."""
+
+    def __init__(self, life: Life, tape: Tape) -> None:
+        self._life, self._tape = life, tape
+        self._controls = ControlStage(
+            topic="control-events",
+            partition=0,
+            forecast_partitions=life.partitions,
+            feed_log_partitions=life.feed_log_partitions,
+        )
+        self._control_offsets = count()
+        self._questions = [_Owned(_question_stage(life, number), number) for number in range(life.partitions)]
+        self._feeds = [_Owned(_feed_stage(number), number) for number in range(life.feed_log_partitions)]
+        self._times = [YEAR_1900 for _ in self._feeds]
+        self._all: list[_Owned[Any]] = [*self._questions, *self._feeds]
+
+    def feed_stages(self) -> list[FeedStage]:
+        return [feed.stage for feed in self._feeds]
+
+    def question_changelogs(self) -> list[Rows]:
+        for questions in self._questions:
+            questions.snapshot()
+        return [questions.rows for questions in self._questions]
+
+    def send(self, sent: Sent) -> None:
+        """Fold a record, and whatever it causes."""
+        key, value = bytes_of(sent.key), bytes_of(sent.value)
+        headers = [(name, bytes_of(text) or b"") for name, text in sent.headers]
+        if sent.topic == "control-events":
+            effects = Effects()
+            self._controls.step(LogRecord(next(self._control_offsets), sent.at, key, value, headers), effects)
+            self._take(effects.outputs)
+        elif sent.topic == "tick":
+            value = msgspec.json.encode({"type": "tick", "now": to_iso(sent.at)})
+            for number, questions in enumerate(self._questions):
+                signed = Signatures().signed(Output("forecast-events", b"tick", value, sent.at, number))
+                self._take(questions.step(LogRecord(0, sent.at, signed.key, value, signed.headers)))
+        else:
+            partition = partition_of(key, self._life.partitions) if key else 0
+            self._take(self._questions[partition].step(LogRecord(0, sent.at, key, value, headers)))
+
+    def _take(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            self._tape.take(_written(output, self._tape.after))
+            if output.topic == "feed-log":
+                self._append(output)
+            elif output.topic == "forecast-events":
+                record = LogRecord(0, output.timestamp, output.key, output.value, output.headers)
+                self._take(self._questions[output.partition or 0].step(record))
+
+    def _append(self, output: Output) -> None:
+        number = output.partition or 0
+        feeds = self._feeds[number]
+        if output.timestamp > self._times[number]:
+            self._times[number] = output.timestamp
+            self._take(feeds.publish())
+        self._take(feeds.step(LogRecord(0, output.timestamp, output.key, output.value)))
+
+    def finish(self) -> None:
+        """Publish what is unpublished; the sums must follow from the ledgers."""
+        for feeds in self._feeds:
+            self._take(feeds.publish())
+            for _ in feeds.stage.audit():
+                pass
+            assert not feeds.stage.must_refold, "sums and ledger differ"
+
+    # --- owners ---
+
+    def restart(self, number: int) -> None:
+        """Snapshots, or the end of all owners, if it is time for that."""
+        if number % KILLED_EVERY == 0:
+            for feeds in self._feeds:
+                self._take(feeds.publish())
+            for owned in self._all:
+                owned.snapshot()
+        elif number % KILLED_EVERY == _LATER and number > KILLED_EVERY:
+            for owned in self._all:
+                owned.take_over()
+
+    def take_up(self, changelogs: Sequence[Rows]) -> None:
+        """Question stages go on from changelogs that somebody else has left."""
+        for questions, rows in zip(self._questions, changelogs, strict=True):
+            questions.rows = list(rows)
+            questions.recover()
+
+    # --- moving a feed ---
+
+    def moved(self, feed: str, at: int) -> "_Worker":
+        """Another deployment, which has the feed from this one."""
+        events, there = self.transfer(feed, at), _Worker(self._life, self._tape)
+        for sent in events:
+            there.send(sent)
+        return there
+
+    def transfer(self, feed: str, at: int) -> list[Sent]:
+        """The control events by which a feed comes into another deployment."""
+        state = self._feeds[partition_of(feed, len(self._feeds))].state()
+        of_questions = [questions_of(feed, questions.state()) for questions in self._questions]
+        header, *lines = exported(feed, state, of_questions, Origin("0.0", to_iso(at)))
+        assert isinstance(header, Header)
+        events = transfer_of(header, lines, "moved", self._life.partitions)
+        return [Sent("control-events", at, feed, msgspec.json.encode(event).decode()) for event in events]
+
+
+def _question_stage(life: Life, number: int) -> Callable[[], QuestionStage]:
+    return lambda: QuestionStage(
+        topic="forecast-events",
+        partition=number,
+        partitions=life.partitions,
+        feed_log_partitions=life.feed_log_partitions,
+        secret=SECRET,
+    )
+
+
+def _feed_stage(number: int) -> Callable[[], FeedStage]:
+    return lambda: FeedStage(topic="feed-log", partition=number, secret=SECRET, counts_later=True)
+
+
+def _of_questions(outputs: Sequence[Output]) -> list[Output]:
+    """Outputs without those of feeds, which are published at other moments after a restart."""
+    return [output for output in outputs if output.topic not in OF_FEEDS]
+
+
+# --- sums ---
+
+
+def _numbers(stages: Sequence[FeedStage]) -> Numbers:
+    """Sums of all feeds that are not zero, by feed, block and column; of columns of experts a digest of the row."""
+    found: dict[str, int | str] = {}
+    for stage in stages:
+        for feed in stage.feeds.by_name.values():
+            for name, value in _of_feed(feed):
+                found[f"{feed.name}/{name}"] = value
+    return found
+
+
+def _of_feed(feed: Feed) -> Iterator[tuple[str, int | str]]:
+    yield "experts", digest_of([repr([*feed.experts]).encode()])
+    yield "ledger", digest_of([repr(sorted(feed.entries)).encode()])
+    for block, sums in sorted(feed.accounts.blocks.by_number.items()):
+        for name, value in _of_sums(sums, len(feed.experts)):
+            yield f"{block}/{name}", value
+
+
+def _of_sums(sums: Sums, n_experts: int) -> Iterator[tuple[str, int | str]]:
+    for name, rule in _FEED_COLUMNS:
+        if value := int(sums.feed[feed_column(name, rule)]):
+            yield f"{name} ({rule})", value
+    for name, rule in _EXPERT_COLUMNS:
+        yield from _row(f"expert {name} ({rule})", sums.matrix[expert_column(name, rule), :n_experts])
+    yield from _row("histograms", sums.histograms[:n_experts])
+    for shadow, columns in sums.shadows.items():
+        yield from _row(f"shadow {shadow}", columns)
+
+
+def _row(name: str, row: Any) -> Iterator[tuple[str, str]]:
+    """A digest of what is not zero: there may be room for more experts than there are."""
+    where = np.flatnonzero(row)
+    if len(where):
+        yield name, digest_of([where.astype("<i8").tobytes(), row.reshape(-1)[where].astype("<i8").tobytes()])
+
+
+_FEED_COLUMNS = [
+    *((name, VOTE_RULES[0]) for name in (*FEED_COMMON, *FEED_VARIANT)),
+    *((name, VOTE_RULES[1]) for name in FEED_CLASS),
+    *((name, rule) for rule in VOTE_RULES for name in (*FEED_RULE, *FEED_DEPENDENCE)),
+]
+_EXPERT_COLUMNS = [
+    *((name, VOTE_RULES[0]) for name in EXPERT_COMMON),
+    *((name, rule) for rule in VOTE_RULES for name in EXPERT_RULE),
+]
