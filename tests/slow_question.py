@@ -62,6 +62,7 @@ class Life:
         self.terms_at = 0
         self.would_have_been_at: int | None = None
         self.told: tuple[str, Any] | None = None
+        self.shown_in: str | None = None
         self.boundaries: dict[int, str] = {}
         self.told_to = "default"
 
@@ -109,12 +110,22 @@ class Life:
         own = self.latest(["question"], "feed", said)
         return str(own or self.latest(["forecast", "forecasts", "resolution"], "feed", said) or "default")
 
+    def resolution(self, *, provisional: bool) -> Said | None:
+        """The one stated last, of those that are provisional or of the others."""
+        kind = (one for one in enumerate(self.said) if one[1].kind == "resolution")
+        stating = [(one.at, place) for place, one in kind if one.body.get("provisional", False) == provisional]
+        return self.said[max(stating)[1]] if stating else None
+
+    def provisional(self) -> Any:
+        """The provisional outcome: there is none while there is an outcome, or if a resolution was stated later."""
+        found, (at, verdict, _) = self.resolution(provisional=True), self.truth()
+        return "open" if found is None or verdict != "open" or at > found.at else _verdict(found.body["outcome"])
+
     def truth(self) -> tuple[int, Any, int | None]:
         """(stated when, verdict, where it ends the question)."""
-        stating = [(one.at, place) for place, one in enumerate(self.said) if one.kind == "resolution"]
-        if not stating:
+        truth = self.resolution(provisional=False)
+        if truth is None:
             return 0, "open", None
-        truth = self.said[max(stating)[1]]
         verdict = _verdict(truth.body["outcome"])
         cut = None if verdict == "open" else _moment(truth.body.get("closed_at", truth.body["at"]))
         return truth.at, verdict, cut
@@ -164,11 +175,12 @@ class Life:
 
 
 class SlowPartition:
-    """One partition of ``forecast-events``: ``rounds`` and ``outcomes`` as they were last told, and what is kept."""
+    """One partition of ``forecast-events``: ``rounds`` and outcomes as they were last told, and what is kept."""
 
     def __init__(self, partition: int, partitions: int) -> None:
         self.rounds: dict[tuple[str, str, int], Content] = {}
         self.outcomes: dict[tuple[str, str], Any] = {}
+        self.provisional: dict[tuple[str, str], Any] = {}
         self.refused: list[str] = []
         self.forwarded = self.too_late = self.repeated = 0
         self.clock = 0
@@ -256,6 +268,13 @@ class SlowPartition:
         question, at = body["question_id"], _moment(body["at"]) or 0
         if self._goes_elsewhere(question, source):
             return False
+        if body.get("provisional"):
+            if stub.told is None or stub.told[1] == "open":
+                self.provisional[stub.feed, question] = _verdict(body["outcome"])
+                if body["outcome"] == "open":
+                    del self.provisional[stub.feed, question]
+            self._hear(at, time)
+            return True
         truth = (at, _verdict(body["outcome"])) if at >= stub.truth[0] else stub.truth
         told = stub.told
         if truth[1] != (told[1] if told else "open"):
@@ -300,6 +319,7 @@ class SlowPartition:
         self.stubs = {question: stub for question, stub in self.stubs.items() if stub.feed != feed}
         self.rounds = {key: content for key, content in self.rounds.items() if key[0] != feed}
         self.outcomes = {key: outcome for key, outcome in self.outcomes.items() if key[0] != feed}
+        self.provisional = {key: outcome for key, outcome in self.provisional.items() if key[0] != feed}
         return True
 
     # --- what they share ---
@@ -374,6 +394,8 @@ class SlowPartition:
         terms = life.terms or life.settings
         close = life.close(terms)
         self._tell_outcome(question, life, feed, has_closed=close is not None and close + terms.grace <= self.clock)
+        if life.terms is not None:
+            self._show_provisional(question, life, feed)
         closed = 0 if close is None else close + terms.grace
         if max(closed, life.touched) + life.settings.history_for <= self.clock:
             del self._lives[question]
@@ -388,6 +410,15 @@ class SlowPartition:
         if verdict != "open" and life.terms is not None and has_closed:
             life.told = feed, verdict
             self.outcomes[feed, question] = verdict
+
+    def _show_provisional(self, question: str, life: Life, feed: str) -> None:
+        """Show a provisional outcome where the question is now, and no longer where it was."""
+        if life.shown_in is not None:
+            self.provisional.pop((life.shown_in, question), None)
+        verdict = life.provisional()
+        life.shown_in = None if verdict == "open" else feed
+        if life.shown_in is not None:
+            self.provisional[feed, question] = verdict
 
 
 def _counts(one: Said, settings: FeedSettings) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -16,7 +17,7 @@ from stream_peer.cli.demo_kafka import DemoKafka, connected, scrape_lag, until
 from stream_peer.cli.demo_worker import DemoWorker
 from stream_peer.errors import MissingExtraError, StreamPeerError
 from stream_peer.kafka.client.control_events import apply_document
-from stream_peer.settings.process import Settings
+from stream_peer.settings.process import Settings, flag_of
 from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
 from stream_peer.tools.demo.live_table import Glance, LiveTable
 from stream_peer.tools.replay.history import FeedHistory, Scores, brier
@@ -202,12 +203,21 @@ class Demonstration:
         self._say(f"  Log:     {self._worker.log}")
         self._say(f"  Kafka:   {settings.bootstrap}{only}")
         self._say(f"  Watch:   {ours} tail {FEED} --bootstrap {settings.bootstrap}{prefix}")
+        if counts := other_partitions(settings):
+            self._say(f"  Topics:  other partition counts than the default; workers and `topics` need {counts}")
         while True:
             self._worker.check()
             await asyncio.sleep(1.0)
 
     def _say(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=not self._console.is_terminal)
+
+
+def other_partitions(settings: Settings) -> str:
+    """The flags of partition counts that are not the default."""
+    chosen, usual = (msgspec.structs.asdict(one) for one in (settings.partitions, Settings().partitions))
+    others = {name: number for name, number in chosen.items() if number != usual[name]}
+    return " ".join(f"{flag_of(f'partitions.{name}')} {number}" for name, number in others.items())
 
 
 def verdict(scores: Scores) -> list[str]:

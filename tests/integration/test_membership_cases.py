@@ -28,6 +28,7 @@ pytestmark = pytest.mark.real_kafka
 
 SHUNNED = "shunned-4711"
 FORGOTTEN = "forgotten-4712"
+OLD, NEW = "named-4713", "named-4714"
 """Ids that nothing else contains."""
 
 
@@ -239,6 +240,65 @@ def test_of_a_forgotten_expert_nothing_is_left_and_its_id_is_refused(lived: Serv
     lived.workers["w1"].wait_ready()
     found = [place for place, content in remains(lived, feed).items() if FORGOTTEN.encode() in content]
     assert not found
+
+
+def rename(story: Story, expert: str, name: str, hours: float) -> None:
+    """Rename an expert by the command, which must not refuse."""
+    told = story.service.run("expert", story.feed, expert, "--rename", name)
+    assert f"{expert} in feed {story.feed}: renamed {name}" in told
+    renaming = {"type": "expert", "feed": story.feed, "expert_id": expert, "at": at(hours), "rename": name}
+    story.events.append(renaming)
+    story.service.settle()
+
+
+def rows(weights: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What weights say of each expert."""
+    return {expert["id"]: without(expert, "id") for expert in weights["experts"]}
+
+
+@pytest.mark.case("C22")
+def test_a_renamed_expert_goes_on_under_its_new_id_until_it_is_erased_by_it(lived: Service, start: float) -> None:
+    feed = "c22rename"
+    story = Story(lived, feed)
+    story.crowds(start, range(12), besides=OLD)
+    story.resolve(start + 1.5 * DAY, {0: 1, 1: 0, 2: 1})
+    story.until(start + 2 * DAY)
+    before = rows(lived.weights(feed))
+
+    rename(story, OLD, NEW, start + 2 * DAY)
+    after = rows(lived.weights(feed))
+    refused = [lived.command("expert", feed, *of) for of in (("e1", "--rename", NEW), ("e1", "--rename", OLD))]
+    assert [(done.returncode, "two experts cannot be made one" in done.stderr) for done in refused] == [(2, True)] * 2
+    assert {**after, OLD: after[NEW]} == {**before, NEW: before[OLD]}
+    check_shares(lived.weights(feed))
+
+    kill(lived)
+    story.crowds(start + 3 * DAY, range(12, 16), besides=OLD)
+    story.crowds(start + 3 * DAY, range(16, 20), besides=NEW)
+    story.control("e6", start + 4 * DAY, forget=True)
+    story.until(start + 5 * DAY)
+    published = Published(lived)
+    never = [event for event in story.events if "rename" not in event]
+    twin = json.loads(json.dumps(never).replace(NEW, OLD))
+    expected = json.loads(json.dumps(replayed(twin, feed)).replace(OLD, NEW))
+    assert published.order_free(feed)[topics.WEIGHTS] == expected[topics.WEIGHTS]
+    assert published.order_free(feed) == replayed(story.events, feed)
+    assert check_shares(published.weights(feed)) == {*(f"e{number}" for number in range(6)), NEW}
+
+    lived.run("expert", feed, NEW, "--forget", "--yes")
+    lived.settle()
+    letters = len(forgotten(lived))
+    lived.send([forecast(f"{feed}-q20", name, 0.5, start + 6 * DAY, feed=feed) for name in (OLD, NEW)])
+    lived.settle()
+    assert len(forgotten(lived)) == letters + 2
+
+    stop(lived)
+    story.crowds(start + 6 * DAY, range(21, 22), besides=None)
+    story.until(start + 8 * DAY)  # state records keep the version before, until they are written again
+    assert check_shares(lived.weights(feed)) == {f"e{number}" for number in range(6)}
+    lived.workers["w1"].wait_ready()
+    left = remains(lived, feed).items()
+    assert not [place for place, content in left if OLD.encode() in content or NEW.encode() in content]
 
 
 def forgotten(service: Service) -> list[Any]:

@@ -64,7 +64,7 @@ def secured(broker: SecuredKafka, directory: Path) -> Iterator[Service]:
         shape=Shape(questions=2, feeds=1),
         bootstrap=broker.bootstrap,
         security=security,
-        feeds={"econ": {"history": True}},
+        feeds={feed: {"history": True} for feed in ("econ", "twin")},
     ) as made:
         yield made
 
@@ -116,8 +116,12 @@ def test_with_the_printed_rights_and_no_more_everything_works(secured: Service, 
     told = json.loads(run_as("reader", "tail", "econ", "--once"))
     story = run_as("reader", "explain", "econ", "e1", "--json")
     replayed = run_as("reader", "replay", "--from-log", "econ")
-    run_as("reader", "export", "econ", "--out", str(directory / "econ.feed.gz"))
+    exported = str(directory / "econ.feed.gz")
+    run_as("reader", "export", "econ", "--out", exported)
     run_as("setup", "expert", "econ", "e5", "--exclude")
+    run_as("setup", "expert", "econ", "e4", "--rename", "e9")
+    run_as("setup", "import", exported, "--as", "twin")
+    run_as("setup", "delete", "twin", "--yes")
     run_as("worker", "repair", "--all")
     secured.settle()
     answered, _ = secured.workers["w1"].http("/feeds/econ/experts/e1/explain")
@@ -128,5 +132,5 @@ def test_with_the_printed_rights_and_no_more_everything_works(secured: Service, 
     assert len(told["experts"]) == 6
     assert json.loads(story)["until"]
     assert replayed
-    assert len(secured.weights("econ")["experts"]) == 5
+    assert [expert["id"] for expert in secured.weights("econ")["experts"]] == ["e0", "e1", "e2", "e3", "e9"]
     assert (answered, code) == (200, 0)

@@ -142,3 +142,45 @@ def test_annulled_questions_add_nothing_whenever_it_is_said_and_count_again_once
     assert told == {number: number % 2 for number in (*early, *late)}
     assert published.order_free(feed) == published.order_free(plain)
     assert not published.contradictions(feed)
+
+
+@pytest.mark.case("C02")
+def test_a_provisional_outcome_is_shown_and_teaches_nothing_until_an_outcome_comes(
+    lived: Service, start: float
+) -> None:
+    feed, never = "c02provisional", "c02plain"
+
+    def tell(told: Mapping[int, object], hours: float) -> None:
+        lived.send([{**event, "provisional": True} for event in outcomes(feed, hours, told)])
+
+    def shown(published: Published) -> list[tuple[int, object, object]]:
+        """The outcome and the provisional one of each question that has any."""
+        answers = ((number, published.answers(feed)[f"{feed}-q{number}"]) for number in range(12))
+        told = [(number, answer["outcome"], answer.get("provisional_outcome")) for number, answer in answers]
+        return [one for one in told if one[1:] != (None, None)]
+
+    def check_lessons(published: Published) -> None:
+        for topic in topics.KEYED_BY_FEED:
+            assert published.order_free(feed)[topic] == published.order_free(never)[topic]
+        assert not published.contradictions(feed)
+
+    for name in (feed, never):
+        lived.send(crowds(name, start, range(12)))
+    tell({0: 1}, start + DAY / 2)  # while it is open: it closes nothing
+    finish(lived, start + 2 * DAY)
+    tell({1: 0, 2: 1, 3: 1}, start + 2 * DAY)
+    finish(lived, start + 3 * DAY)
+    before = Published(lived)
+    assert shown(before) == [(0, None, 1), (1, None, 0), (2, None, 1), (3, None, 1)]
+    assert {answer["state"] for answer in before.answers(feed).values()} == {"scored"}
+    assert {answer["boundary"] for answer in before.answers(feed).values()} == {at(start + DAY)}
+    check_lessons(before)
+
+    kill(lived)
+    tell({2: "open"}, start + 4 * DAY)
+    for name in (feed, never):
+        lived.send(outcomes(name, start + 4 * DAY, {0: 0, 3: 1}))
+    finish(lived, start + 5 * DAY)
+    after = Published(lived)
+    assert shown(after) == [(0, 0, None), (1, None, 0), (3, 1, None)]
+    check_lessons(after)

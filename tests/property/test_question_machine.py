@@ -54,6 +54,8 @@ ago = st.integers(-4, 30).map(lambda hours: hours * HOUR)
 maybe_ago = ago | st.just(...)
 ahead = st.integers(-30, 40).map(lambda hours: hours * HOUR)
 maybe_ahead = ahead | st.just(...)
+outcomes = st.sampled_from([0, 1, None, "open"])
+provisional = st.sampled_from([..., ..., True])
 elapsed = st.sampled_from([0, 0, 1, HOUR, 3 * HOUR, 8 * HOUR, 26 * HOUR])
 
 
@@ -70,6 +72,7 @@ class Known(Told):
     def delete(self, feed: str) -> None:
         self.rounds = {key: content for key, content in self.rounds.items() if key[0] != feed}
         self.outcomes = {key: outcome for key, outcome in self.outcomes.items() if key[0] != feed}
+        self.provisional = {key: outcome for key, outcome in self.provisional.items() if key[0] != feed}
 
 
 class Questions(RuleBasedStateMachine):
@@ -114,9 +117,12 @@ class Questions(RuleBasedStateMachine):
         moments = {"at": self._at(at, -1), "opens_at": self._at(opens, 1), "closes_at": self._at(closes, 1)}
         self._send(question(name, feed=feed, weight=weight, **moments))
 
-    @rule(name=names, outcome=st.sampled_from([0, 1, None, "open"]), before=ago, closed=maybe_ahead, feed=feeds)
-    def a_resolution(self, name: str, outcome: object, before: int, closed: Any, feed: Any) -> None:
-        self._send(resolution(outcome, self.now - before, name, closed_at=self._at(closed, 1), feed=feed))
+    @rule(name=names, outcome=outcomes, before=ago, closed=maybe_ahead, feed=feeds, provisional=provisional)
+    def a_resolution(
+        self, name: str, outcome: object, before: int, closed: Any, feed: Any, provisional: object
+    ) -> None:
+        moments = {"at": self.now - before, "closed_at": self._at(closed, 1)}
+        self._send(resolution(outcome, question_id=name, feed=feed, provisional=provisional, **moments))
 
     @rule(after=st.sampled_from([1, 4, 9, 20, 31, 50]))
     def time_passes(self, after: int) -> None:
@@ -131,13 +137,15 @@ class Questions(RuleBasedStateMachine):
         self._pass((lasts + 1) * HOUR)
         self._send(tick(self.now) if outcome is ... else resolution(outcome, closes, name))
 
-    @rule(name=names, distance=st.sampled_from([-1, 0, 1]), stays=st.sampled_from([20, 80]))
-    def an_outcome_comes_when_what_is_left_may_just_have_ended(self, name: str, distance: int, stays: int) -> None:
+    @rule(name=names, distance=st.sampled_from([-1, 0, 1]), stays=st.sampled_from([20, 80]), provisional=provisional)
+    def an_outcome_comes_when_what_is_left_may_just_have_ended(
+        self, name: str, distance: int, stays: int, provisional: object
+    ) -> None:
         stub = self.slow.stub(name)
         if stub is not None:
             self.now = max(self.now, stub.news + stays * HOUR + distance)
             self._send(tick(self.now))
-            self._send(resolution(self.now % 2, self.now, name))
+            self._send(resolution(self.now % 2, self.now, name, provisional=provisional))
 
     # --- what operators do ---
 
@@ -189,6 +197,7 @@ class Questions(RuleBasedStateMachine):
     def what_was_told_last_follows_from_all_that_was_said(self) -> None:
         assert self.told.rounds == self.slow.rounds
         assert self.told.outcomes == self.slow.outcomes
+        assert {key: shown for key, shown in self.told.provisional.items() if shown != "open"} == self.slow.provisional
         assert self.restarted.clock == self.straight.clock == self.slow.clock
 
     @invariant()

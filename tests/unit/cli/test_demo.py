@@ -1,14 +1,20 @@
+import asyncio
+import re
 import sys
 from collections import deque
+from io import StringIO
 from pathlib import Path
 
 import click
 import pytest
+from rich.console import Console
 
 from stream_peer.cli import demo_worker
-from stream_peer.cli.demo_run import check_outcome, verdict
+from stream_peer.cli.demo import _SMALL
+from stream_peer.cli.demo_run import Demonstration, Wishes, check_outcome, verdict
 from stream_peer.cli.demo_worker import DemoWorker
 from stream_peer.errors import BrokerUnavailableError, StreamPeerError, TopicsError
+from stream_peer.settings.process import load
 from stream_peer.tools.replay.history import BestExpert, Scores
 from tests.unit.cli.support import run
 
@@ -102,6 +108,30 @@ def test_a_worker_is_ready_when_it_says_so() -> None:
         deque(demo.wait_ready(), maxlen=0)
         assert demo.url() == "http://127.0.0.1:4711"
         assert "a plain line" in demo.log.read_text()
+
+
+def what_a_kept_demo_says(tmp_path: Path, flags: dict[str, str]) -> str:
+    """Up to the moment at which its worker ends."""
+    said = StringIO()
+    with worker("") as demo:
+        wait(demo)
+        settings = load(None, {}, flags).settings
+        stays = Demonstration(settings, demo, Console(file=said), Wishes(1.0, tmp_path / "report.html", keep=True))
+        with pytest.raises(StreamPeerError):
+            asyncio.run(stays._stay("http://127.0.0.1:4711"))
+    return said.getvalue()
+
+
+def test_a_kept_demo_names_the_flags_with_which_commands_know_its_partitions(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said = what_a_kept_demo_says(tmp_path, _SMALL)
+    (flags,) = re.findall("Topics: .* need (--.*)", said)
+    plan = run(capsys, "topics", "plan", "--offline", *flags.split()).out
+
+    planned = re.findall(r"^([a-z-]+) +(\d+) ", plan, re.MULTILINE)
+    assert {count for name, count in planned if not name.startswith("stream-peer")} == {"4"}
+    assert "Topics:" not in what_a_kept_demo_says(tmp_path, {})
 
 
 @pytest.mark.parametrize(("code", "kind"), [(69, BrokerUnavailableError), (78, TopicsError), (70, StreamPeerError)])

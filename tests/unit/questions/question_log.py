@@ -8,6 +8,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     OutcomeRevealed,
+    ProvisionalOutcome,
     Round,
     RoundWithdrawn,
     Source,
@@ -174,11 +175,12 @@ class Partition:
 
 
 class Told:
-    """What feed-log records add up to: the rounds that stand, by (feed, question, boundary), and outcomes."""
+    """What feed-log records add up to: rounds that stand, by (feed, question, boundary), and outcomes of both kinds."""
 
     def __init__(self, log: list[AnyFeedLogRecord]) -> None:
         self.rounds: dict[tuple[str, str, Milliseconds], Content] = {}
         self.outcomes: dict[tuple[str, str], object] = {}
+        self.provisional: dict[tuple[str, str], object] = {}
         self.add(log)
 
     def add(self, log: list[AnyFeedLogRecord]) -> None:
@@ -191,6 +193,8 @@ class Told:
                 del self.rounds[record.feed, record.question_id, record.boundary]
             elif isinstance(record, OutcomeRevealed):
                 self.outcomes[record.feed, record.question_id] = record.outcome
+            elif isinstance(record, ProvisionalOutcome):
+                self.provisional[record.feed, record.question_id] = record.outcome
 
     def forecasts(self, question_id: str = "q") -> dict[Milliseconds, dict[str, float]]:
         """Rounds of one question by boundary."""
