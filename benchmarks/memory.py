@@ -117,7 +117,7 @@ def in_world(world: str, memory: int | None, questions: int, seed: int) -> tuple
             continue
         feed = stage.feeds.by_name[FEED]
         if number % 25 == 0:
-            off.append((feed.rates.estimate.zero - true_rate(errors[number])) ** 2)
+            off.append((feed.read().rates.estimate.zero - true_rate(errors[number])) ** 2)
         facts = feed.entries[f"q{number}"].facts()[-1]
         losses = errors[number] * (1.0 - errors[number])  # in expectation, of who says how sure it may be
         lost.append(float((facts.select * losses).sum() - losses.min()))

@@ -145,7 +145,7 @@ class Beside:
         start = time.perf_counter()
         contribution_of(facts, Entry(), self.feed.method)
         contribution_of(facts, Entry(evidence=1), self.feed.method)
-        live = self.feed.mixing
+        live = self.feed.read().mixing
         of_shares = time.perf_counter()
         self.feed.shadows.read(self.feed.sums.feed, columns, live)
         news = time.perf_counter()

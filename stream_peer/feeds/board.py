@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.output_records import feed_outputs
-from stream_peer.feeds.views import FeedView, WeightsReading, feed_view, read_feed
+from stream_peer.feeds.views import FeedView, ListedExperts, feed_view, list_experts
 from stream_peer.log.stage import Output
 
 LEAST_MOVE = 1e-4
@@ -19,7 +19,7 @@ class Publication(NamedTuple):
     """
 
     alarms: tuple[object, ...]
-    reading: WeightsReading
+    listed: ListedExperts
 
 
 class Board:
@@ -49,22 +49,22 @@ class Board:
 
     def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
         """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
-        reading, standing = read_feed(feed), feed.standing
+        listed, standing = list_experts(feed), feed.standing
         groups = ((group.kind, tuple(group.experts)) for group in standing.groups)
         names = ((first, feed.roster.names.shown(first)) for first in feed.roster.names.given)
         alarms = standing.trust, standing.drift.alarms, *groups, *names
         last = self._published.get(feed.name)
-        if only_news and last and last.alarms == alarms and not reading.moved(last.reading, LEAST_MOVE):
+        if only_news and last and last.alarms == alarms and not listed.moved(last.listed, LEAST_MOVE):
             return []
-        self._published[feed.name] = Publication(alarms, reading)
+        self._published[feed.name] = Publication(alarms, listed)
         self._unpublished.discard(feed.name)
-        return feed_outputs(feed, self.view(feed, reading))
+        return feed_outputs(feed, self.view(feed, listed))
 
-    def view(self, feed: Feed, reading: WeightsReading | None = None) -> FeedView:
-        """The newest outputs of a feed as objects; ``reading`` if it is at hand."""
+    def view(self, feed: Feed, listed: ListedExperts | None = None) -> FeedView:
+        """The newest outputs of a feed as objects; ``listed`` if it is at hand."""
         view = self._views.get(feed.name)
         if view is None or feed.name in self._outdated:
-            view = feed_view(feed, read_feed(feed) if reading is None else reading)
+            view = feed_view(feed, list_experts(feed) if listed is None else listed)
             self._views[feed.name] = view
             self._outdated.discard(feed.name)
         return view

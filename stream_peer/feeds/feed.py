@@ -17,36 +17,25 @@ from stream_peer.feeds.medians import own_medians
 from stream_peer.feeds.method import Method, method_of
 from stream_peer.feeds.methods.paths import Paths
 from stream_peer.feeds.reading.published import Basis, expert_weights
-from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
+from stream_peer.feeds.reading.reading import Reading, read
 from stream_peer.feeds.reading.readings import (
     ExpertWeights,
     Extent,
-    Mixing,
-    learnt_rows_of,
-    mixing_key,
-    read_extent,
-    read_mixing,
-    rows_of,
 )
-from stream_peer.feeds.reading.signs import NamedGroup, Signs, dependence_key, read_dependence, read_ranks
+from stream_peer.feeds.reading.signs import NamedGroup, Signs
 from stream_peer.feeds.reading.trust import Trust, next_trust
-from stream_peer.feeds.reading.vote_rules import next_vote_rule
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scoring import Circumstances
 from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.standing import Standing
 from stream_peer.feeds.sums import (
-    UNIT,
     VOTE_RULES,
-    VOTES,
     Contribution,
     IndexArray,
     Sums,
-    VoteRule,
     feed_column,
 )
 from stream_peer.log.draws import feed_seed
-from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import MEANING, FeedSettings
@@ -81,10 +70,8 @@ class Feed:
         self.pieces = 0
         self.stored = False
         self._secret = secret
-        self._rates: tuple[Rates, ...] = ()
-        self._signs: tuple[bytes, Dependence] | None = None
-        self._ranks: list[RankAgreement | None] = []
-        self._mixing: tuple[bytes, Mixing] | None = None
+        self._reading: Reading | None = None
+        self._outcomes = 0  # how often an outcome moved the sums
         self._paths = Paths.beginning()
         self.adopt(settings, settings_hash)
 
@@ -118,8 +105,6 @@ class Feed:
         if settings.memory != self.accounts.blocks.memory:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
-        self._spoil()
-        self._mixing = None
         if self.method.vote_rule != "auto":
             self.standing.vote_rule = self.method.vote_rule
         elif not self.has_rounds():
@@ -166,28 +151,20 @@ class Feed:
 
     def take_in(self, question_id: str) -> Entry:
         """The entry of a question, a new one if need be."""
-        if self.settings.memory is not None:  # a new question makes the others older
-            self._spoil()
         return self.accounts.take_in(question_id)
 
     def take_out(self, entry: Entry) -> None:
         """Take a question's contribution out of the sums."""
         if entry.rounds:
             self.accounts.subtract(contribution(entry, self.method), entry)
-            self._spoil(entry)
+            self._outcomes += entry.evidence in (0, 1)
             self._paths.take_out(entry)
 
     def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
         self.accounts.add(part, entry)
         self.recent.note(entry)
-        self._spoil(entry)
-
-    def _spoil(self, entry: Entry | None = None) -> None:
-        """What was read off the sums no longer holds; the ranks still do if only an ``entry`` without outcome moved."""
-        self._rates = ()
-        if entry is None or entry.evidence in (0, 1) or self.settings.memory is not None:
-            self._ranks.clear()
+        self._outcomes += entry.evidence in (0, 1)
 
     def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
@@ -213,52 +190,17 @@ class Feed:
         """Number of the vote rule in force."""
         return VOTE_RULES.index(self.standing.vote_rule)
 
-    @property
-    def all_rates(self) -> tuple[Rates, ...]:
-        """Newest error rates of the vote rules that are used, that in force first."""
-        if not self._rates or self._rates[0].rule != self.rule:
-            feed, confidence = self.sums.feed, self.settings.confidence
-            rules = used_rules(feed, self.rule)
-            self._rates = tuple(read_rates(feed, rule, confidence, self.method) for rule in rules)
-        return self._rates
+    def read(self) -> Reading:
+        """The numbers of the feed as its sums stand: one reading for each change of the sums."""
+        standing = self.standing
+        known = read(self.sums, self._outcomes, standing.vote_rule, self.settings, self.method, self._reading)
+        self._reading = known
+        return known
 
-    @property
-    def rates(self) -> Rates:
-        """Newest error rates of the vote rule in force."""
-        return self.all_rates[0]
-
-    def rates_of(self, rule: int) -> Rates:
-        """Newest error rates of a vote rule."""
-        for rates in self.all_rates:
-            if rates.rule == rule:
-                return rates
-        return read_rates(self.sums.feed, rule, self.settings.confidence, self.method)
-
-    def columns(self, experts: IndexArray) -> FloatArray:
-        """Columns of some experts, as far as their vote rules are used."""
-        return self.sums.read(experts, rows_of([rates.rule for rates in self.all_rates]))
-
-    def learnt(self, experts: IndexArray) -> FloatArray:
-        """Those of them that weights are read from; the others are 0."""
-        return self.sums.read(experts, learnt_rows_of([rates.rule for rates in self.all_rates]))
-
-    @property
-    def mixing(self) -> Mixing:
-        """Newest shares of the mixers, and stretch."""
-        key = mixing_key(self.sums.feed)
-        if self._mixing is None or self._mixing[0] != key:
-            self._mixing = key, read_mixing(self.sums.feed, self.settings.mixer, self.method)
-        return self._mixing[1]
-
-    def trust(self) -> Trust:
+    def trust(self, reading: Reading) -> Trust:
         """The state of trust that follows on the present one, and why."""
-        return next_trust(self.standing.trust, self.rates, self.mean_voters, self.settings, self.signs())
-
-    @property
-    def mean_voters(self) -> float | None:
-        """Independent voters a question; None before the first."""
-        asked, voters = int(self.sums.feed[_ASKED]), VOTES * int(self.sums.feed[_VOTERS])
-        return round(voters / asked, _VOTERS_DECIMALS) if asked else None
+        signs = self.signs(reading)
+        return next_trust(self.standing.trust, reading.rates, reading.mean_voters, self.settings, signs)
 
     @property
     def groups(self) -> list[Group]:
@@ -269,33 +211,21 @@ class Feed:
         stay = {place: place for group in self.standing.groups for place in group.experts if place not in excluded}
         return [left for group in self.standing.groups if (left := group.without(stay))]
 
-    def signs(self) -> Signs:
+    def signs(self, reading: Reading) -> Signs:
         """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
-        key = dependence_key(self.sums.feed, self.rule)
-        if self._signs is None or self._signs[0] != key:
-            self._signs = key, read_dependence(self.sums.feed, self.rule)
-        if not self._ranks:
-            self._ranks.append(read_ranks(self.sums))
         named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
-        return Signs(self._signs[1], self._ranks[0], [group for group in named if len(group.experts) > 1])
-
-    def vote_rule(self) -> VoteRule:
-        """The vote rule that follows on the present one."""
-        if self.method.vote_rule != "auto":
-            return self.method.vote_rule
-        feed, unit = self.sums.feed, UNIT * VOTES
-        return next_vote_rule(self.standing.vote_rule, int(feed[_YES]) * unit, int(feed[_VOTES]) * unit)
+        return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
 
     def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
         """What a round of a question whose contribution is taken out is scored under."""
-        rates, seen = self.rates, read_extent(self.sums.feed, self.n_seen(experts))
-        columns, chances = self.learnt(experts), self._chances
-        medians = own_medians(self.sums.read_histograms(experts)) if self.rule else None
+        reading, chances = self.read(), self._chances
+        rates, seen, columns = reading.rates, reading.extent(self.n_seen(experts)), reading.learnt(experts)
+        medians = own_medians(reading.histograms(experts)) if reading.rule else None
         return Circumstances(
-            weights=self.weights(experts, columns, seen),
-            mixing=self.mixing,
+            weights=self.weights(reading, experts, columns, seen),
+            mixing=reading.mixing,
             net_share=self.standing.net_share,
-            rule=self.rule,
+            rule=reading.rule,
             thresholds=medians.thresholds if medians else None,
             steady=medians.steady if medians else None,
             rate_zero=rates.zero,
@@ -311,12 +241,12 @@ class Feed:
             groups=self.roster.group_numbers(experts),
             block=chances.block(question_id),
             shrink=self.standing.shrink,
-            shadows=self.shadows.read(self.sums.feed, columns, self.mixing),
+            shadows=self.shadows.read(reading.feed, columns, reading.mixing),
         )
 
-    def weights(self, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
+    def weights(self, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
         """Weights of some experts, whose columns are given."""
-        basis = Basis(experts, columns, self.all_rates, seen, self.settings.mixer, self.method)
+        basis = Basis(experts, columns, reading.all_rates, seen, self.settings.mixer, self.method)
         return expert_weights(basis, self._paths)
 
     def frozen_paths(self) -> Paths:
@@ -330,12 +260,7 @@ class Feed:
     def learn(self, facts: Facts, entry: Entry) -> None:
         """Go on by a round of a question, if the learner is one that remembers what it said and not only the sums."""
         if self.method.shares:
-            self._paths.learn(facts, entry, read_extent(self.sums.feed, self.n_seen(facts.experts)), self.method)
-
-    def net_sums(self) -> tuple[float, float]:
-        """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
-        feed = self.sums.feed
-        return float(feed[_NET_DIFFERENCE]) * UNIT, float(feed[_NET_SQUARE]) * UNIT
+            self._paths.learn(facts, entry, self.read().extent(self.n_seen(facts.experts)), self.method)
 
     # --- stored form ---
 
@@ -361,13 +286,12 @@ class Feed:
 
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""
-        self.accounts.blocks = sums
-        self._spoil()
+        self.accounts.blocks, self._reading = sums, None
 
     def recount(self) -> Iterator[None]:
         """Compute the sums anew from the ledger, a bounded piece an item."""
         yield from self.accounts.recount(self.method)
-        self._spoil()
+        self._reading = None
 
 
 decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode

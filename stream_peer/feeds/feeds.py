@@ -149,11 +149,11 @@ class Feeds:
         """A record has changed the feed."""
         standing = feed.standing
         standing.revision, standing.at = standing.base + record.offset, record.timestamp
-        vote_rule = feed.vote_rule()
+        vote_rule = feed.read().next_vote_rule
         if vote_rule != standing.vote_rule:
             standing.vote_rule = vote_rule
             standing.switches += 1
-        standing.trusted(feed.trust().state, standing.acknowledged)
+        standing.trusted(feed.trust(feed.read()).state, standing.acknowledged)
         self.board.changed(feed)
 
     # --- settings and controls ---

@@ -7,7 +7,7 @@ from stream_peer.events.output_parts import groups_of_part
 from stream_peer.events.outputs import PeerLosses, Published, Weights, encode_output, output_headers
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.views import FeedView, feed_view, read_feed
+from stream_peer.feeds.views import FeedView, feed_view, list_experts
 from stream_peer.log.stage import Output
 
 LARGEST = 900_000
@@ -29,7 +29,7 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
 
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
-    outputs = feed_outputs(feed, feed_view(feed, read_feed(feed)))
+    outputs = feed_outputs(feed, feed_view(feed, list_experts(feed)))
     most = 1 + (len(feed.experts) + len(feed.roster.forgotten)) * _LONGEST_EXPERT // LARGEST
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]

@@ -118,7 +118,8 @@ def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
 
 def _rates(feed: Feed, facts: Facts | None) -> Rates:
     """Error rates of the vote rule that gave the experts' own reference answers."""
-    return feed.rates_of(facts.head.rule) if facts else feed.rates
+    reading = feed.read()
+    return reading.rates_of(facts.head.rule) if facts else reading.rates
 
 
 def _answer(facts: Facts | None) -> dict[str, Any]:

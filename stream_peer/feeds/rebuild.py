@@ -13,7 +13,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.output_records import feed_outputs
 from stream_peer.feeds.question_outputs import question_outputs
-from stream_peer.feeds.views import feed_view, read_feed
+from stream_peer.feeds.views import feed_view, list_experts
 from stream_peer.log.stage import Effects, Output, Record
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def said_without(before: Feed, after: Feed) -> Iterator[Output]:
 
 
 def _of_feed(feed: Feed) -> list[Output]:
-    return feed_outputs(feed, feed_view(feed, read_feed(feed)))
+    return feed_outputs(feed, feed_view(feed, list_experts(feed)))
 
 
 def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:

@@ -262,7 +262,7 @@ class FeedStage:
         standing = feed.standing
         standing.outcomes += 1
         if feed.method.mixes:
-            standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.net_sums())
+            standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.read().net_sums())
         self.feeds.finish(feed, event.question_id, entry, record)
         if entry.rounds:
             self._say(feed, event.question_id, entry, effects)

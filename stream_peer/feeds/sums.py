@@ -279,6 +279,7 @@ class Sums:
         self.matrix: IntArray = np.zeros((N_EXPERT, n_experts), np.int64)
         self.histograms: IntArray = np.zeros((0, BINS), np.int64)
         self.shadows: dict[int, IntArray] = {}
+        self.version = 0  # how often something was added or taken out: readings know by it that they are stale
 
     def reserve(self, n_experts: int) -> None:
         """Have room for at least that many experts."""
@@ -297,6 +298,7 @@ class Sums:
         self._fold(part, np.subtract)
 
     def _fold(self, part: Contribution, operation: np.ufunc) -> None:
+        self.version += 1
         operation(self.feed, part.feed, out=self.feed)
         cells = np.add.outer(part.rows * self.matrix.shape[1], part.experts)
         operation.at(self.matrix.reshape(-1), cells.reshape(-1), part.columns.reshape(-1))

@@ -27,17 +27,17 @@ from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, t
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.published import published_weights
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
+from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.readings import (
     DECIMALS,
     Certified,
     read_certificate,
-    read_extent,
     read_records,
     read_regret,
 )
 from stream_peer.feeds.reading.trust import certifies
 from stream_peer.feeds.sums import UNIT, IndexArray, feed_column
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.method import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
@@ -76,16 +76,20 @@ class FeedView(NamedTuple):
     acknowledged: bool = False
 
 
-class WeightsReading(NamedTuple):
-    """The weights of the experts with questions that count, sorted by id."""
+class ListedExperts(NamedTuple):
+    """The experts with questions that count, sorted by id: their columns and published weights.
 
+    ``reading``: what they were read from.
+    """
+
+    reading: Reading
     experts: IndexArray
     columns: FloatArray
     mix: FloatArray
     select: FloatArray
 
-    def moved(self, other: "WeightsReading", least: float) -> bool:
-        """Whether some weight differs by ``least`` or more from another reading, or the experts do."""
+    def moved(self, other: "ListedExperts", least: float) -> bool:
+        """Whether some weight differs by ``least`` or more from others, or the experts do."""
         if len(self.experts) != len(other.experts) or (self.experts != other.experts).any():
             return True
         return any(
@@ -118,54 +122,54 @@ def summary(rates: Rates) -> ErrorRateSummary:
     )
 
 
-def read_feed(feed: Feed) -> WeightsReading:
+def list_experts(feed: Feed) -> ListedExperts:
     """The newest weights of a feed."""
-    experts = feed.listed()
-    columns = feed.columns(experts)
+    reading, experts = feed.read(), feed.listed()
+    columns = reading.columns(experts)
     if not len(experts):
-        return WeightsReading(experts, columns, np.zeros(0), np.zeros(0))
-    weights = feed.weights(experts, columns, read_extent(feed.sums.feed, len(experts)))
+        return ListedExperts(reading, experts, columns, np.zeros(0), np.zeros(0))
+    weights = feed.weights(reading, experts, columns, reading.extent(len(experts)))
     standing, groups = feed.standing, feed.roster.group_numbers(experts)
-    return WeightsReading(
-        experts, columns, *published_weights(weights, feed.mixing, standing.net_share, standing.shrink, groups)
-    )
+    published = published_weights(weights, reading.mixing, standing.net_share, standing.shrink, groups)
+    return ListedExperts(reading, experts, columns, *published)
 
 
-def feed_view(feed: Feed, reading: WeightsReading) -> FeedView:
+def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
     """The outputs keyed by feed."""
-    trust, signs, sums = feed.trust(), feed.signs(), feed.sums.feed
-    certified, experts = _certified(feed, reading), _weighted_experts(feed, reading)
+    reading = listed.reading
+    trust, signs, sums = feed.trust(reading), feed.signs(reading), reading.feed
+    certified, experts = _certified(feed, listed), _weighted_experts(feed, listed)
     return FeedView(
         Weights(
             **heading(feed),
             status=trust.state,
             status_reasons=[*trust.reasons, *_lost(feed)],
-            questions=_count(feed, _QUESTIONS),
-            resolved=_count(feed, _RESOLVED),
-            error_rate=summary(feed.rates),
-            mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, feed.mixing.shares, strict=True))),
-            stretch=feed.mixing.stretch if feed.settings.stretch else 0.0,
+            questions=_count(sums, _QUESTIONS),
+            resolved=_count(sums, _RESOLVED),
+            error_rate=summary(reading.rates),
+            mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, reading.mixing.shares, strict=True))),
+            stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
             select_shrink=feed.standing.shrink,
             certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
             experts=experts,
             shadows=feed.shadows.scores(feed.sums),
-            drift=_drift(feed, reading),
-            groups=_groups(feed, reading),
+            drift=_drift(feed, listed),
+            groups=_groups(feed, listed),
         ),
-        _error_rates(feed),
+        _error_rates(feed, reading.rates),
         feed.settings.top_experts,
-        _leading(experts, reading, math.ceil(1.25 * feed.settings.top_experts)),
-        (float(reading.mix.sum()), float(reading.select.sum())),
+        _leading(experts, listed, math.ceil(1.25 * feed.settings.top_experts)),
+        (float(listed.mix.sum()), float(listed.select.sum())),
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
-        feed.mean_voters,
+        reading.mean_voters,
         ties=tie_share(sums),
         low_evidence=low_evidence_share(sums),
-        select_regret=_select_regret(feed, reading),
+        select_regret=_select_regret(feed, listed),
         certificate_terms=certified.terms if certified else {},
         brier=read_scores(sums),
-        best_brier=_best_brier(feed, reading),
-        effective_experts=1.0 / squares if (squares := float(np.square(reading.mix).sum())) else 0.0,
+        best_brier=_best_brier(feed, listed),
+        effective_experts=1.0 / squares if (squares := float(np.square(listed.mix).sum())) else 0.0,
         updated=feed.standing.at,
         acknowledged=feed.standing.acknowledged is not None,
     )
@@ -176,19 +180,19 @@ def _lost(feed: Feed) -> list[str]:
     return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
 
 
-def _groups(feed: Feed, reading: WeightsReading) -> list[ExpertGroup] | msgspec.UnsetType:
+def _groups(feed: Feed, listed: ListedExperts) -> list[ExpertGroup] | msgspec.UnsetType:
     """Experts who say the same, among those listed."""
-    found, listed = [], {place: place for place in reading.experts.tolist()}
-    for group in filter(None, (group.without(listed) for group in feed.groups)):
+    found, places = [], {place: place for place in listed.experts.tolist()}
+    for group in filter(None, (group.without(places) for group in feed.groups)):
         said = msgspec.structs.asdict(group) | {"experts": sorted(feed.shown[place] for place in group.experts)}
         found.append(ExpertGroup(**said))
     return found or msgspec.UNSET
 
 
-def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
+def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     """What drifts, the experts being among those listed."""
-    found, listed, shown = feed.standing.drift, set(reading.experts.tolist()), feed.shown
-    experts = [one for one in found.experts if one.place in listed]
+    found, places, shown = feed.standing.drift, set(listed.experts.tolist()), feed.shown
+    experts = [one for one in found.experts if one.place in places]
     if found.error_rate is None and not experts:
         return msgspec.UNSET
     return Drifting(
@@ -207,8 +211,8 @@ def _drift(feed: Feed, reading: WeightsReading) -> Drifting | msgspec.UnsetType:
     )
 
 
-def _count(feed: Feed, column: int) -> float:
-    return round(float(feed.sums.feed[column]) * UNIT, DECIMALS)
+def _count(sums: IntArray, column: int) -> float:
+    return round(float(sums[column]) * UNIT, DECIMALS)
 
 
 def _is_certifiable(feed: Feed) -> bool:
@@ -216,31 +220,33 @@ def _is_certifiable(feed: Feed) -> bool:
     return feed.settings.memory is None and feed.method.certifies
 
 
-def _select_regret(feed: Feed, reading: WeightsReading) -> float | None:
-    return read_regret(reading.columns, feed.all_rates, feed.method) if _is_certifiable(feed) else None
+def _select_regret(feed: Feed, listed: ListedExperts) -> float | None:
+    return read_regret(listed.columns, listed.reading.all_rates, feed.method) if _is_certifiable(feed) else None
 
 
-def _certified(feed: Feed, reading: WeightsReading) -> Certified | None:
-    if not (_is_certifiable(feed) and certifies(feed.standing.trust) and len(reading.experts)):
+def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
+    if not (_is_certifiable(feed) and certifies(feed.standing.trust) and len(listed.experts)):
         return None
-    standing, confidence = feed.standing, feed.settings.confidence
-    rules = [rates.rule for rates in feed.all_rates]
+    standing, confidence, reading = feed.standing, feed.settings.confidence, listed.reading
+    rules = [rates.rule for rates in reading.all_rates]
     steps = 1 + standing.outcomes + standing.switches
-    return read_certificate(feed.sums.feed, reading.columns, rules, len(feed.roster), steps, confidence, feed.method)
+    return read_certificate(
+        listed.reading.feed, listed.columns, rules, len(feed.roster), steps, confidence, feed.method
+    )
 
 
-def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExpert]:
-    records = read_records(reading.columns, feed.all_rates, feed.method)
-    questions = float(feed.sums.feed[_QUESTIONS]) * UNIT
+def _weighted_experts(feed: Feed, listed: ListedExperts) -> list[WeightedExpert]:
+    records = read_records(listed.columns, listed.reading.all_rates, feed.method)
+    questions = float(listed.reading.feed[_QUESTIONS]) * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
     teams, shown = feed.roster.teams, feed.shown
-    constant = np.zeros(len(reading.experts), np.bool_)
+    constant = np.zeros(len(listed.experts), np.bool_)
     if feed.method.keeps_histograms:
-        constant = uninformative(feed.sums.read_histograms(reading.experts))
+        constant = uninformative(listed.reading.histograms(listed.experts))
     rows = zip(
-        reading.experts.tolist(),
-        reading.mix.tolist(),
-        reading.select.tolist(),
+        listed.experts.tolist(),
+        listed.mix.tolist(),
+        listed.select.tolist(),
         records.questions.tolist(),
         coverage.tolist(),
         _known(records.peer_loss),
@@ -266,16 +272,16 @@ def _weighted_experts(feed: Feed, reading: WeightsReading) -> list[WeightedExper
     ]
 
 
-def _leading(experts: list[WeightedExpert], reading: WeightsReading, count: int) -> list[WeightedExpert]:
+def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -> list[WeightedExpert]:
     """Those of the largest weights in the mix, of equal ones the first by id."""
-    order = np.argsort(-reading.mix, kind="stable")[:count]
+    order = np.argsort(-listed.mix, kind="stable")[:count]
     return [experts[place] for place in order.tolist()]
 
 
-def _best_brier(feed: Feed, reading: WeightsReading) -> float | None:
+def _best_brier(feed: Feed, listed: ListedExperts) -> float | None:
     """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
-    records = read_records(reading.columns, feed.all_rates, feed.method)
-    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(feed, _EVALUATED))
+    records = read_records(listed.columns, listed.reading.all_rates, feed.method)
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(listed.reading.feed, _EVALUATED))
     losses = records.brier[records.evaluated >= enough]
     return float(losses.min()) if len(losses) else None
 
@@ -285,8 +291,7 @@ def _known(values: FloatArray) -> list[float | None]:
     return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
 
 
-def _error_rates(feed: Feed) -> ErrorRates:
-    rates = feed.rates
+def _error_rates(feed: Feed, rates: Rates) -> ErrorRates:
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
         **heading(feed),

@@ -58,5 +58,5 @@ def _look(feed: Feed) -> Look:
         rule=feed.rule,
         past=feed.sums.feed if feed.settings.memory is None else None,
         leaves_one_out=variant is None or variant.against == "others",
-        revealed_at_random=not any(shift is not None and shift.found for shift in feed.rates.shifts),
+        revealed_at_random=not any(shift is not None and shift.found for shift in feed.read().rates.shifts),
     )

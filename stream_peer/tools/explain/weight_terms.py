@@ -23,7 +23,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.methods.paths import Paths
 from stream_peer.feeds.reading.published import Basis, expert_weights, published_weights
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.readings import Extent, Mixing, read_extent
+from stream_peer.feeds.reading.readings import Extent, Mixing
 from stream_peer.feeds.sums import N_EXPERT, IndexArray
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.model import MixerSettings
@@ -100,16 +100,16 @@ class Moment(NamedTuple):
 def moment_of(feed: Feed) -> Moment:
     """What a feed's weights are read from now, whatever becomes of the feed."""
     places = np.arange(len(feed.roster), dtype=np.int32)
-    listed = feed.listed()
+    listed, reading = feed.listed(), feed.read()
     moment = Moment(
         feed,
         listed,
         feed.sums.read(places, slice(0, N_EXPERT)),
-        feed.all_rates,
-        read_extent(feed.sums.feed, len(listed)),
+        reading.all_rates,
+        reading.extent(len(listed)),
         feed.settings.mixer,
         feed.frozen_paths(),
-        feed.mixing,
+        reading.mixing,
         feed.roster.group_numbers(places),
         feed.standing.shrink,
         feed.standing.net_share,

@@ -196,7 +196,7 @@ def test_answers_that_say_nothing_alarm_and_are_never_read_the_other_way_round(h
     assert view.weights.certificate is None
     assert view.error_rates.status == "uninformative"
     assert max(view.error_rates.zero, view.error_rates.one) < 0.5
-    assert feed.rates.distance >= 0.2 - 1e-12  # losses keep their sign
+    assert feed.read().rates.distance >= 0.2 - 1e-12  # losses keep their sign
 
 
 # --- C19: experts answer different subsets ---

@@ -50,13 +50,13 @@ def test_votes_of_unlike_questions_show_in_the_fourth_moment_and_trust_is_depend
         for world in (alike, of_unlike_questions)
     )
 
-    z = [feed.signs().dependence.z for feed in (clean, unlike)]
+    z = [feed.signs(feed.read()).dependence.z for feed in (clean, unlike)]
     assert z[0] is not None
     assert z[1] is not None
     assert z[0] < 2.0
     assert z[1] > 3.0
     assert (clean.standing.trust, unlike.standing.trust) == ("ok", "dependent")
-    assert f"z = {z[1]:.1f}" in unlike.trust().reasons[0]
+    assert f"z = {z[1]:.1f}" in unlike.trust(unlike.read()).reasons[0]
 
 
 def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_depend_on_them() -> None:
@@ -69,7 +69,7 @@ def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_dep
         moments = vote_moments(votes(facts.forecasts))
         assert moments is not None
         expected = expected.merge(DependenceSums.contribution(moments, int(facts.head.block)))
-    reading, found = expected.reading(), feed.signs().dependence
+    reading, found = expected.reading(), feed.signs(feed.read()).dependence
     assert found.gap == pytest.approx(reading.gap, abs=1e-9)
     assert found.z == pytest.approx(reading.z, rel=1e-6)
     of_others = [round_of(f"q{number}", dict.fromkeys(["a", "b", "c", "d"], 0.9)) for number in range(40)]
@@ -94,7 +94,7 @@ def test_members_of_a_team_are_one_voter_in_the_moments() -> None:
 def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
     feed = feed_of(folded(log_of(events(alike)), stage(vote_rule="half"))[0])
 
-    ranks = feed.signs().ranks
+    ranks = feed.signs(feed.read()).ranks
     assert ranks is not None
     assert ranks.experts == 9
     assert ranks.correlation > 0.8
@@ -130,7 +130,7 @@ def test_ranks_are_read_anew_when_an_outcome_comes_goes_or_its_round_does() -> N
 
     for record in log_of(changes, log):
         feed_stage.step(record, Effects())
-        assert feed.signs().ranks == read_ranks(feed.sums)
+        assert feed.signs(feed.read()).ranks == read_ranks(feed.sums)
 
 
 def test_few_experts_or_questions_rank_nobody_and_the_first_thousand_stand_for_all() -> None:

@@ -1,0 +1,156 @@
+"""The reading of a feed: its numbers at one moment, read off the sums once for each change of them.
+
+A reading never changes. It holds what is read of the feed as a whole. Columns of experts are read where they are used,
+from the sums that the reading was made of; once those have moved on, it refuses (`StaleReadingError`).
+"""
+
+import msgspec
+
+from stream_peer.feeds.method import Method
+from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
+from stream_peer.feeds.reading.readings import (
+    Extent,
+    Mixing,
+    learnt_rows_of,
+    mixing_key,
+    read_extent,
+    read_mixing,
+    rows_of,
+)
+from stream_peer.feeds.reading.signs import dependence_key, read_dependence, read_ranks
+from stream_peer.feeds.reading.vote_rules import next_vote_rule
+from stream_peer.feeds.sums import UNIT, VOTE_RULES, VOTES, IndexArray, Sums, VoteRule, feed_column
+from stream_peer.numerics.dependence import Dependence, RankAgreement
+from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.settings.feed.model import FeedSettings
+
+_ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
+_YES, _VOTES = feed_column("yes"), feed_column("votes")
+_VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
+_NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
+
+
+class StaleReadingError(RuntimeError):
+    """Columns were asked of a reading whose sums had changed since it was made."""
+
+
+class Reading(msgspec.Struct, frozen=True, eq=False):
+    """The numbers of a feed at one moment.
+
+    Attributes
+    ----------
+    sums, version : what it was read from: sums, and how often they had changed
+    outcomes : int
+        How often an outcome had moved the sums.
+    settings, method : by which
+    rule : int
+        Number of the vote rule in force.
+    all_rates : tuple of Rates
+        Error rates of the vote rules that are used, that in force first.
+    mixing : Mixing
+        Shares of the mixers, and stretch; ``mixing_key``: what they depend on.
+    mean_voters : float or None
+        Independent voters a question; None before the first.
+    next_vote_rule : VoteRule
+        The vote rule that follows on the present one.
+    dependence : Dependence
+        The fourth-moment gap of the votes by the rule in force; ``dependence_key``: what it depends on.
+    ranks : RankAgreement or None
+        How alike peer losses and true losses rank the experts; None while that cannot be judged.
+    """
+
+    sums: Sums
+    version: int
+    outcomes: int
+    settings: FeedSettings
+    method: Method
+    rule: int
+    all_rates: tuple[Rates, ...]
+    mixing: Mixing
+    mixing_key: bytes
+    mean_voters: float | None
+    next_vote_rule: VoteRule
+    dependence: Dependence
+    dependence_key: bytes
+    ranks: RankAgreement | None
+
+    @property
+    def rates(self) -> Rates:
+        """Error rates of the vote rule in force."""
+        return self.all_rates[0]
+
+    def rates_of(self, rule: int) -> Rates:
+        """Error rates of a vote rule."""
+        for rates in self.all_rates:
+            if rates.rule == rule:
+                return rates
+        return read_rates(self._fresh().feed, rule, self.settings.confidence, self.method)
+
+    def columns(self, experts: IndexArray) -> FloatArray:
+        """Columns of some experts, as far as their vote rules are used."""
+        return self._fresh().read(experts, rows_of([rates.rule for rates in self.all_rates]))
+
+    def learnt(self, experts: IndexArray) -> FloatArray:
+        """Those of them that weights are read from; the others are 0."""
+        return self._fresh().read(experts, learnt_rows_of([rates.rule for rates in self.all_rates]))
+
+    def histograms(self, experts: IndexArray) -> IntArray:
+        """Histograms of the forecasts of some experts."""
+        return self._fresh().read_histograms(experts)
+
+    def extent(self, n_experts: int) -> Extent:
+        """How much the feed has seen, with so many experts."""
+        return read_extent(self._fresh().feed, n_experts)
+
+    def net_sums(self) -> tuple[float, float]:
+        """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
+        feed = self._fresh().feed
+        return float(feed[_NET_DIFFERENCE]) * UNIT, float(feed[_NET_SQUARE]) * UNIT
+
+    @property
+    def feed(self) -> IntArray:
+        """The sums of the feed as a whole."""
+        return self._fresh().feed
+
+    def _fresh(self) -> Sums:
+        if self.version != self.sums.version:
+            raise StaleReadingError
+        return self.sums
+
+
+def read(
+    sums: Sums, outcomes: int, vote_rule: VoteRule, settings: FeedSettings, method: Method, known: Reading | None
+) -> Reading:
+    """The reading of sums under a vote rule.
+
+    ``known``: the feed's last reading, which is returned if nothing has changed since, and of which the parts are
+    taken whose sums have not changed. ``outcomes``: how often an outcome has moved the sums.
+    """
+    rule = VOTE_RULES.index(vote_rule)
+    if known is not None and (known.settings is not settings or known.rule != rule):
+        known = None
+    if known is not None and known.sums is sums and known.version == sums.version:
+        return known
+    feed = sums.feed
+    rates = tuple([read_rates(feed, used, settings.confidence, method) for used in used_rules(feed, rule)])
+    key, votes = mixing_key(feed), dependence_key(feed, rule)
+    ranked = known is not None and known.outcomes == outcomes and settings.memory is None
+    asked, voters, unit = int(feed[_ASKED]), VOTES * int(feed[_VOTERS]), UNIT * VOTES
+    return Reading(
+        sums,
+        sums.version,
+        outcomes,
+        settings,
+        method,
+        rule,
+        rates,
+        known.mixing if known is not None and known.mixing_key == key else read_mixing(feed, settings.mixer, method),
+        key,
+        round(voters / asked, _VOTERS_DECIMALS) if asked else None,
+        next_vote_rule(vote_rule, int(feed[_YES]) * unit, int(feed[_VOTES]) * unit)
+        if method.vote_rule == "auto"
+        else method.vote_rule,
+        known.dependence if known is not None and known.dependence_key == votes else read_dependence(feed, rule),
+        votes,
+        known.ranks if known is not None and ranked else read_ranks(sums),
+    )

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.reading.reading import StaleReadingError
+from tests.unit.feeds.test_feed import feed_with_a_round
+
+
+def test_a_feed_is_read_once_for_each_change_of_its_sums() -> None:
+    feed = feed_with_a_round(["a", "b", "c", "d"])
+
+    first = feed.read()
+    assert feed.read() is first
+
+    feed.take_out(feed.entries["q"])
+    assert feed.read() is not first
+
+
+def test_a_reading_refuses_to_look_into_sums_that_have_moved_on() -> None:
+    feed = feed_with_a_round(["a", "b", "c", "d"])
+    before, experts = feed.read(), feed.listed()
+
+    feed.take_out(feed.entries["q"])
+
+    for late in (lambda: before.columns(experts), lambda: before.learnt(experts), lambda: before.extent(4)):
+        with pytest.raises(StaleReadingError):
+            late()
+
+
+def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
+    feed = feed_with_a_round(["a", "b", "c", "d"])
+    before = feed.read()
+    columns = before.columns(feed.listed())
+
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    feed.put_in(contribution(entry, feed.method), entry)
+
+    after = feed.read()
+    assert after.all_rates == before.all_rates
+    assert (after.mixing, after.dependence, after.ranks) == (before.mixing, before.dependence, before.ranks)
+    assert np.array_equal(after.columns(feed.listed()), columns)
