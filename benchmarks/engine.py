@@ -19,7 +19,7 @@ from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord, Output, Stage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 PARTITIONS = 16
 NOW = 1_790_000_000_000

@@ -28,7 +28,8 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.scoring import score
 from stream_peer.feeds.sums import IndexArray, feed_column
 from stream_peer.numerics.losses import FloatArray
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import FeedSettings
 
 SIZES = (50, 10_000)
 KINDS = {

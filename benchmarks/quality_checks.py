@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 _WARNS = frozenset(("contradicted", "dependent", "uninformative", "biased-reveal"))
 _WORLDS = ((6, 200, 0.1, 0.45), (12, 400, 0.2, 0.45), (20, 1000, 0.1, 0.4))

@@ -19,7 +19,7 @@ from stream_peer.events.feed_log import Round, SettingsChanged, Source, encode_f
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 ROUNDS = 200_000
 SHORT_ROUNDS = 5_000

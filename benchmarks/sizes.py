@@ -27,7 +27,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 MANY = 400
 LONG_AFTER = START + 365 * DAY

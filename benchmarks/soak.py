@@ -25,7 +25,7 @@ from benchmarks.lives import FEEDS, Lives
 from benchmarks.soak_bounds import LIMIT_TIMES_OPEN, Bounds, Sample, bounds_of, faults
 from benchmarks.soak_kafka import LiveSoak, live_faults
 from benchmarks.soak_log import Held
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from tests.integration.support.kafka_broker import COMPACT_SOON, KafkaBroker, prepare
 from tests.integration.support.kafka_jars import fetch_jars
 

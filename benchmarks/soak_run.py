@@ -21,7 +21,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.stage import Effects, LogRecord, Output, Stage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 CHUNK = 100
 """Questions between two marks: places from which the events can be told again."""

@@ -21,7 +21,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.log.stage import Effects, LogRecord, Output
-from stream_peer.settings.feed.model import document_hash, load_document
+from stream_peer.settings.feed.document import document_hash, load_document
 
 START = 1_700_000_000_000
 HOUR = 3_600_000

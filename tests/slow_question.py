@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from stream_peer.events.partitioning import partition_of
-from stream_peer.settings.feed.model import FeedSettings, FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+from stream_peer.settings.feed.model import FeedSettings
 
 Content = tuple[bool, float, dict[str, float]]
 REFUSED = -3

@@ -152,7 +152,7 @@ class Demonstration:
         )
 
     def _report(self, kafka: DemoKafka) -> None:
-        from stream_peer.settings.feed.model import load_document
+        from stream_peer.settings.feed.document import load_document
         from stream_peer.tools.report.report import render
 
         path = self._wishes.report

@@ -11,7 +11,7 @@ from stream_peer.cli.demo_kafka import DemoKafka, connected
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.kafka.client.control_events import newest_document
 from stream_peer.serve.weights_view import read_newest
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.feed import FEED, SETTINGS, closing_tick, paced, read_events
 

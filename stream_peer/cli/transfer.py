@@ -12,7 +12,7 @@ from stream_peer.cli.options import Invocation, must_be_feed_name, replaced_file
 from stream_peer.cli.progress import progress_bar
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.standing import Ended
 from stream_peer.feeds.store import FeedStore
 from stream_peer.log.stage import Effects, Record
-from stream_peer.settings.feed.model import MEANING, FeedSettings, FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
+from stream_peer.settings.feed.model import MEANING, FeedSettings
 
 
 class Firm(NamedTuple):

@@ -59,7 +59,7 @@ from stream_peer.log.stage import Effects, Output, Record, Refolding, Snapshot, 
 from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import safety_net_step
 from stream_peer.questions.control_stage import SETTINGS_KEY
-from stream_peer.settings.feed.model import FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 
 
 class FeedStage:

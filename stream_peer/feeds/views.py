@@ -38,7 +38,7 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.reading.trust import certifies
 from stream_peer.feeds.sums import UNIT, IndexArray, feed_column
 from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.settings.feed.method import asks_groups
+from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""

@@ -40,7 +40,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.log.dead_letters import refuse
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
-from stream_peer.settings.feed.model import document_hash, load_document
+from stream_peer.settings.feed.document import document_hash, load_document
 
 SETTINGS_KEY = b"settings"
 

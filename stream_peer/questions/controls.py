@@ -24,7 +24,7 @@ from stream_peer.questions.routing import Routes
 from stream_peer.questions.schedule import Terms
 from stream_peer.questions.state import QuestionState
 from stream_peer.questions.store import QuestionStore
-from stream_peer.settings.feed.model import FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 
 
 class QuestionControls:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_peer.events.times import NEVER, Milliseconds
-from stream_peer.settings.feed.model import FeedSettings, FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
+from stream_peer.settings.feed.model import FeedSettings
 
 BEGINNING: Milliseconds = -(1 << 60)
 """Earlier than every arrival: the first document that was ever applied is in force from here."""

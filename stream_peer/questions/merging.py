@@ -8,7 +8,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, Milliseconds, to_iso
 from stream_peer.questions.dating import Rules
 from stream_peer.questions.state import QuestionState, Truth
-from stream_peer.settings.feed.model import FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
 
 
 def plausible_moment(

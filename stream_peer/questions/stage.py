@@ -60,7 +60,8 @@ from stream_peer.questions.routing import Routes
 from stream_peer.questions.schedule import Plan
 from stream_peer.questions.state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub, Told
 from stream_peer.questions.store import SCHEMA, Head, QuestionStore, decode_head, encode_head
-from stream_peer.settings.feed.model import FeedSettings, FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+from stream_peer.settings.feed.model import FeedSettings
 
 _HOUR: Milliseconds = 3_600_000
 _OF_QUESTIONS = (Forecast, Forecasts, Question, Resolution)

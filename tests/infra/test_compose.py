@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from stream_peer import __version__
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import Settings, load
 from stream_peer.tools.demo.feed import FEED, SETTINGS
 from tests.infra.support.prometheus import JOB

@@ -10,7 +10,7 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from tests.integration.support.events import Event, at, forecast
 from tests.integration.support.lives import (
     DAY,

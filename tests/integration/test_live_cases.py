@@ -12,7 +12,8 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import to_iso
 from stream_peer.questions.dating import BEGINNING, Dating, Rules
 from stream_peer.questions.state import QuestionState, decode_entry
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import FeedSettings
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, now, question, resolution
 from tests.integration.support.lives import COMPARED, Published, kill, panel, state, stop
 from tests.integration.support.service import DeadLetter, Service

@@ -7,7 +7,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.rejections import Reason
-from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.feed.document import document_hash
 from tests.integration.support.client import Message
 from tests.integration.support.events import Event, at, forecast, question, resolution
 from tests.integration.support.service import DeadLetter, Service

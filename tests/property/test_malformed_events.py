@@ -12,7 +12,7 @@ from stream_peer.log.signatures import MAC_HEADER, Signatures
 from stream_peer.log.stage import Effects, Headers, LogRecord, Stage
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.feed.document import document_hash
 
 NOON = "2026-03-01T12:00:00Z"
 ARRIVED = 1_772_366_400_000

@@ -19,7 +19,7 @@ from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.log.origins import source_of
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.questions.repair import Controls
-from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.process import Settings
 
 _POLL_MILLISECONDS = 500

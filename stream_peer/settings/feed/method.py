@@ -3,12 +3,9 @@
 The service runs them as built in; ``stream-peer replay --set method.NAME=VALUE`` runs all of them, to compare.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from stream_peer.settings.feed.model import FeedSettings
 
 Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)]
@@ -58,111 +55,8 @@ PAPER = MethodSettings(
 )
 """The preset ``paper``: everybody against the answer of group A, at the error rate of the time, for good."""
 
-_OF_GROUPS = ("two-groups", "equal-groups", "three-references", "three-class-references")
-_OF_OTHERS = ("moments", "class-moments")
-_OF_THREE = ("class-moments", "three-references", "three-class-references")
-
 
 def changed_method(method: MethodSettings) -> dict[str, object]:
     """What is not as built in, by name."""
     values = {name: getattr(method, name) for name in BUILT_IN.__struct_fields__}
     return {name: value for name, value in values.items() if value != getattr(BUILT_IN, name)}
-
-
-def only_in_replay(settings: "FeedSettings") -> list[tuple[str, str]]:
-    """Settings that a worker does not serve: name and reason."""
-    why = "the service runs it as built in; compare other values with stream-peer replay --set"
-    faults = [(f"method.{name}", why) for name in changed_method(settings.method)]
-    if settings.loss == "spherical":
-        faults.append(("loss", "a worker serves squared and log; compare spherical with stream-peer replay --set"))
-    return faults
-
-
-def asks_groups(settings: "FeedSettings") -> bool:
-    """Whether error rates are read off the answers of groups, and not off the votes of experts."""
-    return settings.preset == "paper" or settings.method.error_rate in _OF_GROUPS
-
-
-def mixes(settings: "FeedSettings") -> bool:
-    """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
-    return settings.preset != "paper" and settings.method.mixer == "auto"
-
-
-def method_contradictions(settings: "FeedSettings") -> list[tuple[str, str]]:
-    """Combinations that cannot be computed: name and reason."""
-    return [*_references(settings), *_rates(settings), *_learners(settings), *_presets(settings)]
-
-
-def _references(settings: "FeedSettings") -> list[tuple[str, str]]:
-    method = settings.method
-    faults = []
-    if method.against == "other-group" and method.groups == "fixed":
-        why = "two fixed groups err differently, and one price is for all; set method.groups to redrawn"
-        faults.append(("method.against", why))
-    if method.groups != BUILT_IN.groups and not _by_groups(method):
-        faults.append(("method.groups", f"nobody asks groups while method.against is {method.against}"))
-    if settings.vote_rule == "own-median" and method.reference in ("mean", "product"):
-        faults.append(("method.reference", f"{method.reference} takes no votes; set vote_rule to half"))
-    return faults
-
-
-def _rates(settings: "FeedSettings") -> list[tuple[str, str]]:
-    method, faults = settings.method, []
-    if method.error_rate in _OF_GROUPS and not _by_groups(method):
-        why = f"{method.error_rate} estimates how often groups err; set method.against to group-a or other-group"
-        faults.append(("method.error_rate", why))
-    if method.error_rate in _OF_OTHERS and method.against != "others":
-        why = (
-            f"{method.error_rate} estimates how often the answers of all others err; method.against is {method.against}"
-        )
-        faults.append(("method.error_rate", why))
-    if method.error_rate in _OF_THREE and settings.min_experts < 3:
-        faults.append(("min_experts", f"{method.error_rate} needs at least three experts a round"))
-    if method.error_rate != "moments" and settings.vote_rule == "own-median":
-        faults.append(("method.error_rate", "the vote rule own-median brings its own; set vote_rule to half"))
-    return faults + _known(method)
-
-
-def _by_groups(method: MethodSettings) -> bool:
-    return method.against in ("group-a", "other-group")
-
-
-def _known(method: MethodSettings) -> list[tuple[str, str]]:
-    zero, one = method.known_zero, method.known_one
-    if method.error_rate != "known":
-        return [("method.known_zero", "needs method.error_rate known")] if (zero, one) != (None, None) else []
-    if zero is None or one is None:
-        return [("method.error_rate", "known needs method.known_zero and method.known_one")]
-    if zero + one > 0.8:
-        return [("method.known_zero", f"{zero:g} and {one:g} sum to more than 0.8: such answers say next to nothing")]
-    if method.flip_probability and max(zero, one) > 0.5:
-        why = f"turning answers round brings {max(zero, one):g} down; it is for rates of at most 0.5"
-        return [("method.flip_probability", why)]
-    return []
-
-
-def _learners(settings: "FeedSettings") -> list[tuple[str, str]]:
-    method = settings.method
-    if method.learner == "hedge" and method.learning_rate is None:
-        return [("method.learner", "hedge needs method.learning_rate, any-time-hedge finds its own")]
-    return [
-        (f"method.{name}", f"{method.learner} has none to set; {' and '.join(learners)} {verb}")
-        for name, learners, verb in (
-            ("learning_rate", ("hedge", "fixed-share"), "have"),
-            ("share", ("fixed-share",), "has"),
-            ("committee", ("top-committee",), "has"),
-        )
-        if name in changed_method(method) and method.learner not in learners
-    ]
-
-
-def _presets(settings: "FeedSettings") -> list[tuple[str, str]]:
-    if settings.preset != "paper":
-        return []
-    why = "the preset paper is what the paper says; leave {} out, or set preset to robust"
-    faults = [("method", why.format("method"))] if settings.method != BUILT_IN else []
-    if settings.loss != "squared":
-        faults.append(("loss", why.format("loss")))
-    if settings.vote_rule == "own-median":
-        faults.append(("vote_rule", "the preset paper takes votes at one half; set vote_rule to half"))
-    return faults

@@ -9,7 +9,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.near_names import did_you_mean
-from stream_peer.settings.feed.model import FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.process.contradictions import EMBEDDED_PARTITIONS, contradictions, security_contradictions
 from stream_peer.settings.process.keys import read_keys
 from stream_peer.settings.process.model import ENVIRONMENT_PREFIX, Leaf, Partitions, Settings, flag_of, is_block, leaves

@@ -15,7 +15,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.reading import onlooker, partitions_of, read_to_end
 from stream_peer.log.stage import Effects, Output
-from stream_peer.settings.feed.model import FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
 from stream_peer.tools.replay.prequential import Prequential, compared
 

@@ -10,7 +10,7 @@ import yaml
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Warned
-from stream_peer.settings.feed.model import FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.process.yaml_file import read_yaml
 from stream_peer.tools.replay.file_events import (
     FileEvent,

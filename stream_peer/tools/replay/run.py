@@ -21,7 +21,7 @@ from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stage, Warned
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.file_events import FileEvent
 from stream_peer.tools.replay.history import History
 from stream_peer.tools.replay.log import KeptLog

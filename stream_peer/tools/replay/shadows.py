@@ -11,7 +11,8 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import ROUNDS, FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.jsonl import Line
 from stream_peer.tools.replay.prequential import Prequential, compared

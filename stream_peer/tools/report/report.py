@@ -6,7 +6,7 @@ from importlib import resources
 from stream_peer import __version__
 from stream_peer.serve.pages.document import document
 from stream_peer.serve.pages.text import escape
-from stream_peer.settings.feed.model import FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.history import DeadLetter, History
 from stream_peer.tools.report.cards.alarms import drift_card, groups_card
 from stream_peer.tools.report.cards.calibration import calibration_card

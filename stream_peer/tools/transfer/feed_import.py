@@ -15,7 +15,8 @@ from stream_peer.kafka.client.reading import partitions_of
 from stream_peer.log.portable import FeedLine, Header, Line
 from stream_peer.log.transfers import transfer_of
 from stream_peer.serve.weights_view import read_newest
-from stream_peer.settings.feed.model import MEANING, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import MEANING
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import read_feed
 from stream_peer.tools.transfer.reshape import renamed

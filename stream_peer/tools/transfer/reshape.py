@@ -18,7 +18,8 @@ from stream_peer.questions.state import (
     encode_stub,
     encode_whole,
 )
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
 
 _replace = msgspec.structs.replace

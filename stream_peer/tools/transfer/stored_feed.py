@@ -23,7 +23,8 @@ from stream_peer.log.portable import (
 from stream_peer.questions.state import Stub, decode_entry, encode_stub, encode_whole, question_key
 from stream_peer.questions.store import SCHEMA as QUESTION_SCHEMA
 from stream_peer.questions.store import decode_head as decode_question_head
-from stream_peer.settings.feed.model import FeedSettings, document_hash
+from stream_peer.settings.feed.document import document_hash
+from stream_peer.settings.feed.model import FeedSettings
 
 _QUESTION = question_key("")
 

@@ -13,7 +13,7 @@ from stream_peer.events.times import to_iso
 from stream_peer.log.origins import MARKERS, SOURCE_HEADER
 from stream_peer.log.signatures import MAC_HEADER, Signatures
 from stream_peer.log.stage import Output
-from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.feed.document import document_hash
 from tests.integration.support.client import Message
 from tests.integration.support.events import at, milliseconds
 

@@ -12,7 +12,7 @@ from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.stage import Effects
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
 
 Forecasts = Mapping[str, float]

@@ -7,7 +7,7 @@ from stream_peer.events.feed_log import FeedImported, Source
 from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.imports import Imports
 from stream_peer.log.stage import LogRecord
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 
 RECORD = LogRecord(7, 1000, b"f", None)
 

@@ -7,8 +7,9 @@ import pytest
 
 from stream_peer.feeds.method import Method, method_of
 from stream_peer.numerics.losses import LOSSES, SQUARED
+from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.method import PAPER
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_variants import DRAWN, GROUPS, KNOWN, LEARNERS, OF_THE_PATH, VARIANTS, Settings, variant
 
 

@@ -12,7 +12,8 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.scoring import score
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import NOTHING, SCALE, SHADOW_COLUMNS, Sums
-from stream_peer.settings.feed.model import MixerSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import MixerSettings
 from tests.feed_histories import changed, folded, log_of, newest, outcome, round_of, settings, stage
 from tests.unit.feeds.sample_facts import facts_of
 

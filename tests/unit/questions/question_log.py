@@ -20,7 +20,7 @@ from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Headers, LogRecord, Output
 from stream_peer.questions.history import History
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.model import FeedSettingsBook, document_hash, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, document_hash, load_document
 
 T0: Milliseconds = 1_772_366_400_000
 SECOND = 1000

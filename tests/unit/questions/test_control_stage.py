@@ -18,7 +18,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.log.origins import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output, Snapshot
 from stream_peer.questions.control_stage import ControlStage
-from stream_peer.settings.feed.model import document_hash
+from stream_peer.settings.feed.document import document_hash
 from tests.unit.questions.question_log import T0, event, forecast, settings_event
 
 DOCUMENT = {"defaults": {"round_every": "1d"}}

@@ -16,7 +16,8 @@ from stream_peer.questions.merging import (
     plausible_moment,
 )
 from stream_peer.questions.state import QuestionState, Truth
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import FeedSettings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOW = to_milliseconds(NOON)

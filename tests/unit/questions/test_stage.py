@@ -11,7 +11,7 @@ from stream_peer.log.origins import SOURCE_HEADER, source_header
 from stream_peer.log.signatures import MAC_HEADER, Signatures
 from stream_peer.log.stage import Headers, LogRecord, Output
 from stream_peer.questions.store import decode_head
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from tests.unit.questions.question_log import (
     DAY,
     GRACE,

@@ -6,7 +6,7 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord, Output, Record
-from stream_peer.settings.feed.model import FeedSettingsBook
+from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_follower import WeightFollower
 from stream_peer.tools.explain.weight_story.records import WeightKind, WeightStory

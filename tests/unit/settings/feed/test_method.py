@@ -6,8 +6,10 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from stream_peer.errors import SettingsError
-from stream_peer.settings.feed.method import BUILT_IN, PAPER, MethodSettings, asks_groups, only_in_replay
-from stream_peer.settings.feed.model import FeedSettings, load_document
+from stream_peer.settings.feed.checks import asks_groups, only_in_replay
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.method import BUILT_IN, PAPER, MethodSettings
+from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_variants import GROUPS, KNOWN, VARIANTS, Settings, variant
 
 THREE_CLASSES = {"error_rate": "three-class-references", **GROUPS}

@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from stream_peer.errors import SettingsError
-from stream_peer.settings.feed.model import (
-    DURATIONS,
-    MEANING,
-    FeedSettings,
-    document_hash,
-    load_document,
-    parse_duration,
-)
+from stream_peer.settings.feed.document import document_hash, load_document
+from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, parse_duration
 
 
 def faults_of(document: dict[str, Any]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from stream_peer.errors import SettingsError
-from stream_peer.settings.feed.model import MixerSettings, ShadowSettings, load_document
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import MixerSettings, ShadowSettings
 from stream_peer.settings.feed.shadows import MOST_SHADOWS
 
 

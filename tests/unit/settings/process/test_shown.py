@@ -2,7 +2,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.settings.feed.model import FeedSettings, ShadowSettings, load_document, parse_duration
+from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import FeedSettings, ShadowSettings, parse_duration
 from stream_peer.settings.process import Secret, Security, Settings, leaves
 from stream_peer.settings.process.shown import shown_duration, shown_feed_settings, shown_settings
 

@@ -6,7 +6,7 @@ import pytest
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, Tick, decode
 from stream_peer.events.times import to_milliseconds
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.demo.feed import (
     DATA,
     FEED,

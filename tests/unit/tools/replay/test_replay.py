@@ -12,7 +12,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, decode_feed_log
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.stage import Output
-from stream_peer.settings.feed.model import load_document
+from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.file_events import Revealed
 from stream_peer.tools.replay.jsonl import Line
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
