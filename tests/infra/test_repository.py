@@ -120,6 +120,21 @@ def test_every_file_that_a_page_links_to_exists(repository: Path) -> None:
     assert missing == []
 
 
+def test_every_promise_of_the_semantics_has_a_number_and_tests_that_prove_it(repository: Path) -> None:
+    page = repository / "docs" / "semantics.md"
+    promises = re.findall(r"^- \*\*([A-Z])(\d+)\*\* (.*?)(?=^\S|^$)", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    numbers: dict[str, list[int]] = {}
+    for section, number, _ in promises:
+        numbers.setdefault(section, []).append(int(number))
+    proofs = {f"{section}{number}": re.findall(r"\]\((\.\./\S+)\)", text) for section, number, text in promises}
+
+    assert len(promises) > 50
+    assert [section for section, found in numbers.items() if found != [*range(1, len(found) + 1)]] == []
+    assert [name for name, links in proofs.items() if not links] == []
+    for link in {link for links in proofs.values() for link in links}:
+        assert "def test_" in (page.parent / link).read_text("utf-8"), link
+
+
 def test_what_the_pages_for_developers_point_to_is_there(repository: Path) -> None:
     text = (repository / "docs" / "development.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", text))
