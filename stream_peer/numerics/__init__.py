@@ -6,53 +6,46 @@ stands, and where it differs, with the number of the erratum. `help(numerics.los
 losses: How far is a forecast from an answer?
     FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers, portable_log,
     portable_log_of, Sides, ProperLoss, TwoSidedLoss, squared_loss, SquaredLoss, LogLoss, SphericalLoss, SQUARED, LOG,
-    SPHERICAL, LOSSES, Curve, SavageLoss, boosting_loss, tsallis_loss
+    SPHERICAL, LOSSES
 
 references: What stands in for the answer while it is unknown?
     MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out, ReferenceRule, Ballots, ballots, vote_weights,
-    ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others, answers_of_groups, answers_of_other_group,
-    SoftAnswers, soft_answers_of_others
+    ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others, answers_of_groups, answers_of_other_group
 
 error_rates: How often is that wrong?
     ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, discounted, block_size, block_factors,
     TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums, EqualGroupSums,
-    HorvitzThompsonSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates,
-    known_error_rate, priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams,
-    share_of_ones, ThreeReferenceClassSolution, three_reference_solution, three_reference_class_solution,
-    ThreeReferenceRates, ThreeReferenceSums, ThreeReferenceClassSums, TruthSums, revealed_error_bound,
-    combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift, VoteMixture, vote_mixture
+    MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates, known_error_rate,
+    priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones,
+    ThreeReferenceClassSolution, three_reference_solution, three_reference_class_solution, ThreeReferenceRates,
+    ThreeReferenceSums, ThreeReferenceClassSums, TruthSums, combine_with_truth, Contradiction, contradiction,
+    RevealShift, reveal_shift, VoteMixture, vote_mixture
 
 dependence: Do experts err independently, as those estimates take for granted?
-    majority_error_rate, condorcet_gap, truth_z, Copies, find_copies, CrowdDistances, crowd_distances, find_followers,
-    N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence, vote_moments, DependenceSums, neighbourly_order,
-    PairResiduals, pair_residuals, RankAgreement, rank_agreement
+    Copies, find_copies, CrowdDistances, crowd_distances, find_followers, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z,
+    VoteMoments, Dependence, vote_moments, DependenceSums, neighbourly_order, PairResiduals, pair_residuals,
+    RankAgreement, rank_agreement
 
 changes: Are error rates and experts still what they were?
     RATE_LIMIT, RateChange, agreement_change, measured_change, ExpertChanges, expert_limit, expert_changes, Earlier,
     Changes, scan_for_changes, scan_of_sums
 
 peer_losses: What does a loss against it say about the loss against the outcome?
-    FlippedQuestion, flip_question, rates_after_flip, flip_answer, flipped_error_rate, peer_loss, natarajan_peer_loss,
-    savage_correction, noisy_probability, calibration_gap, noisy_label_gap, Rate, LossParts, loss_parts, unit_peer_loss,
-    unbiased_peer_loss, peer_loss_range
+    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss, peer_loss_range, flipped_error_rate
 
 learners: Whom to follow?
-    mixability_gap, ada_hedge_rate, ada_hedge, shrunk_regrets, top_committee, follow_the_leader, tempered, hedge_rate,
-    hedge, fixed_share, HEDGE_START, NORMAL_HEDGE_START, newcomer_prior, ada_normal_hedge, ada_normal_hedge_logs,
-    RegretSums, RegretProducts, softmax
+    mixability_gap, ada_hedge_rate, ada_hedge, top_committee, follow_the_leader, hedge_rate, hedge, fixed_share,
+    ada_normal_hedge, ada_normal_hedge_logs, RegretSums, softmax
 
 mixers: How to combine forecasts?
     FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, denoised_answers, peer_gradients,
     outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, median, logit_mean, outer_weights,
-    safety_net_step, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side, SlopeSums, shrunk_means,
-    stretch_factor, stretched
+    safety_net_step, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side, SlopeSums, stretch_factor,
+    stretched
 
 bounds: What can be promised?
-    RegretBound, martingale_gap, printed_sigma, printed_bound, repaired_bound, direct_bound, LEAST_INFORMATION,
-    noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms, shared_answer_spread,
-    own_answer_spread, estimation_printed, estimation_frozen, estimation_repriced, limited_truth_regret_printed,
-    limited_truth_regret, no_truth_regret_printed, no_truth_regret, order_kept_beyond, heterogeneous_bound,
-    heterogeneous_bound_printed, hedge_regret, anytime_hedge_regret, ada_hedge_regret, normal_hedge_regret
+    LEAST_INFORMATION, noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms,
+    shared_answer_spread, own_answer_spread
 
 skill: How good were forecasts, once outcomes are known, and on how hard questions?
     Skill, skill_score, isotonic_fit, MurphyTerms, murphy_decomposition, ReliabilityBin, reliability_bins,

@@ -19,12 +19,10 @@ from stream_peer.numerics import (
     EqualGroupSums,
     ErrorRate,
     FiveMixerSums,
-    HorvitzThompsonSums,
     LossParts,
     MomentSums,
     MomentTerms,
     RankAgreement,
-    RegretProducts,
     RegretSums,
     SideBySide,
     SlopeSums,
@@ -175,10 +173,6 @@ _SCAN = np.stack((np.linspace(-1.0, 1.0, 60), np.cos(np.arange(60.0))), axis=1)
 _ONES = np.ones((60, 2))
 _EARLIER = Earlier(*(np.array([10.0, 10.0]) for _ in range(4)))
 _SHADOWS = {"su": SOME, "sv": SOME, "svy": SOME, "rate": 20.0, "rh": SOME, "rf": SOME, "af": ABSOLUTE}
-_CRITERIA = {
-    "potential": lambda p: p * p - p,
-    "slope": lambda p: 2.0 * p - 1.0,
-}
 
 BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "agreement_change": {"earlier": MOMENTS, "weights": ABSOLUTE},
@@ -222,10 +216,8 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "rank_agreement": {"one": np.array([0.1, 0.2, 0.3, 0.4]), "other": np.array([0.2, 0.1, 0.3, 0.4])},
     "reveal_shift": {"weight": 1000.0, "total": 300.0, "square": 200.0, "of_revealed": 70.0},
     "safety_net_step": {"sum_delta": 0.3, "sum_delta_squares": 0.01},
-    "savage_correction": _CRITERIA,
     "scan_for_changes": {"values": _SCAN, "weights": _ONES, "earlier": _EARLIER},
     "scan_of_sums": {"sums": np.stack((_ONES, _ONES, _SCAN, _SCAN * _SCAN)), "earlier": _EARLIER},
-    "shrunk_means": {"sums": SOME, "squares": ABSOLUTE},
     "stretch_factor": {"sum_error_product": 0.3, "sum_square": 1.0},
     "three_reference_class_solution": {"shares": np.array([0.375, 0.3875, 0.4625, 0.2175, 0.25875, 0.24625, 0.18225])},
     "three_reference_solution": {"g12": 0.48, "g13": 0.32, "g23": 0.24},
@@ -237,13 +229,11 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "unit_peer_loss": _GAP,
     "vote_mixture": {"first": 0.35, "second": 0.19, "third": 0.134},
     "loss_parts": {"loss": SPHERICAL},
-    "natarajan_peer_loss": {"loss": SPHERICAL},
     "ClassMomentSums.contribution": {"terms": ClassMomentTerms(0.5, 0.3, 0.2, 0.4, 0.3)},
     "MomentSums.contribution": {"terms": MomentTerms(0.2, 0.3)},
     "DependenceSums.contribution": {"moments": VoteMoments(0.8, 0.6, 0.4, 0.2)},
     "FiveMixerSums.contribution": {"weights": FIVE},
     "RegretSums.contribution": {"losses": PARTS},
-    "RegretProducts.contribution": {"losses": PARTS},
     "SideBySide.of": {"peers": [(0.35, 24.0)], "slow": [24.0]},
     "_AnswerTripleSums.contribution": {"first": 1, "second": 0, "third": 1},
 }
@@ -254,10 +244,8 @@ OBJECTS: Mapping[type, Any] = {
     DependenceSums: DependenceSums(np.full((25, 6), 8.0)),
     EqualGroupSums: EqualGroupSums(1000.0, 1000.0, 620.0, 600.0, 435.0),
     FiveMixerSums: FiveMixerSums.contribution(FIVE, FORECASTS, BITS, (0.1, 0.2), outcome=1),
-    HorvitzThompsonSums: HorvitzThompsonSums(1000.0, 1000.0, 200.0, 400.0),
     MomentSums: MOMENTS,
     RankAgreement: RankAgreement(-0.2, 28),
-    RegretProducts: RegretProducts.contribution(EVEN, PARTS),
     RegretSums: REGRETS,
     SlopeSums: SlopeSums.contribution(SOME, SOME),
     ThreeReferenceClassSums: ThreeReferenceClassSums(
@@ -267,7 +255,6 @@ OBJECTS: Mapping[type, Any] = {
     TruthSums: MEASURED,
     TwoGroupSums: TwoGroupSums(1000.0, 1000.0, 620.0, 600.0, 435.0),
     numerics.LogLoss: numerics.LOG,
-    numerics.SavageLoss: numerics.tsallis_loss(1.5),
     numerics.SphericalLoss: SPHERICAL,
     numerics.SquaredLoss: numerics.SQUARED,
 }

@@ -12,7 +12,6 @@ from stream_peer.numerics.learners import (
     fixed_share,
     follow_the_leader,
     hedge,
-    shrunk_regrets,
     top_committee,
 )
 from stream_peer.numerics.losses import BoolArray, FloatArray
@@ -38,7 +37,6 @@ LEARNERS: dict[str, Learner] = {
     "ada_hedge": lambda regrets, _, awake: ada_hedge(regrets, 2.0, 10, awake=awake),
     "fixed_share": _fixed_share,
     "follow_the_leader": lambda regrets, _, awake: follow_the_leader(regrets, awake),
-    "shrunk_leader": lambda regrets, absolute, awake: follow_the_leader(shrunk_regrets(regrets, absolute, 5.0), awake),
     "top_committee": lambda regrets, _, awake: top_committee(regrets, 3, awake),
 }
 

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.bounds import live_bounds, live_certificate, own_answer_spread, shared_answer_spread
 from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
 from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.losses import FloatArray, IntArray, squared_loss
-from stream_peer.numerics.peer_losses import loss_parts, peer_loss
+from stream_peer.numerics.peer_losses import loss_parts
 from stream_peer.numerics.references import answers_of_all, answers_of_groups, ballots, leave_one_out, votes
 
 

@@ -6,13 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stream_peer.numerics.learners import (
-    NORMAL_HEDGE_START,
-    RegretSums,
-    ada_normal_hedge,
-    ada_normal_hedge_logs,
-    newcomer_prior,
-)
+from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, ada_normal_hedge_logs
 from stream_peer.numerics.losses import BoolArray, FloatArray
 from stream_peer.numerics.peer_losses import loss_parts
 
@@ -60,20 +54,6 @@ def test_an_expert_joining_at_round_10000_starts_at_the_documented_share() -> No
     assert unscaled[4] == pytest.approx(math.expm1(1 / 3))  # as everybody at the very start
     assert after[4] == pytest.approx(math.expm1(1 / 3) / unscaled.sum())
     np.testing.assert_allclose(after[:4] / (1 - after[4]), before[:4], rtol=1e-12, atol=1e-300)
-    assert abs(float(after.sum()) - 1.0) < 1e-12
-
-
-@pytest.mark.case("C20")
-def test_an_expert_joining_at_round_10000_can_be_given_an_equal_share() -> None:
-    pool = late_pool()
-    before = pool.weights(WITHOUT_LAST)
-    logs = ada_normal_hedge_logs(pool.sums.frozen, pool.sums.absolute)
-
-    prior = np.append(np.ones(4), newcomer_prior(logs[:4], None, 0.2, NORMAL_HEDGE_START))
-    after = ada_normal_hedge(pool.sums.frozen, pool.sums.absolute, prior)
-
-    assert after[4] == pytest.approx(0.2, rel=1e-12)
-    np.testing.assert_allclose(after[:4], 0.8 * before[:4], rtol=1e-12, atol=1e-300)
     assert abs(float(after.sum()) - 1.0) < 1e-12
 
 

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.dependence import (
-    DependenceSums,
-    VoteMoments,
-    majority_error_rate,
-    pair_residuals,
-    vote_moments,
-)
+from stream_peer.numerics.dependence import DependenceSums, VoteMoments, pair_residuals, vote_moments
 
 signs = st.lists(st.sampled_from([-1, 0, 1]), max_size=7)
 shares = st.floats(0.0, 1.0)
@@ -83,17 +77,6 @@ def test_a_reading_is_finite_whatever_was_seen(seen: list[list[float]], each: fl
     assert len(known) == (3 if reading.status == "ok" else 0)
     assert np.isfinite(known).all()
     assert reading.flagged == (reading.z is not None and abs(reading.z) > 3.0)
-
-
-@unhurried
-@given(errors=st.lists(shares, max_size=9), seed=st.integers(0, 1000))
-def test_the_majority_s_error_does_not_depend_on_order_and_mirrors_its_members(errors: list[float], seed: int) -> None:
-    rates = np.array(errors)
-
-    found = majority_error_rate(rates)
-
-    assert found == pytest.approx(majority_error_rate(np.random.default_rng(seed).permutation(rates)), abs=1e-12)
-    assert found + majority_error_rate(1.0 - rates) == pytest.approx(1.0, abs=1e-12)
 
 
 @unhurried

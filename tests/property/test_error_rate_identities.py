@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     ClassMomentTerms,
     ErrorRate,
-    HorvitzThompsonSums,
     MomentSums,
     MomentTerms,
     TruthSums,

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stream_peer.numerics.bounds import normal_hedge_regret
+from stream_peer.lab.formulas.online import normal_hedge_regret
 from stream_peer.numerics.error_rates import block_factors, block_size
 from stream_peer.numerics.learners import (
     RegretSums,

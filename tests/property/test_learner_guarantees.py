@@ -7,12 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from stream_peer.numerics.bounds import (
-    ada_hedge_regret,
-    anytime_hedge_regret,
-    hedge_regret,
-    normal_hedge_regret,
-)
+from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
 from stream_peer.numerics.learners import (
     RegretSums,
     ada_hedge,

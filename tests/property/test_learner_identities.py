@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.numerics.learners import (
-    NORMAL_HEDGE_START,
-    RegretProducts,
     RegretSums,
     ada_normal_hedge,
     ada_normal_hedge_logs,
     fixed_share,
     hedge,
     mixability_gap,
-    newcomer_prior,
     softmax,
 )
 from stream_peer.numerics.losses import FloatArray
@@ -266,37 +263,3 @@ def test_absolute_regrets_are_no_less_than_regrets(
     sums = total(contributions(history))
 
     assert (sums.absolute >= np.abs(sums.frozen) - 1e-12).all()
-
-
-@given(history=histories(), zero=rates, one=rates)
-def test_products_price_squared_regrets_at_any_rates(history: History, zero: float, one: float) -> None:
-    forecasts, answers, weights, _, _ = history
-    squares, scratch = None, np.zeros(forecasts.shape[1])
-    for p, answer, w in zip(forecasts, answers, weights, strict=True):
-        parts = loss_parts(p, answer)
-        part = RegretProducts.contribution(w, parts)
-        squares = part if squares is None else squares.merge(part)
-        losses = unit_peer_loss(*parts, zero, one)
-        scratch += (float(w @ losses) - losses) ** 2
-
-    assert squares is not None
-    np.testing.assert_allclose(squares.priced(zero, one), scratch, atol=1e-12)
-
-
-@pytest.mark.case("C20")
-@given(pool=pools, share=st.floats(0.001, 0.9))
-def test_a_newcomer_starts_at_its_share_and_the_others_keep_their_ratios(
-    pool: list[tuple[float, float]], share: float
-) -> None:
-    regrets, absolute = columns(pool)
-    if (regrets <= -0.999).all():
-        return  # nobody has earned anything: the newcomer leads
-    old = ada_normal_hedge(regrets, absolute)
-
-    q = newcomer_prior(ada_normal_hedge_logs(regrets, absolute), None, share, NORMAL_HEDGE_START)
-    prior = np.append(np.ones(len(pool)), q)
-    weights = ada_normal_hedge(np.append(regrets, 0.0), np.append(absolute, 0.0), prior)
-
-    if q < 1e300:
-        assert weights[-1] == pytest.approx(share, rel=1e-9)
-        np.testing.assert_allclose(weights[:-1], (1 - share) * old, rtol=1e-9, atol=1e-300)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_peer.numerics.losses import SQUARED, ProperLoss, portable_log, squared_loss
-from tests.slow_losses import EVERY_LOSS, PAIRS, slow_loss
+from tests.reference.slow_losses import EVERY_LOSS, PAIRS, slow_loss
 
 edges = st.sampled_from([0.0, 1e-300, 1e-17, 0.001, 0.5, 0.999, 1.0 - 2.0**-53, 1.0])
 probabilities = st.one_of(edges, st.floats(0.0, 1.0))

@@ -18,7 +18,6 @@ from stream_peer.numerics.mixers import (
     peer_gradients,
     peer_mixer,
     safety_net_step,
-    shrunk_means,
     stretch_factor,
     stretched,
     truth_slow,
@@ -306,22 +305,3 @@ def test_gradient_weights_do_not_care_which_answer_is_called_one(history: list[A
 
     for mine, theirs in zip(straight, other, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-9)
-
-
-@unhurried
-@given(
-    rows=st.lists(st.tuples(st.lists(st.floats(-1.0, 1.0), max_size=6), st.floats(-1.0, 1.0)), min_size=1, max_size=5),
-    slope=probabilities,
-)
-def test_shrunk_means_lie_between_what_outcomes_and_what_peers_say(
-    rows: list[tuple[list[float], float]], slope: float
-) -> None:
-    losses, peers = [row for row, _ in rows], np.array([peer for _, peer in rows])
-    sums, squares = (np.array([np.sum(np.array(row) ** power) for row in losses]) for power in (1, 2))
-    counts = np.array([float(len(row)) for row in losses])
-
-    shrunk = shrunk_means(sums, squares, counts, peers, slope)
-
-    own = np.where(counts > 0, sums / np.maximum(counts, 1), slope * peers)
-    assert (shrunk >= np.minimum(own, slope * peers) - 1e-12).all()
-    assert (shrunk <= np.maximum(own, slope * peers) + 1e-12).all()

@@ -6,24 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.losses import SQUARED, ProperLoss, SavageLoss, squared_loss
+from stream_peer.lab.formulas.flips import flip_answer, flip_question, rates_after_flip
+from stream_peer.lab.formulas.forms import natarajan_peer_loss, peer_loss
+from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap, noisy_probability
+from stream_peer.numerics.losses import SQUARED, ProperLoss, squared_loss
 from stream_peer.numerics.peer_losses import (
-    calibration_gap,
-    flip_answer,
-    flip_question,
     flipped_error_rate,
     loss_parts,
-    natarajan_peer_loss,
-    noisy_label_gap,
-    noisy_probability,
-    peer_loss,
     peer_loss_range,
-    rates_after_flip,
-    savage_correction,
     unbiased_peer_loss,
     unit_peer_loss,
 )
-from tests.slow_losses import EVERY_LOSS
+from tests.reference.savage import SavageLoss, savage_correction
+from tests.reference.slow_losses import EVERY_LOSS
 
 probabilities = st.one_of(st.sampled_from([0.0, 1e-300, 0.5, 1.0]), st.floats(0.0, 1.0))
 within_clip = st.floats(0.001, 0.999)

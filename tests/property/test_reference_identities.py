@@ -20,7 +20,6 @@ from stream_peer.numerics.references import (
     ballots,
     leave_one_out,
     majority,
-    soft_answers_of_others,
 )
 
 UNIT = 2**40
@@ -186,8 +185,6 @@ def test_the_order_of_experts_does_not_matter(
         was = answers_of_others(before, coin, teams_of(room) if teams else None)
         now = answers_of_others(after, coin, teams_of(shuffled) if teams else None)
         assert [now.answers.tolist(), now.ties.tolist()] == [[part[i] for i in order] for part in was[:2]]
-    soft_was, soft_now = soft_answers_of_others(before), soft_answers_of_others(after)
-    assert soft_now.answers.tolist() == [soft_was.answers[i] for i in order]
     assert answers_of_all(after, coin) == answers_of_all(before, coin)
     groups_now = answers_of_groups(after, members_of_a(shuffled), (coin, coin))
     assert groups_now == answers_of_groups(before, members_of_a(room), (coin, coin))
@@ -207,9 +204,6 @@ def test_the_opposite_forecasts_get_the_opposite_answers(
     assert turned.answers.tolist() == (1 - others.answers).tolist()
     assert turned.ties.tolist() == others.ties.tolist()
     assert int(answers_of_all(opposite, 1 - coin).answers) == 1 - int(answers_of_all(plain, coin).answers)
-    np.testing.assert_allclose(
-        soft_answers_of_others(opposite).answers, 1.0 - soft_answers_of_others(plain).answers, atol=1e-15
-    )
 
 
 @pytest.mark.case("C17")
@@ -271,7 +265,6 @@ def test_many_rounds_at_once_are_each_round_alone(rooms_at_once: list[list[Exper
         answers_of_all(together, tosses),
         answers_of_others(together, tosses, teams),
         answers_of_other_group(answers_of_groups(together, in_a, (tosses, 1 - tosses)), in_a),
-        soft_answers_of_others(together, teams),
         leave_one_out(forecasts, tosses, teams, thresholds),
     )
 
@@ -281,7 +274,6 @@ def test_many_rounds_at_once_are_each_round_alone(rooms_at_once: list[list[Exper
             answers_of_all(alone, coin),
             answers_of_others(alone, coin, teams),
             answers_of_other_group(answers_of_groups(alone, in_a[k], (coin, 1 - coin)), in_a[k]),
-            soft_answers_of_others(alone, teams),
             leave_one_out(forecasts[k], coin, teams, thresholds[k]),
         )
         for at_once, once in zip(batch, expected, strict=True):
@@ -303,43 +295,3 @@ def test_absent_experts_are_as_if_they_did_not_exist(
     assert answers_of_groups(with_gaps, in_a, (coin, coin)) == answers_of_groups(without, in_a[~away], (coin, coin))
     found, expected = answers_of_others(with_gaps, coin), answers_of_others(without, coin)
     assert [part[~away].tolist() for part in found] == [part.tolist() for part in expected]
-    soft, soft_expected = soft_answers_of_others(with_gaps), soft_answers_of_others(without)
-    assert [part[~away].tolist() for part in soft] == [part.tolist() for part in soft_expected]
-
-
-@unhurried
-@given(room=rooms, rule=rules, own=st.booleans())
-def test_soft_answers_lie_on_the_side_of_the_hard_ones(room: list[Expert], rule: ReferenceRule, own: bool) -> None:
-    given_in = ballots_of(room, rule, own=own)
-
-    soft, hard = soft_answers_of_others(given_in, teams_of(room)), answers_of_others(given_in, 0, teams_of(room))
-
-    assert np.all((soft.answers >= 0.0) & (soft.answers <= 1.0))
-    decided = ~hard.ties
-    assert np.all(soft.given[decided])
-    assert np.array_equal(soft.answers[decided] > 0.5, hard.answers[decided] == 1)
-    assert np.all(soft.answers[hard.ties] == 0.5)
-
-
-@unhurried
-@given(room=st.lists(experts(coarse), min_size=1, max_size=10))
-def test_soft_answers_are_the_others_share_mean_and_posterior(room: list[Expert]) -> None:
-    soft = {rule: soft_answers_of_others(ballots_of(room, rule, own=False)).answers for rule in ReferenceRule}
-
-    for i in range(len(room)):
-        others = [e._replace(weight=max(e.weight, 0.0)) for e in room[:i] + room[i + 1 :]]
-        voters = [e for e in others if e.forecast != 0.5]
-        heavy, weight = sum(e.weight for e in voters), sum(e.weight for e in others)
-        yes = [e for e in voters if e.forecast > 0.5]
-        if voters:
-            assert soft[ReferenceRule.MAJORITY][i] == pytest.approx(len(yes) / len(voters))
-        if heavy:
-            assert soft[ReferenceRule.WEIGHTED][i] == pytest.approx(sum(e.weight for e in yes) / heavy)
-            likelihoods = [
-                np.prod([abs(absent - np.clip(e.forecast, 0.02, 0.98)) ** e.weight for e in voters])
-                for absent in (0, 1)
-            ]
-            assert soft[ReferenceRule.PRODUCT][i] == pytest.approx(likelihoods[0] / sum(likelihoods), abs=1e-9)
-        if weight:
-            mean = sum(e.weight * e.forecast for e in others) / weight
-            assert soft[ReferenceRule.MEAN][i] == pytest.approx(mean, abs=1e-9)

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.paper.following import fixed_hedge
 from stream_peer.lab.paper.results import Area, Check, Figure, Line, Mean, Result, Size, at_most, near
 from stream_peer.lab.paper.worlds import flipped, outcomes
 from stream_peer.numerics import FloatArray, loss_parts, unit_peer_loss
-from stream_peer.numerics.bounds import hedge_regret
 
 HORIZON = 4000
 RATES = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.45])

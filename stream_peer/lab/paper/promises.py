@@ -2,15 +2,10 @@
 
 from typing import NamedTuple
 
+from stream_peer.lab.formulas.apriori import direct_bound, printed_bound, repaired_bound
+from stream_peer.lab.formulas.heterogeneous import heterogeneous_bound, heterogeneous_bound_printed
+from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.numerics import FloatArray
-from stream_peer.numerics.bounds import (
-    direct_bound,
-    hedge_regret,
-    heterogeneous_bound,
-    heterogeneous_bound_printed,
-    printed_bound,
-    repaired_bound,
-)
 
 DELTA = 0.05
 """Every bound holds with probability .95, if it holds."""

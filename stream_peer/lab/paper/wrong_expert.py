@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.forms import peer_loss
+from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap
 from stream_peer.lab.paper.panels import merged, seen
 from stream_peer.lab.paper.results import (
     Cells,
@@ -24,7 +26,7 @@ from stream_peer.lab.paper.results import (
     none_of,
 )
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
-from stream_peer.numerics import BoolArray, FloatArray, calibration_gap, noisy_label_gap, peer_loss, squared_loss
+from stream_peer.numerics import BoolArray, FloatArray, squared_loss
 
 QUESTIONS = 1000
 RATES = np.arange(1, 10) * 0.05

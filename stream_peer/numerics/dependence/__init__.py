@@ -9,11 +9,9 @@
   ``tallies``. Live, in bounded work for thousands of experts.
 - ``followers``: experts whose forecasts are those of the crowd. Live.
 - ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
-- ``condorcet``: is the majority worse than its members' error rates allow, and do outcomes agree with the estimate made
-  without them? Nothing but the latter sees shocks that everybody shares: they take the place of the outcome.
+Shocks that everybody shares take the place of the outcome; only outcomes show them (`error_rates.contradiction`).
 """
 
-from stream_peer.numerics.dependence.condorcet import condorcet_gap, majority_error_rate, truth_z
 from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers
 from stream_peer.numerics.dependence.fourth_moment import (
@@ -40,14 +38,11 @@ __all__ = [
     "PairResiduals",
     "RankAgreement",
     "VoteMoments",
-    "condorcet_gap",
     "crowd_distances",
     "find_copies",
     "find_followers",
-    "majority_error_rate",
     "neighbourly_order",
     "pair_residuals",
     "rank_agreement",
-    "truth_z",
     "vote_moments",
 ]

@@ -9,7 +9,6 @@
 - ``three_references``, ``three_answers``: three references, symmetric and one rate for each class
 - ``truth``: measured on resolved questions, and combined with an estimate made without them
 - ``truth_checks``: whether outcomes bear the others out, and were revealed at random
-- ``horvitz_thompson``: the paper's way to measure, for comparison
 - ``drift``: sums that forget
 
 Tests of dependence among experts are beside this package, in ``dependence``; whether rates changed is found in
@@ -24,7 +23,6 @@ from stream_peer.numerics.error_rates.class_moments import (
 from stream_peer.numerics.error_rates.drift import block_factors, block_size, discounted, forgetting_factor
 from stream_peer.numerics.error_rates.group_agreement import TwoGroupSolution, two_group_deviations, two_group_solution
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupRates, TwoGroupSums
-from stream_peer.numerics.error_rates.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms
 from stream_peer.numerics.error_rates.rate import (
     ErrorRate,
@@ -52,11 +50,7 @@ from stream_peer.numerics.error_rates.three_references import (
     ThreeReferenceRates,
     ThreeReferenceSums,
 )
-from stream_peer.numerics.error_rates.truth import (
-    TruthSums,
-    combine_with_truth,
-    revealed_error_bound,
-)
+from stream_peer.numerics.error_rates.truth import TruthSums, combine_with_truth
 from stream_peer.numerics.error_rates.truth_checks import Contradiction, RevealShift, contradiction, reveal_shift
 from stream_peer.numerics.error_rates.vote_mixture import VoteMixture, vote_mixture
 
@@ -68,7 +62,6 @@ __all__ = [
     "ErrorRate",
     "ErrorRateSums",
     "EstimateStatus",
-    "HorvitzThompsonSums",
     "MomentSums",
     "MomentTerms",
     "PricedRates",
@@ -97,7 +90,6 @@ __all__ = [
     "moment_terms",
     "priced",
     "reveal_shift",
-    "revealed_error_bound",
     "share_of_ones",
     "team_votes",
     "three_reference_class_solution",

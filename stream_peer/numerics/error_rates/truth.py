@@ -5,10 +5,7 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import Self
 
-import numpy as np
-
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds import noise_boundary
 from stream_peer.numerics.error_rates.rate import (
     ERROR_RATE,
     HIGHEST_RATE,
@@ -21,12 +18,10 @@ from stream_peer.numerics.losses.arguments import (
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
-    INSIDE,
     SHARE,
     Record,
     check_same,
     checked,
-    unchecked,
 )
 
 _MOST_PSEUDO_OUTCOMES = 30.0
@@ -155,45 +150,6 @@ class TruthSums:
 
 TRUTH_SUMS = Record(TruthSums, _COUNTS)
 _TRUTH_COLUMNS = attrgetter(*(field.name for field in fields(TruthSums)))
-
-
-@checked(revealed=AT_LEAST_0, delta=INSIDE)
-def revealed_error_bound(revealed: float, delta: float) -> float:
-    """How far the share of wrong answers among those revealed can be from η, at any number revealed.
-
-    ``ε_K = √((V+ρ)·(2 ln(2/δ) + ln((V+ρ)/ρ)))/K`` with V = K/4, ρ = 25: the boundary of `noise_boundary` with one
-    half of δ for either side. With probability 1 - δ, |wrong/K - η| ≤ ε_K for all K at once.
-
-    Parameters
-    ----------
-    revealed : float
-        K, the number of revealed outcomes, ≥ 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ``inf`` for K = 0; a bound above 1 says nothing either.
-
-    Raises
-    ------
-    FormulaInputError
-        If K < 0 or δ is out of range.
-
-    Notes
-    -----
-    Replaces the paper's |η̂_t - η| ≤ √(ln(2/δ))/(p*·√(2t)) "for all t". It applies a maximal inequality whose ε may
-    not depend on t (Erratum E2): at p* = 1, η = ½, δ = .1 some t ≤ 100,000 violates it with probability .36. At a fixed
-    time it is looser than need be by 1/√p* (Erratum E3), since only the revealed outcomes carry noise.
-
-    Examples
-    --------
-    >>> round(revealed_error_bound(1000, delta=0.1), 4), revealed_error_bound(0, delta=0.1)
-    (0.048, inf)
-    """
-    boundary = float(unchecked(noise_boundary)(np.array([0.25 * revealed]), 2, delta)[0])
-    return boundary / revealed if revealed > 0.0 else math.inf
 
 
 @checked(

@@ -59,7 +59,7 @@ def contradiction(measured: TruthSums, free: ErrorRate) -> Contradiction | None:
     else; no dependence known makes it too high, so fewer errors contradict nothing. Of independent experts who err
     alike on zeros and ones, none were contradicted in simulation (4 to 40 experts, 300 to 5,000 questions). Where they
     err differently, the symmetric estimate may be .03 too low with four experts, .02 with twelve.
-    `dependence.truth_z` compares means of both classes, which such experts move apart for no other reason.
+    A comparison of the means of both classes would not do: such experts move these apart for no other reason.
 
     Parameters
     ----------

@@ -92,14 +92,6 @@ _REGRETS = Record(
     },
     check_columns,
 )
-_PRODUCTS = Record(
-    None,
-    {
-        **dict.fromkeys(("against2", "if_one2", "if_zero2"), _SQUARES),
-        **dict.fromkeys(("against_one", "against_zero", "one_zero"), _COLUMN),
-    },
-    check_columns,
-)
 _PARTS = Record(LossParts, dict.fromkeys(LossParts._fields, Numbers("... n", where="awake")), where="awake")
 
 
@@ -235,64 +227,6 @@ class RegretSums(_Sums):
         informative = 1.0 - rate0 - rate1
         peer: FloatArray = unchecked(unit_peer_loss)(self.against, self.if_one, self.if_zero, rate0, rate1)
         return peer + informative * self.outcome
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RegretProducts(_Sums):
-    """Sums over questions of products of regrets' parts: Σr² for learners of second order, priced later.
-
-    ``r² = (r_L - η0·r_1 - η1·r_0)²`` is quadratic in the rates; six sums say it for all of them.
-
-    Attributes
-    ----------
-    against2, if_one2, if_zero2 : (..., n) float64
-        Σr_L², Σr_1², Σr_0².
-    against_one, against_zero, one_zero : (..., n) float64
-        Σr_L·r_1, Σr_L·r_0, Σr_1·r_0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from stream_peer.numerics.peer_losses import LossParts
-    >>> parts = LossParts(np.array([0.01, 0.49]), np.array([0.01, 0.49]), np.array([0.81, 0.09]))
-    >>> RegretProducts.contribution(np.array([0.5, 0.5]), parts).priced(0.2, 0.2)
-    array([0.069696, 0.069696])
-    """
-
-    against2: FloatArray
-    if_one2: FloatArray
-    if_zero2: FloatArray
-    against_one: FloatArray
-    against_zero: FloatArray
-    one_zero: FloatArray
-
-    @classmethod
-    @checked(weights=WEIGHTS, losses=_PARTS, weight=AT_LEAST_0, awake=AWAKE)
-    def contribution(
-        cls, weights: FloatArray, losses: LossParts, weight: float = 1.0, awake: BoolArray | None = None
-    ) -> Self:
-        """The sums of one question; arguments as of `RegretSums.contribution`."""
-        against, one, zero = (_regret(weights, part, awake) for part in losses)
-        products = (against * against, one * one, zero * zero, against * one, against * zero, one * zero)
-        return cls(*(weight * product for product in products))
-
-    @checked(self=_PRODUCTS, rate0=RATE, rate1=RATE)
-    def priced(self, rate0: float | FloatArray, rate1: float | FloatArray) -> FloatArray:
-        """Σr² on the unit scale at these error rates.
-
-        Parameters
-        ----------
-        rate0, rate1 : float, or array of shape (..., 1)
-            η0 and η1, in [0, 1].
-
-        Returns
-        -------
-        (..., n) float64
-            Non-negative.
-        """
-        squares = self.against2 + rate0 * rate0 * self.if_one2 + rate1 * rate1 * self.if_zero2
-        mixed = rate0 * rate1 * self.one_zero - rate0 * self.against_one - rate1 * self.against_zero
-        return np.maximum(squares + 2.0 * mixed, 0.0)
 
 
 REGRET_SUMS = Record(RegretSums, _REGRETS.fields, check_columns)

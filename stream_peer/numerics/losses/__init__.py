@@ -3,7 +3,6 @@
 - ``arguments``: arrays, and the checks that the arguments of every formula get
 - ``proper``: what a proper loss is; squared, logarithmic and spherical loss
 - ``portable_log``: the logarithm with the same bits on every processor
-- ``savage``: any other one, from a convex function
 """
 
 from stream_peer.numerics.losses.arguments import (
@@ -30,7 +29,6 @@ from stream_peer.numerics.losses.proper import (
     TwoSidedLoss,
     squared_loss,
 )
-from stream_peer.numerics.losses.savage import Curve, SavageLoss, boosting_loss, tsallis_loss
 
 __all__ = [
     "LOG",
@@ -40,22 +38,18 @@ __all__ = [
     "Answers",
     "BitArray",
     "BoolArray",
-    "Curve",
     "FloatArray",
     "IntArray",
     "LogLoss",
     "ProperLoss",
-    "SavageLoss",
     "Sides",
     "SmallIntArray",
     "SphericalLoss",
     "SquaredLoss",
     "TwoSidedLoss",
-    "boosting_loss",
     "check_answers",
     "check_probabilities",
     "portable_log",
     "portable_log_of",
     "squared_loss",
-    "tsallis_loss",
 ]

@@ -11,8 +11,7 @@ works on a loss linearised at a mean forecast. The paper has no such part.
 - ``gradients``, ``slopes``, ``five_mixers``: an earlier design, for replay: mixers linearised at their own forecasts,
   how much reference answers are worth beside outcomes, and five mixers under one that learns which to use.
 
-Everything here reads sums; nothing is carried from call to call. Flatter selection weights (`learners.tempered`)
-combine better than the weights themselves, and worse than any of these.
+Everything here reads sums; nothing is carried from call to call.
 """
 
 from stream_peer.numerics.mixers.five_mixers import FIVE_MIXERS_PRIOR, FiveMixerSums, FiveMixerWeights, hybrid_sums
@@ -29,7 +28,7 @@ from stream_peer.numerics.mixers.outer_layer import outer_weights
 from stream_peer.numerics.mixers.safety_net import safety_net_step
 from stream_peer.numerics.mixers.shadows import peer_mixer, truth_fast, truth_slow
 from stream_peer.numerics.mixers.side_by_side import SideBySide, mixers_side_by_side
-from stream_peer.numerics.mixers.slopes import SlopeSums, shrunk_means
+from stream_peer.numerics.mixers.slopes import SlopeSums
 from stream_peer.numerics.mixers.stretch import stretch_factor, stretched
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "peer_mixer",
     "safety_net_step",
     "shared_with_all",
-    "shrunk_means",
     "stretch_factor",
     "stretched",
     "truth_fast",

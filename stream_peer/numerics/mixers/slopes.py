@@ -1,4 +1,4 @@
-"""How much reference answers are worth where outcomes are known as well: a slope, and means that need it."""
+"""How much reference answers are worth where outcomes are known as well: a slope."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.numerics.learners.regret_sums import check_columns
 from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, Numbers, Record, check_same, checked
+from stream_peer.numerics.losses.arguments import AT_LEAST_0, Numbers, Record, check_same, checked
 
 _ROUNDING = 1e-12
 
@@ -91,67 +91,3 @@ class SlopeSums:
         per_question = np.divide(squares, questions, out=np.zeros(squares.shape), where=questions > 0.0)
         one_more = np.maximum(per_question, _ROUNDING)
         return np.asarray(np.clip((self.products + one_more) / (squares + one_more), 0.0, 1.0), dtype=np.float64)
-
-
-@checked(
-    sums=Numbers("n"),
-    squares=Numbers("n", low=0.0),
-    counts=Numbers("n", low=0.0),
-    peer_means=Numbers("n"),
-    slope=NUMBER,
-)
-def shrunk_means(
-    sums: FloatArray, squares: FloatArray, counts: FloatArray, peer_means: FloatArray, slope: float = 1.0
-) -> FloatArray:
-    """Mean loss of each expert on outcomes, shrunk towards what its peer losses let expect: empirical Bayes.
-
-    ``b·u_i + τ²/(τ² + σ²/m_i)·(r_i - b·u_i)`` with r_i = Σr/m_i the mean of the outcomes' losses of an expert, u_i
-    that of its peer losses, both relative to the others (regrets, or losses less those of the mix). σ² is the variance
-    of a loss around its expert's mean, pooled: ``Σ_i(Σr² - m_i·r_i²)/Σ_i(m_i - 1)``; τ² that of the experts' means
-    around b·u, what is left of ``Σ m_i(r_i - b·u_i)²/Σ m_i`` after σ²'s part in it, at least 0. So many outcomes let an
-    expert's own mean speak, few let its peers'.
-
-    Notes
-    -----
-    Liu & Helmbold use revealed outcomes for the error rate alone. With one outcome in ten, these means ranked experts
-    as well as peer losses do where these are right; where they are misled, the slope tells, and outcomes decide.
-
-    Parameters
-    ----------
-    sums, squares : (n,) float64
-        Σr and Σr² of each expert, over resolved questions.
-    counts : (n,) float64
-        m_i ≥ 0, how many these are.
-    peer_means : (n,) float64
-        u_i, on the scale of the outcome.
-    slope : float
-        b, as of `SlopeSums.estimate`.
-
-    Returns
-    -------
-    (n,) float64
-        b·u_i for an expert without outcomes, and for all while no expert has two.
-
-    Raises
-    ------
-    FormulaInputError
-        If a count is negative or NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sums, squares, counts = np.array([2.0, -2.0, 0.0]), np.array([0.6, 0.6, 0.0]), np.array([10.0, 10.0, 0.0])
-    >>> shrunk_means(sums, squares, counts, np.array([0.1, -0.1, 0.05])).round(3)
-    array([ 0.178, -0.178,  0.05 ])
-    """
-    expected = slope * peer_means
-    seen = counts > 0.0
-    off = np.divide(sums, counts, out=expected.copy(), where=seen) - expected
-    total, resolved = float(np.add.reduce(counts)), float(np.add.reduce(seen))
-    if total <= resolved:
-        return expected
-    spread = squares - np.divide(sums * sums, counts, out=np.zeros(sums.shape), where=seen)
-    within = max(float(np.add.reduce(spread)) / (total - resolved), 0.0)
-    between = max((float(np.add.reduce(counts * off * off)) - resolved * within) / total, 0.0)
-    own = between * counts
-    return np.asarray(expected + np.divide(own, own + within, out=np.zeros(own.shape), where=own > 0.0) * off)

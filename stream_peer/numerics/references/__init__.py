@@ -6,8 +6,7 @@ answers follow from the same numbers in O(n):
 
 - ``majorities``: the live service's rule, the majority of votes, in its fastest form;
 - ``rules``: the rules majority, weighted majority, mean and product, with thresholds of ½ or each expert's own;
-- ``scopes``: the answer of everybody, of all others, of two groups;
-- ``soft``: answers in [0, 1] instead of 0 or 1.
+- ``scopes``: the answer of everybody, of all others, of two groups.
 
 A sum of exactly 0 is a tie and flagged. It goes to the side on which the voters' forecasts lie on average, as
 distances from their thresholds, and if they balance too, to a coin that the caller tossed. Ballots are whole units of
@@ -24,7 +23,6 @@ from stream_peer.numerics.references.scopes import (
     answers_of_other_group,
     answers_of_others,
 )
-from stream_peer.numerics.references.soft import SoftAnswers, soft_answers_of_others
 
 __all__ = [
     "Ballots",
@@ -33,7 +31,6 @@ __all__ = [
     "MajorityAnswer",
     "ReferenceAnswers",
     "ReferenceRule",
-    "SoftAnswers",
     "answers_of_all",
     "answers_of_groups",
     "answers_of_other_group",
@@ -41,7 +38,6 @@ __all__ = [
     "ballots",
     "leave_one_out",
     "majority",
-    "soft_answers_of_others",
     "vote_weights",
     "votes",
 ]

@@ -58,7 +58,7 @@ class Ballots(NamedTuple):
     leans : (..., n) int64
         Signed distances of the voters' forecasts from their thresholds: the sign of their sum decides ties.
     mass : (..., n) int64
-        The weight of each expert that counts in `soft_answers_of_others`.
+        The weight of each expert that counts in a mean of the others.
     present : (..., n) bool
         Who has a forecast.
     """

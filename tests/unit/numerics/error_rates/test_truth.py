@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates import (
-    ErrorRate,
-    HorvitzThompsonSums,
-    MomentSums,
-    TruthSums,
-    combine_with_truth,
-    revealed_error_bound,
-)
+from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
+from stream_peer.numerics.error_rates import ErrorRate, MomentSums, TruthSums, combine_with_truth
 from stream_peer.numerics.losses import FloatArray
+from tests.reference.estimation import revealed_error_bound
 from tests.unit.numerics.error_rates.streams import (
     moment_rows,
     moment_sums,

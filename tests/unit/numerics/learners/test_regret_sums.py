@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.numerics.learners import RegretProducts, RegretSums
+from stream_peer.numerics.learners import RegretSums
 from stream_peer.numerics.peer_losses import loss_parts
 
 WEIGHTS = np.array([0.5, 0.25, 0.25])
@@ -74,10 +74,3 @@ def test_nothing_is_the_neutral_element() -> None:
     merged = RegretSums.nothing(3).merge(one_question())
 
     assert merged.priced(0.2, 0.1).tolist() == one_question().priced(0.2, 0.1).tolist()
-
-
-def test_products_give_squares_at_any_price() -> None:
-    sums = RegretProducts.contribution(WEIGHTS, loss_parts(FORECASTS, 0), weight=3.0)
-    regrets = RegretSums.contribution(WEIGHTS, loss_parts(FORECASTS, 0), (0.0, 0.0)).priced(0.15, 0.25)
-
-    assert sums.priced(0.15, 0.25) == pytest.approx(3 * regrets**2)

@@ -5,7 +5,7 @@ import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.numerics.losses import LOG, LOSSES, SPHERICAL, SQUARED, IntArray, LogLoss, ProperLoss, squared_loss
-from tests.slow_losses import EVERY_LOSS
+from tests.reference.slow_losses import EVERY_LOSS
 
 EXTREMES = np.array([0.0, 1e-300, 0.5, 1.0])
 

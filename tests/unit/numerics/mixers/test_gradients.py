@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.learners import RegretSums, ada_normal_hedge, tempered
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.learners import RegretSums, ada_normal_hedge
 from stream_peer.numerics.mixers import (
     denoised_answers,
     gradient_hedge,
@@ -122,10 +121,3 @@ def test_inputs_out_of_range_are_refused_with_their_value() -> None:
         outcome_gradients(EVEN, FORECASTS, 2.5)
     with pytest.raises(FormulaInputError, match=r"1\.01"):
         shared_with_all(EVEN, 1.01)
-
-
-def test_square_roots_of_weights_are_flatter_weights() -> None:
-    """√.8 : √.2 = 2 : 1."""
-    flat: FloatArray = tempered(np.array([0.8, 0.2]))
-
-    assert flat.tolist() == pytest.approx([2 / 3, 1 / 3])

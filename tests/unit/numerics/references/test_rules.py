@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.references import (
-    ReferenceRule,
-    answers_of_all,
-    answers_of_others,
-    ballots,
-    soft_answers_of_others,
-    vote_weights,
-)
+from stream_peer.numerics.references import ReferenceRule, answers_of_all, answers_of_others, ballots, vote_weights
 
 UNIT = 2**40
 
@@ -92,12 +85,10 @@ def test_opposite_hard_forecasts_among_five_thousand_leave_the_decision_to_the_o
         found = ballots(forecasts, ReferenceRule.PRODUCT)
         everybody = answers_of_all(found, 1 - answer)
         others = answers_of_others(found, 1 - answer)
-        soft = soft_answers_of_others(found)
 
     assert found.values[17] == -found.values[4_321] == round(-np.log(49.0) * UNIT)
     assert (int(everybody.answers), bool(everybody.ties)) == (answer, False)
     assert np.all(others.answers == answer)
-    assert np.array_equal(soft.answers, np.full(5_000, float(answer)))
 
 
 @pytest.mark.case("C10")
@@ -122,12 +113,10 @@ def test_no_rule_minds_extremes(rule: ReferenceRule, size: int, value: float) ->
     with np.errstate(all="raise"):
         found = ballots(np.full(size, value), rule, weights=weights)
         answers = answers_of_others(found, 1).answers
-        soft = soft_answers_of_others(found).answers
 
-    assert answers.shape == soft.shape == (size,)
+    assert answers.shape == (size,)
     expected = 1 if size <= 1 or value >= 0.5 else 0
     assert np.all(answers == expected)
-    assert np.all((soft >= 0.0) & (soft <= 1.0))
 
 
 def test_votes_are_weighted_by_the_log_odds_of_being_right_and_never_inverted() -> None:

@@ -13,7 +13,6 @@ from stream_peer.numerics.references import (
     answers_of_other_group,
     answers_of_others,
     ballots,
-    soft_answers_of_others,
 )
 
 ALL_RULES = [(rule, None if rule == "majority" else np.array([2.0, 1.0, 1.0])) for rule in ReferenceRule]
@@ -37,7 +36,6 @@ def test_an_expert_alone_has_no_reference(rule: ReferenceRule, weights: FloatArr
     for coin in (0, 1):
         others = answers_of_others(alone, coin)
         assert [part.tolist() for part in others] == [[coin], [True], [False]]
-    assert [part.tolist() for part in soft_answers_of_others(alone)] == [[0.5], [False]]
     assert [part.item() for part in answers_of_all(alone, 0)] == [1, False, True]
 
 
@@ -109,8 +107,6 @@ def test_memberships_and_teams_must_be_one_per_expert() -> None:
         answers_of_groups(three, np.array([True, False]), (0, 0))
     with pytest.raises(FormulaInputError, match=r"\(4,\)"):
         answers_of_others(three, 0, np.zeros(4, dtype=np.int64))
-    with pytest.raises(FormulaInputError, match=r"\(4,\)"):
-        soft_answers_of_others(three, np.zeros(4, dtype=np.int64))
 
 
 def test_e22_scoring_against_the_other_group_is_exactly_unbiased() -> None:

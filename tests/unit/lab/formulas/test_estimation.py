@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds import (
+from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from tests.reference.estimation import (
     estimation_frozen,
     estimation_printed,
     estimation_repriced,
@@ -13,7 +14,6 @@ from stream_peer.numerics.bounds import (
     no_truth_regret,
     no_truth_regret_printed,
 )
-from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
 
 
 def test_e9_a_wrong_rate_moves_regrets_by_half_its_error_at_most() -> None:

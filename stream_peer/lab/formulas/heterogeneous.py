@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds.apriori import RegretBound, martingale_gap, one_sided_gap, regret_bound
+from stream_peer.lab.formulas.apriori import RegretBound, martingale_gap, one_sided_gap, regret_bound
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.losses.arguments import AT_LEAST_0, BOUND, COUNT, INSIDE, Numbers, checked, unchecked
 
@@ -92,7 +92,7 @@ def heterogeneous_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> from stream_peer.numerics.bounds.online import hedge_regret
+    >>> from stream_peer.lab.formulas.online import hedge_regret
     >>> bound = heterogeneous_bound(hedge_regret(4, 4000), 4, 4000, np.array([0.05, 0.45]), best_loss=400.9, delta=0.05)
     >>> bound.value, round(bound.formula)
     (inf, 5606)
@@ -157,7 +157,7 @@ def heterogeneous_bound_printed(
     Examples
     --------
     >>> import numpy as np
-    >>> from stream_peer.numerics.bounds.online import hedge_regret
+    >>> from stream_peer.lab.formulas.online import hedge_regret
     >>> rates = np.array([0.05, 0.45])
     >>> bound = heterogeneous_bound_printed(hedge_regret(4, 4000), 4, 4000, rates, best_loss=400.9, delta=0.05)
     >>> bound.value, round(bound.formula)

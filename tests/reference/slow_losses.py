@@ -5,16 +5,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from stream_peer.numerics.losses import (
-    LOG,
-    SPHERICAL,
-    SQUARED,
-    FloatArray,
-    ProperLoss,
-    SavageLoss,
-    boosting_loss,
-    tsallis_loss,
-)
+from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, FloatArray, ProperLoss
+from tests.reference.savage import SavageLoss, boosting_loss, tsallis_loss
 
 DIGITS = 50
 CLIP = Decimal(LOG.clip)

@@ -153,7 +153,7 @@ def printed_bound(
 
     Examples
     --------
-    >>> from stream_peer.numerics.bounds.online import hedge_regret
+    >>> from stream_peer.lab.formulas.online import hedge_regret
     >>> bound = printed_bound(hedge_regret(4, 500), 4, 500, rates=(0.1, 0.1), delta=0.05)
     >>> bound.value, round(bound.formula)
     (inf, 1030)
@@ -195,7 +195,7 @@ def repaired_bound(
 
     Examples
     --------
-    >>> from stream_peer.numerics.bounds.online import hedge_regret
+    >>> from stream_peer.lab.formulas.online import hedge_regret
     >>> round(repaired_bound(hedge_regret(4, 500), 4, 500, rates=(0.1, 0.1), delta=0.05).value)
     385
     """
@@ -234,7 +234,7 @@ def direct_bound(
 
     Examples
     --------
-    >>> from stream_peer.numerics.bounds.online import hedge_regret
+    >>> from stream_peer.lab.formulas.online import hedge_regret
     >>> round(direct_bound(hedge_regret(4, 500), 4, 500, rates=(0.1, 0.1), delta=0.05).value)
     106
     """

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates import HorvitzThompsonSums
+from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
 
 
 def test_without_data_nothing_is_known() -> None:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.lab.formulas.forms import peer_loss
+from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap, noisy_probability
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.numerics.peer_losses import calibration_gap, noisy_label_gap, noisy_probability, peer_loss
 
 TRUTH, SAID, RATE = 0.7, 0.4, 0.2
 

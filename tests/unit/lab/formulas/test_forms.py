@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.losses import Curve, FloatArray
-from stream_peer.numerics.peer_losses import (
-    loss_parts,
-    natarajan_peer_loss,
-    peer_loss,
-    savage_correction,
-    unit_peer_loss,
-)
+from stream_peer.lab.formulas.forms import natarajan_peer_loss, peer_loss
+from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from tests.reference.savage import Curve, savage_correction
 
 
 def test_the_papers_form_prefers_neither_side_at_half_error() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
+from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
 
 
 def test_the_bounds_of_exponential_weights_are_their_formulas() -> None:

@@ -1,16 +1,8 @@
 """Peer losses as the paper writes them: for the squared loss, for class-dependent rates, for any convex function."""
 
-from stream_peer.numerics.losses import (
-    SQUARED,
-    Answers,
-    Curve,
-    FloatArray,
-    ProperLoss,
-    Sides,
-)
+from stream_peer.numerics.losses import SQUARED, Answers, FloatArray, ProperLoss, Sides
 from stream_peer.numerics.losses.arguments import ANSWERS, EACH_FORECAST, HALF_RATE, RATE, Has, checked
 from stream_peer.numerics.losses.proper import read_linearly
-from stream_peer.numerics.losses.savage import values_and_slopes
 from stream_peer.numerics.peer_losses.scales import Rate
 
 
@@ -105,48 +97,3 @@ def natarajan_peer_loss(
     told_one = (1.0 - rate0) * if_one - rate1 * if_zero
     told_zero = (1.0 - rate1) * if_zero - rate0 * if_one
     return read_linearly(Sides(told_one, told_zero), reference_answer)
-
-
-@checked(potential=Has(), slope=Has(), forecasts=EACH_FORECAST, error_rate=HALF_RATE)
-def savage_correction(potential: Curve, slope: Curve, forecasts: FloatArray, error_rate: Rate) -> FloatArray:
-    """What to add to the loss against a noisy reference answer, for the proper loss of any convex function.
-
-    ``η·[2·G(p) + (1 - 2p)·G'(p)]``. With ``ℓ(p, y) = -G(p) - (y - p)·G'(p) + φ(y)`` (see `SavageLoss`) it is
-    ``-η·[ℓ(p, 0) + ℓ(p, 1)]`` but for a constant, so that the expectation of ``ℓ(p, ŷ)`` plus it is
-    ``(1 - 2η)·ℓ(p, y)`` plus a constant. For the squared loss it is ``2η·p·(1 - p) - η``, Theorem 4.
-
-    Notes
-    -----
-    Erratum E11: the appendix "Savage representation" of Liu & Helmbold says to add ``2η·G(p) - η·G'(p)``. Neither
-    adding nor subtracting that cancels what depends on p.
-
-    Parameters
-    ----------
-    potential, slope : callable
-        G and G', elementwise.
-    forecasts : (..., n) float64
-        In [0, 1], and clipped where G or G' is not finite at the ends.
-    error_rate : float or array
-        η, in [0, ½].
-
-    Returns
-    -------
-    (..., n) float64
-        In the unit of the loss itself, not scaled.
-
-    Raises
-    ------
-    ForecastRangeError
-        If a forecast is NaN or outside [0, 1].
-    FormulaInputError
-        If the error rate is outside [0, ½], or G or G' not finite at a forecast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> savage_correction(lambda p: p * p - p, lambda p: 2.0 * p - 1.0, np.array([0.0, 0.5]), 0.2)
-    array([-0.2, -0.1])
-    """
-    level, steepness = values_and_slopes(potential, slope, forecasts)
-    correction: FloatArray = error_rate * (2.0 * level + (1.0 - 2.0 * forecasts) * steepness)
-    return correction

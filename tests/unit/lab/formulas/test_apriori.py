@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.bounds import (
+from stream_peer.lab.formulas.apriori import (
     RegretBound,
     direct_bound,
-    hedge_regret,
     martingale_gap,
     printed_bound,
     printed_sigma,
     repaired_bound,
 )
+from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.numerics.losses import squared_loss
 
 Bound: TypeAlias = Callable[..., RegretBound]

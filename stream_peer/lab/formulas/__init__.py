@@ -1,0 +1,1 @@
+"""Formulas of the paper that the worker does not need: the simulations compare them."""

@@ -1,0 +1,1 @@
+"""Formulas that only tests need: those of the paper's errata, and slow twins."""
