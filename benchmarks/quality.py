@@ -25,11 +25,12 @@ from benchmarks.quality_page import (
     COVERED,
     METHODS,
     Ratios,
+    by_set,
     of_attack,
     of_doubts,
     of_intervals,
     reached,
-    table,
+    summary,
 )
 from benchmarks.quality_rivals import best_expert, dawid_skene, gradient_boa, squared_losses
 from benchmarks.quality_sets import Run, data_sets, name_of, run_as_it_is, run_as_one
@@ -170,13 +171,25 @@ def page(result: Result) -> tuple[list[str], bool]:
         f"are averaged by set before the geometric mean. Dawid–Skene: {_SKENE[result.skene]}.",
         "",
         *figures,
+        "",
+        "Geometric mean (worst set):",
+        "",
+        *summary(result.by_level),
+        "",
+        "The stretched mix of each set, by share of outcomes; *files* has the feeds, rounds and delays of the files:",
+        "",
+        *by_set(result.by_level, result.as_it_is),
+        "",
+        "## Error rates",
+        "",
+        *of_intervals(result.coverage),
+        "",
+        *doubts,
+        "",
+        "## Six clones",
+        "",
+        *of_attack(result.attack),
     ]
-    for level, ratios in result.by_level.items():
-        lines += ["", f"## {level:.0%} of the outcomes", "", *table(ratios, list(METHODS))]
-    lines += ["", "## As the files have it: feeds, rounds, delays, every outcome", ""]
-    lines += table(result.as_it_is, ["stretched", "mix", "median", "logit_mean"])
-    lines += ["", "## Intervals of error rates", "", *of_intervals(result.coverage)]
-    lines += ["", "## Where agreement misleads", "", *doubts, "", "## Six clones", "", *of_attack(result.attack)]
     covered = result.coverage.share >= COVERED
     return lines, held and warned and covered and result.attack.holds
 

@@ -13,10 +13,12 @@ METHODS = {
     "mix": "mix",
     "median": "median",
     "logit_mean": "logit mean",
-    "best_expert": "best expert in hindsight",
+    "best_expert": "best expert",
     "dawid_skene": "Dawid–Skene",
     "boa": "gradient BOA",
 }
+FIXED = ("median", "logit_mean", "best_expert", "dawid_skene")
+LEARNING = ("stretched", "mix", "boa")
 HIGHEST = {0.0: 0.961, 0.02: 0.922, 0.1: 0.864, 0.3: 0.827, 1.0: 0.797}
 """Of the geometric mean of the stretched mix's ratios, by share of outcomes revealed."""
 WORST = 1.03
@@ -37,15 +39,40 @@ def of_method(ratios: Ratios, method: str) -> list[float]:
     return [by_method[method] for by_method in ratios.values()]
 
 
-def table(ratios: Ratios, methods: Sequence[str]) -> list[str]:
-    """Rows: data sets, geometric mean, sets better and worse by more than half a percent, the worst."""
-    rows = [["", *(METHODS[method] for method in methods)], ["---", *("---:" for _ in methods)]]
-    for name, by_method in ratios.items():
-        rows.append([name, *(f"{by_method[method]:.3f}" for method in methods)])
-    columns = [of_method(ratios, method) for method in methods]
-    rows.append(["**geometric mean**", *(f"**{geometric_mean(column):.3f}**" for column in columns)])
-    rows.append(["better / worse", *(_better_worse(column) for column in columns)])
-    rows.append(["worst", *(f"{max(column):.3f}" for column in columns)])
+def table(ratios: Ratios, columns: Mapping[str, str]) -> list[str]:
+    """Rows: data sets, geometric mean, sets better and worse by more than half a percent, the worst.
+
+    ``columns`` has the heading of each ratio.
+    """
+    rows = [["", *columns.values()], ["---", *("---:" for _ in columns)]]
+    for name, by_column in ratios.items():
+        rows.append([name, *(f"{by_column[column]:.3f}" for column in columns)])
+    values = [of_method(ratios, column) for column in columns]
+    rows.append(["**geometric mean**", *(f"**{geometric_mean(column):.3f}**" for column in values)])
+    rows.append(["better / worse", *(_better_worse(column) for column in values)])
+    rows.append(["worst", *(f"{max(column):.3f}" for column in values)])
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def by_set(by_level: Mapping[float, Ratios], as_it_is: Ratios) -> list[str]:
+    """The stretched mix of each data set at each level, beside what no outcome moves."""
+    (_, nothing), *_ = by_level.items()
+    ratios = {
+        name: {f"{level:.0%}": found[name]["stretched"] for level, found in by_level.items()}
+        | {"files": as_it_is[name]["stretched"]}
+        | {method: fixed[method] for method in FIXED}
+        for name, fixed in nothing.items()
+    }
+    levels = {f"{level:.0%}": f"{level:.0%}" for level in by_level}
+    return table(ratios, levels | {"files": "files"} | {method: METHODS[method] for method in FIXED})
+
+
+def summary(by_level: Mapping[float, Ratios]) -> list[str]:
+    """Geometric mean and worst set of the methods that learn from outcomes."""
+    rows = [["", *(f"{level:.0%}" for level in by_level)], ["---", *("---:" for _ in by_level)]]
+    for method in LEARNING:
+        columns = [of_method(ratios, method) for ratios in by_level.values()]
+        rows.append([METHODS[method], *(f"{geometric_mean(column):.3f} ({max(column):.3f})" for column in columns)])
     return ["| " + " | ".join(row) + " |" for row in rows]
 
 
@@ -57,7 +84,7 @@ def _better_worse(column: Sequence[float]) -> str:
 def reached(by_level: Mapping[float, Ratios]) -> tuple[list[str], bool]:
     """The figures to reach as a table, and whether all hold."""
     lines = [
-        "| outcomes revealed | geometric mean | at most | worst set | at most |",
+        "| outcomes revealed | geometric mean | required | worst set | required |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     holds = True
@@ -72,14 +99,14 @@ def reached(by_level: Mapping[float, Ratios]) -> tuple[list[str], bool]:
 def of_intervals(coverage: Coverage) -> list[str]:
     """How often the interval held the true rate."""
     return [
-        f"The 95 % interval of η held the true rate in {coverage.covered} of {coverage.streams} simulated feeds of"
-        f" independent experts ({coverage.share:.0%}; at least {COVERED:.0%} are asked for)."
+        f"The 95 % interval of the error rate holds the true rate in {coverage.covered} of {coverage.streams} simulated"
+        f" feeds of independent experts (required: {COVERED:.0%})."
     ]
 
 
 def of_doubts(doubts: Mapping[str, Doubt]) -> tuple[list[str], bool]:
     """Where agreement misleads, and whether that is said often enough."""
-    lines = ["| | η by agreement | measured | error rates say | trust says |", "| --- | ---: | ---: | --- | --- |"]
+    lines = ["| | by agreement | measured | status of rates | trust |", "| --- | ---: | ---: | --- | --- |"]
     lines += [
         f"| {name} | {one.estimated:.3f} | {one.measured:.3f} | {one.rates} | {one.trust}{_SO_FAR[one.so_far]} |"
         for name, one in doubts.items()
@@ -88,8 +115,8 @@ def of_doubts(doubts: Mapping[str, Doubt]) -> tuple[list[str], bool]:
     named, early = sum(one.is_named for one in needed), sum(one.is_early for one in needed)
     lines += [
         "",
-        f"Off by more than .1 in {len(needed)} sets. In {named} of them a status or its reasons name what is wrong (at"
-        f" least {WARNED:.0%} are asked for); in {early} the feed is `warming-up` without a doubt so far.",
+        f"The estimate is off by more than .1 in {len(needed)} sets. A status or its reasons name the fault in {named}"
+        f" (required: {WARNED:.0%}); {early} are `warming-up` without a doubt so far.",
     ]
     return lines, named >= WARNED * len(needed)
 
@@ -97,8 +124,8 @@ def of_doubts(doubts: Mapping[str, Doubt]) -> tuple[list[str], bool]:
 def of_attack(attack: Attack) -> list[str]:
     """What became of the clones."""
     return [
-        f"The group was named at question {attack.alarm} as {', '.join(attack.named) or 'nobody'}; trust went"
+        f"The group is named at question {attack.alarm}: {', '.join(attack.named) or 'nobody'}; trust goes"
         f" {' → '.join(attack.trusted)}. Right reference answers: {attack.alone:.3f} with one of the six,"
-        f" {attack.off:.3f} with all and the guard off, {attack.on:.3f} with `guard: on`"
-        f" ({attack.on / attack.alone:.3f} of the first; at least .95 is asked for)."
+        f" {attack.off:.3f} with all, {attack.on:.3f} with `guard: on` ({attack.on / attack.alone:.3f} of the first;"
+        " required: .95)."
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.quality import END, START, tasks_of, write
 from benchmarks.quality_checks import Attack, Doubt
-from benchmarks.quality_page import HIGHEST, METHODS, of_doubts, reached, table
+from benchmarks.quality_page import HIGHEST, METHODS, by_set, of_doubts, reached, summary, table
 from benchmarks.quality_rivals import best_expert, expectation_maximization, gradient_boa, squared_losses
 from benchmarks.quality_sets import Question, data_sets
 
@@ -62,10 +62,20 @@ def test_the_figures_hold_only_if_mean_and_worst_do(ratio: float, worst: float, 
 def test_a_table_has_a_row_for_each_set_and_three_to_sum_up() -> None:
     ratios = {"a": {"mix": 0.5}, "b": {"mix": 2.0}, "c": {"mix": 1.004}}
 
-    rows = table(ratios, ["mix"])
+    rows = table(ratios, {"mix": "mix"})
 
     assert len(rows) == 2 + 3 + 3
     assert rows[-3:] == ["| **geometric mean** | **1.001** |", "| better / worse | 1 / 1 |", "| worst | 2.000 |"]
+
+
+def test_the_mix_of_each_set_stands_once_beside_its_rivals() -> None:
+    by_level = {level: {"a": dict.fromkeys(METHODS, ratio)} for level, ratio in ((0.0, 0.9), (0.1, 0.8))}
+
+    rows = by_set(by_level, {"a": {"stretched": 0.7}})
+
+    assert rows[0] == "|  | 0% | 10% | files | median | logit mean | best expert | Dawid–Skene |"
+    assert rows[2] == "| a | 0.900 | 0.800 | 0.700 | 0.900 | 0.900 | 0.900 | 0.900 |"
+    assert summary(by_level)[-1] == "| gradient BOA | 0.900 (0.900) | 0.800 (0.800) |"
 
 
 def test_warnings_are_asked_for_only_where_agreement_misleads() -> None:
