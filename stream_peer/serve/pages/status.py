@@ -283,9 +283,10 @@ def _senders(view: StatusView) -> str:
         return ""
     return (
         '<section class="card"><h2>Experts to look at</h2><div class="wide-table" role="region" tabindex="0" '
-        'aria-label="Experts to look at"><table class="lag"><caption class="note">Since this worker started. New: is '
-        "one misspelt? Forecasts beyond those kept: the expert sends very often, and of one question only its newest "
-        'forecasts are kept.</caption><thead><tr><th scope="col">Feed</th><th scope="col">What</th>'
+        'aria-label="Experts to look at"><table class="lag left"><caption class="note">Since this worker started. New, '
+        "or an id that looks like another: is one misspelt? Forecasts beyond those kept: the expert sends very often, "
+        'and of one question only its newest forecasts are kept. More of them: <a href="senders">as JSON</a>.</caption>'
+        '<thead><tr><th scope="col">Feed</th><th scope="col">What</th>'
         f'<th scope="col">Experts</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
 

@@ -228,6 +228,7 @@ def test_new_busy_and_look_alike_experts_are_listed_as_text_and_otherwise_not_me
     assert "e9" not in page.text
     assert "sport12,345 forecasts beyond those keptrobot" in page.text
     assert f"artids that look alike{HOSTILE[0]} (new), ann" in page.text
+    assert "senders" in [attributes.get("href") for _, attributes in page.seen]
     assert "Experts to look at" not in read(status_page(view(crowd("a", 3)))).text
 
 
