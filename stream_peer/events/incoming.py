@@ -146,7 +146,7 @@ class Resolution(_Message, frozen=True, kw_only=True, tag="resolution"):
 
 
 class ExpertControl(_Message, frozen=True, kw_only=True, tag="expert"):
-    """An expert's team, exclusion, new id or wish to be forgotten, from its place on.
+    """An expert's team, exclusion, new id or erasure, from its place in the log on.
 
     Topic ``control-events``, key ``feed``. What is left out stays as it is; ``team`` null takes the expert out of its
     team. With ``rename``, an id that no expert of the feed has, the expert is known by both ids and shown under it.
@@ -164,7 +164,7 @@ class ExpertControl(_Message, frozen=True, kw_only=True, tag="expert"):
 
 
 class FeedControl(_Message, frozen=True, kw_only=True, tag="feed"):
-    """Starts a feed's sums anew (``reset``), or ends it (``delete``). Topic ``control-events``, key ``feed``.
+    """Clears a feed's sums (``reset``), or ends the feed (``delete``). Topic ``control-events``, key ``feed``.
 
     A deleted feed's questions are gone, and its keys of all outputs with them; a later event of its name begins a new
     feed.
@@ -178,7 +178,7 @@ class FeedControl(_Message, frozen=True, kw_only=True, tag="feed"):
 
 
 class FeedImport(_Message, frozen=True, kw_only=True, tag="feed-import"):
-    """A part of an exported feed, written by ``stream-peer import`` and for nobody else's use.
+    """A part of an exported feed. Only ``stream-peer import`` writes it.
 
     Topic ``control-events``, key ``feed``. ``digest`` is of all parts together. ``partition``: the part holds questions
     for this one of ``partitions`` of ``forecast-events``; without it, it is for the feed stage.
@@ -211,7 +211,7 @@ class SettingsControl(_Message, frozen=True, kw_only=True, tag="settings"):
 
 
 class Tick(_Message, frozen=True, kw_only=True, tag="tick"):
-    """Time as an event: deadlines up to ``now`` are due. Written by the partition's owner, for nobody else's use."""
+    """Time as an event: deadlines up to ``now`` are due. Only the partition's owner writes it."""
 
     now: datetime
     schema: int = SCHEMA_VERSION
@@ -249,9 +249,9 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignaturesFromHere(_Message, frozen=True, kw_only=True, tag="signatures-from-here"):
-    """What stands on ``control-events``, for a partition whose state cannot be trusted. Topic ``forecast-events``.
+    """The contents of ``control-events``, for a partition whose state cannot be trusted. Topic ``forecast-events``.
 
-    Written by ``stream-peer repair`` and for nobody else's use. Experts in ``renamed`` have those ids, and experts in
+    Only ``stream-peer repair`` writes it. Experts in ``renamed`` have those ids, and experts in
     ``erased`` are forgotten; of a feed in ``deleted`` goes what was last heard of before. The last of several has
     ``marks``, the highest position read of each partition of ``control-events``: what is not above them counts as seen,
     and signatures count from here on. ``settings`` null: none were ever applied.
