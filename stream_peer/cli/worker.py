@@ -89,8 +89,8 @@ def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
 def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
     from stream_peer.cli.announcer import Announcer
     from stream_peer.events.topics import FORECAST_EVENTS
+    from stream_peer.kafka.worker.feed_owners import FeedOwners
     from stream_peer.kafka.worker.health import Health
-    from stream_peer.kafka.worker.owners import FeedOwners
     from stream_peer.kafka.worker.worker import run
     from stream_peer.serve.feed_follower import FeedFollower
     from stream_peer.serve.http import About, HttpServer, Sources

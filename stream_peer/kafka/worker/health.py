@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stream_peer.kafka.worker.transactions import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.monitor import TOLD_AFTER_SECONDS
 from stream_peer.kafka.worker.watchdog import Vitals
 
 Answer = tuple[bool, str]

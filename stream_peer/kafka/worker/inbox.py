@@ -1,29 +1,145 @@
-"""Batches of one partition that wait to be folded: checked for order, bounded, and held up for nobody else's sake."""
+"""Batches of one partition that wait to be folded: checked for order and for gaps in offsets, and bounded."""
 
 import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import structlog
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.worker.holes import Hole
-from stream_peer.kafka.worker.surroundings import Source
+from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition
+from stream_peer.kafka.worker.watchdog import now
+from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Record
+
+log = structlog.get_logger(__name__)
+
+
+class OrderProof:
+    """Whether nothing lies between the offset that is wanted and the one that came.
+
+    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: aborted records, markers of
+    transactions, retention and compaction leave such holes. The seek is asked for here and done by the fetch loop, in
+    which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
+    """
+
+    def __init__(self, clock: Callable[[], float] = now) -> None:
+        self._clock = clock
+        self._asked: dict[TopicPartition, int] = {}
+        self._sought: dict[TopicPartition, int] = {}
+        self._proofs: dict[TopicPartition, tuple[int, int]] = {}
+        self._last: dict[TopicPartition, tuple[int, float]] = {}
+
+    def admits(self, tp: TopicPartition, want: int, first: int) -> bool:
+        """Whether it is proven; otherwise ask for a seek, at most every half second for the same offset."""
+        if self._proofs.get(tp) == (want, first):
+            return True
+        last_want, at = self._last.get(tp, (-1, 0.0))
+        if last_want != want or self._clock() - at > _ASK_AGAIN_SECONDS:
+            self._last[tp] = (want, self._clock())
+            self._asked[tp] = want
+        return False
+
+    def ask(self, tp: TopicPartition, want: int) -> None:
+        """Ask for a seek."""
+        self._asked[tp] = want
+
+    def asked(self, assignment: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Seeks to do now, of assigned partitions."""
+        mine = set(assignment)
+        asked = {tp: want for tp, want in self._asked.items() if tp in mine}
+        self._asked.clear()
+        return asked
+
+    def sought(self, places: Mapping[TopicPartition, int]) -> None:
+        """Remember seeks that are done: whatever is fetched from now on begins there, or behind."""
+        self._sought.update(places)
+
+    def found_nothing(self, tp: TopicPartition, want: int) -> bool:
+        """Whether no record has come since a seek to ``want``."""
+        return self._sought.get(tp) == want
+
+    def fetched(self, tp: TopicPartition, first: int) -> None:
+        """Remember where the first fetch after a seek began."""
+        want = self._sought.pop(tp, None)
+        if want is not None:
+            self._proofs[tp] = (want, first)
+
+    def clear(self) -> None:
+        """Forget everything: positions were set anew."""
+        for known in (self._asked, self._sought, self._proofs, self._last):
+            known.clear()
+
+
+class OffsetGap(NamedTuple):
+    """Offsets that no record was read for: from ``want`` up to ``first``, not included."""
+
+    want: int
+    first: int
+
+
+def report_lost(tp: TopicPartition, offset: int, records: int, observer: Observer) -> None:
+    """Say that so many records from ``offset`` on were gone before they were read."""
+    log.error("input_lost", topic=tp.topic, partition=tp.partition, offset=offset, records=records)
+    observer.input_lost(tp.topic, tp.partition, records)
+
+
+class GapChecker:
+    """Finds out in the background what holes are: the broker's answer waits for fetches under way."""
+
+    def __init__(self, tp: TopicPartition, source: Source, observer: Observer) -> None:
+        self._tp = tp
+        self._source = source
+        self._observer = observer
+        self._holes: list[OffsetGap] = []
+        self._lost = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def explain(self, hole: OffsetGap) -> None:
+        """Find out whether records were lost."""
+        self._holes.append(hole)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._report())
+
+    def stop(self) -> None:
+        """Nobody wants to know any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def take_lost(self) -> int:
+        """Records found to be lost since the last call."""
+        lost, self._lost = self._lost, 0
+        return lost
+
+    async def _report(self) -> None:
+        """GapChecker are markers of transactions or compaction, unless the log begins behind them."""
+        while self._holes:
+            holes, self._holes = self._holes, []
+            begin = await self._source.log_start(self._tp)
+            for want, first in holes:
+                lost = min(begin, first) - want
+                if lost > 0:
+                    report_lost(self._tp, want, lost, self._observer)
+                    self._lost += lost
+
+
+_ASK_AGAIN_SECONDS = 0.5
 
 ROOM = 20_000
 """Records that are gathered at most while a batch waits for acknowledgement."""
 
 
-class Portion(NamedTuple):
-    """Records of one message that are still to be folded. ``event`` is acknowledged when all were."""
+class PendingBatch(NamedTuple):
+    """Records of one message that are still to be folded. ``delivery`` is acknowledged when all were."""
 
-    event: Any
+    delivery: Delivery
     records: Sequence[Record]
 
 
-class Heard(NamedTuple):
+class ArrivalSample(NamedTuple):
     """A record that was read, and how old it looked when it came, in seconds of our clock."""
 
     offset: int
@@ -46,18 +162,18 @@ class Inbox:
         Is given the holes that are proven to hold no record that could still be read.
     """
 
-    def __init__(self, tp: Any, want: int, source: Source, explain: Callable[[Hole], None]) -> None:
+    def __init__(self, tp: TopicPartition, want: int, source: Source, explain: Callable[[OffsetGap], None]) -> None:
         self.want = want
         self.filled = asyncio.Event()
         self._tp = tp
         self._source = source
         self._explain = explain
-        self._portions: deque[Portion] = deque()
+        self._portions: deque[PendingBatch] = deque()
         self._size = 0
         self._room = asyncio.Event()
         self._passed = self._stopped = False
         self.lengthy = False
-        self._heard: Heard | None = None
+        self._heard: ArrivalSample | None = None
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -68,31 +184,31 @@ class Inbox:
         """The time of the record that is taken next; None: nothing waits."""
         return self._portions[0].records[0].timestamp if self._portions else None
 
-    def take_heard(self) -> Heard | None:
+    def take_sample(self) -> ArrivalSample | None:
         """The first record that came since the last call; None: nothing came."""
         heard, self._heard = self._heard, None
         return heard
 
-    async def put(self, event: Any) -> None:
+    async def put(self, delivery: Delivery) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
-        records = None if self._must_pass() else self._in_order(event)
+        records = None if self._must_pass() else self._in_order(delivery)
         if records is None:
-            self._source.forget(event.message)
+            self._source.forget(delivery)
             return
-        self._source.accept(event.message)
+        self._source.accept(delivery)
         if self._heard is None:
-            self._heard = Heard(records[0].offset, time.time() - records[0].timestamp / 1000)
+            self._heard = ArrivalSample(records[0].offset, time.time() - records[0].timestamp / 1000)
         self.want = records[-1].offset + 1
-        self._portions.append(Portion(event, records))
+        self._portions.append(PendingBatch(delivery, records))
         self._size += len(records)
         self.filled.set()
         while self._size > ROOM and not (self.lengthy or self._stopped):
             self._room.clear()
             await self._room.wait()
 
-    def _in_order(self, event: Any) -> Sequence[Record] | None:
+    def _in_order(self, delivery: Delivery) -> Sequence[Record] | None:
         """Those of the records that are wanted; None: they were read before, or others are missing before them."""
-        records: Sequence[Record] = event.value
+        records = delivery.records
         first, want = records[0].offset, self.want
         if records[-1].offset < want:
             return None
@@ -101,7 +217,7 @@ class Inbox:
         if first > want:
             if not self._source.admits(self._tp, want, first):
                 return None
-            self._explain(Hole(want, first))
+            self._explain(OffsetGap(want, first))
         return records
 
     def _must_pass(self) -> bool:
@@ -109,11 +225,11 @@ class Inbox:
         self._passed = self._passed or full
         return full or self._stopped
 
-    def take(self) -> Portion:
+    def take(self) -> PendingBatch:
         """The portion that comes next."""
         return self._portions.popleft()
 
-    def put_back(self, portion: Portion) -> None:
+    def put_back(self, portion: PendingBatch) -> None:
         """What of it was not folded."""
         self._portions.appendleft(portion)
 
@@ -125,7 +241,7 @@ class Inbox:
     def leave(self, reached: int) -> None:
         """Let go of everything: ``reached`` is wanted next, by whoever it is."""
         for portion in self._portions:
-            self._source.forget(portion.event.message)
+            self._source.forget(portion.delivery)
         self._portions.clear()
         self._size = 0
         self.want = reached
@@ -137,7 +253,7 @@ class Inbox:
         self._room.set()
 
     @contextlib.contextmanager
-    def taking_long(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Work during which nobody is kept waiting for room."""
         self.lengthy = True
         self._room.set()

@@ -11,18 +11,17 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from stream_peer.errors import UnsignedStateError
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
-from stream_peer.kafka.worker.holes import Hole, Holes, report_lost
-from stream_peer.kafka.worker.inbox import Heard, Inbox, Portion
+from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
+from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.refolds import Progress, refold
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.kafka.worker.surroundings import Source, Surroundings
 from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.stage import Effects, Output, Record, Snapshot, Stage
@@ -38,7 +37,7 @@ _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came befor
 _NOTHING = -2  # less than any offset that can count as covered
 
 
-class Beginning(NamedTuple):
+class StartPosition(NamedTuple):
     """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next.
 
     ``must_settle``: the changelog does not say so yet, and must before anything else counts.
@@ -58,7 +57,7 @@ class OwnedPartition:
         Which stage, and the topic partition that it folds.
     stage : Stage
         Recovered already.
-    begin : Beginning
+    begin : StartPosition
         What its state covers, and what comes next.
     writer : StateWriter or None
         None: a stage without state, whose messages are acknowledged as soon as their outputs are.
@@ -73,12 +72,12 @@ class OwnedPartition:
 
     def __init__(
         self,
-        place: tuple[str, Any],
+        place: tuple[str, TopicPartition],
         stage: Stage,
-        begin: Beginning,
+        begin: StartPosition,
         writer: StateWriter | None,
         source: Source,
-        around: Surroundings,
+        around: WorkerContext,
         draining: Callable[[], bool],
     ) -> None:
         self.stage_name, self.tp = place
@@ -90,9 +89,9 @@ class OwnedPartition:
         self._source = source
         self._around = around
         self._draining = draining
-        self._holes = Holes(self.tp, source, around.observer)
+        self._holes = GapChecker(self.tp, source, around.observer)
         self._inbox = Inbox(self.tp, begin.want, source, self._explain)
-        self._open: list[Any] = []
+        self._open: list[Delivery] = []
         self._since = now()
         self._records = self._bytes = 0
         self._fresh = True
@@ -154,9 +153,9 @@ class OwnedPartition:
         """The time of the oldest record that was read and is not folded yet; None: there is none."""
         return self._inbox.oldest
 
-    def take_heard(self) -> Heard | None:
+    def take_sample(self) -> ArrivalSample | None:
         """The first record that came since the last call; None: nothing came."""
-        return self._inbox.take_heard()
+        return self._inbox.take_sample()
 
     @property
     def idle(self) -> bool:
@@ -209,14 +208,14 @@ class OwnedPartition:
         self._halt()
         self.leave_rest()
         for event in self._open:
-            self._source.forget(event.message)
+            self._source.forget(event)
         self._open.clear()
 
-    async def put(self, event: Any) -> None:
+    async def put(self, event: Delivery) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
         await self._inbox.put(event)
 
-    def _explain(self, hole: Hole) -> None:
+    def _explain(self, hole: OffsetGap) -> None:
         if self._recovered:
             self._holes.explain(hole)
 
@@ -241,7 +240,7 @@ class OwnedPartition:
         """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
         if not self.stage.needs_marker:
             return
-        with self._inbox.taking_long():
+        with self._inbox.paused():
             async with self._around.logs.reading(self.tp, None, self.reached) as reading:
                 while records := await reading.batch():
                     self._slices += 1
@@ -253,7 +252,7 @@ class OwnedPartition:
     async def _count(self) -> None:
         """Have the stage compute what its loading left, which takes long if there is much of it."""
         pieces, goes_on = self.stage.recount(), True
-        with self._inbox.taking_long():
+        with self._inbox.paused():
             while goes_on:
                 async with self._around.turn:
                     _, goes_on = audits.advance(pieces, _SLICE_SECONDS)
@@ -308,17 +307,17 @@ class OwnedPartition:
         seconds = time.perf_counter() - began
         self._around.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
 
-    def _step(self, effects: Effects) -> tuple[list[Any], int]:
+    def _step(self, effects: Effects) -> tuple[list[Delivery], int]:
         """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
         until = time.perf_counter() + _SLICE_SECONDS
-        finished: list[Any] = []
+        finished: list[Delivery] = []
         count = 0
         while self._inbox and not self.stage.must_refold:
             event, records = self._inbox.take()
             done = self._step_portion(records, effects, until)
             count += done
             if done < len(records):
-                self._inbox.put_back(Portion(event, records[done:]))
+                self._inbox.put_back(PendingBatch(event, records[done:]))
                 break
             finished.append(event)
         self._inbox.folded(count)
@@ -369,7 +368,7 @@ class OwnedPartition:
         if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
             log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
         began = time.perf_counter()
-        with self._inbox.taking_long():
+        with self._inbox.paused():
             while self.stage.must_refold:
                 lost = await refold(self.stage, self.applied, self.tp, self._around, self._refolded_up_to)
                 self._holes.take_lost()  # the log's start, of which the refold knows, lies behind them
@@ -438,7 +437,7 @@ class OwnedPartition:
             def goes_on() -> None:
                 self._slices += 1
                 if not self._inbox.lengthy:
-                    stack.enter_context(self._inbox.taking_long())
+                    stack.enter_context(self._inbox.paused())
 
             if self._anew:
                 goes_on()

@@ -5,11 +5,12 @@ Before 2.8 brokers give no ids to topics; then only a log that ends before what 
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 
 from stream_peer.errors import RecreatedTopicError
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.changelog import NOTHING_APPLIED, OUTLIVES, Origin, Recovered
 from stream_peer.log.stage import Stage
 
@@ -72,7 +73,7 @@ class Finding(NamedTuple):
     is_stateless: bool = False
 
 
-def examine(tp: Any, changelog: str, known: "Known", found: InputLog) -> Finding | None:
+def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog) -> Finding | None:
     """What shows that the input of a state, or its changelog, was made anew; None if nothing does."""
     recovered, origin = known
     if recovered.head is None:
@@ -89,12 +90,7 @@ def examine(tp: Any, changelog: str, known: "Known", found: InputLog) -> Finding
     return None
 
 
-class _Place(NamedTuple):
-    topic: str
-    partition: int
-
-
-def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[Any, Finding]:
+def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[TopicPartition, Finding]:
     """What shows that a topic without state was made anew: the feed-log has met records of a former one.
 
     ``met``: by partition of the topic, the incarnation met last; 0 tells nothing.
@@ -102,7 +98,9 @@ def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]])
     present = incarnation_of(topic_id)
     former = sorted({partition for each in met for partition, last in each.items() if last not in (0, present)})
     evidence = f"has the id {topic_id}, and the last event that was folded came from a topic of another"
-    return {_Place(topic, partition): Finding(topic, partition, evidence, is_stateless=True) for partition in former}
+    return {
+        TopicPartition(topic, partition): Finding(topic, partition, evidence, is_stateless=True) for partition in former
+    }
 
 
 _KEPT = "keep what is known, and go on with the new topic from its start"
@@ -111,7 +109,7 @@ _FOLDED = "fold what {} still holds, from its start"
 _HEARD = "hear what the new topic says, from its start; settings in force stay until it names others"
 
 
-def decide(findings: Mapping[Any, Finding], choice: Choice) -> None:
+def decide(findings: Mapping[TopicPartition, Finding], choice: Choice) -> None:
     """Refuse, or say in one line for each topic what will be done.
 
     Raises
@@ -119,7 +117,7 @@ def decide(findings: Mapping[Any, Finding], choice: Choice) -> None:
     RecreatedTopicError
         If the choice is to stop; names the first topic, what was found, and the choices.
     """
-    by_topic: dict[str, list[tuple[Any, Finding]]] = {}
+    by_topic: dict[str, list[tuple[TopicPartition, Finding]]] = {}
     for tp, finding in findings.items():
         by_topic.setdefault(finding.topic, []).append((tp, finding))
     for topic, found in by_topic.items():
@@ -135,7 +133,7 @@ def decide(findings: Mapping[Any, Finding], choice: Choice) -> None:
         )
 
 
-def _action(found: tuple[Any, Finding], choice: Choice) -> str:
+def _action(found: tuple[TopicPartition, Finding], choice: Choice) -> str:
     tp, finding = found
     if finding.state_is_lost:
         return _FOLDED.format(tp.topic)
@@ -144,7 +142,7 @@ def _action(found: tuple[Any, Finding], choice: Choice) -> str:
     return _KEPT if choice == "keep" else _DROPPED
 
 
-def _refusal(topic: str, found: Sequence[tuple[Any, Finding]]) -> str:
+def _refusal(topic: str, found: Sequence[tuple[TopicPartition, Finding]]) -> str:
     _, finding = found[0]
     what = f"topic {topic} was deleted and recreated: partition {finding.partition} {finding.evidence}"
     if finding.state_is_lost or finding.is_stateless:

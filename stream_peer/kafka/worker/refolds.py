@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
-from stream_peer.kafka.worker.surroundings import Surroundings
+from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
 from stream_peer.log.stage import Record, Refolding, Stage
 
 log = structlog.get_logger(__name__)
@@ -22,7 +22,9 @@ class Progress(NamedTuple):
     total: int
 
 
-async def refold(stage: Stage, applied: int, tp: Any, around: Surroundings, tell: Callable[[Progress], None]) -> int:
+async def refold(
+    stage: Stage, applied: int, tp: TopicPartition, around: WorkerContext, tell: Callable[[Progress], None]
+) -> int:
     """Carry out the refold that is due; return how many records the log had lost at its start.
 
     Parameters

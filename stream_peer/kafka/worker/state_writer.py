@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from stream_peer.kafka.worker.surroundings import Surroundings
+from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.log.changelog import Row, Writer
 from stream_peer.log.stage import Snapshot
 
@@ -30,7 +30,7 @@ class StateWriter(NamedTuple):
     rows: Writer
 
     async def write(
-        self, partition: int, snapshot: Snapshot, applied: int, around: Surroundings, tell: Callable[[], None]
+        self, partition: int, snapshot: Snapshot, applied: int, around: WorkerContext, tell: Callable[[], None]
     ) -> Written:
         """Make a snapshot durable; cut short anywhere, it counts for nothing.
 
@@ -50,7 +50,7 @@ class StateWriter(NamedTuple):
         self.rows.committed(snapshot, applied)
         return Written(count + 1, size + _size([head]))
 
-    async def _append(self, partition: int, rows: list[Row], around: Surroundings) -> None:
+    async def _append(self, partition: int, rows: list[Row], around: WorkerContext) -> None:
         at = time.time_ns() // 1_000_000
         for base, count in await around.producer.append(self.topic, partition, rows, at):
             self.rows.appended(base, count)

@@ -23,6 +23,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.worker import worker
+from stream_peer.kafka.worker.apps import StageMakers
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.watchdog import Watchdog
 from stream_peer.log.observer import NullObserver
@@ -105,9 +106,9 @@ class _Plain(msgspec.Struct):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def counting_stages() -> worker.StageMakers:
+def counting_stages() -> StageMakers:
     """forecast-events → feed-log → weights."""
-    return worker.StageMakers(
+    return StageMakers(
         question=lambda partition: CountingStage(partition, topics.FEED_LOG),
         feed=lambda partition: CountingStage(partition, topics.WEIGHTS, remember_sources=True),
         control=lambda partition: CountingStage(partition, topics.DEAD_LETTERS),

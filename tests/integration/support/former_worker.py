@@ -7,7 +7,7 @@ import msgspec
 from stream_peer.cli import main
 from stream_peer.feeds import stage as feed
 from stream_peer.feeds import store as feed_store
-from stream_peer.kafka.worker import keeper, recreated
+from stream_peer.kafka.worker import ownership, recreated
 from stream_peer.log import changelog as state_log
 from stream_peer.log.stage import Snapshot
 
@@ -39,7 +39,7 @@ def pretend() -> None:
     for module in (feed, feed_store):
         module.SCHEMA = FORMER_FEED_SCHEMA  # type: ignore[attr-defined]  # whatever imports it has its own
     state_log.Writer.head_row = former_head_row  # type: ignore[method-assign,assignment]  # as it was
-    for module in (keeper, recreated):
+    for module in (ownership, recreated):
         module.incarnation_of = topics_are_not_told_apart  # type: ignore[attr-defined]  # as it was
 
 

@@ -186,7 +186,7 @@ def test_how_many_were_kept_back_is_a_line_of_its_own_before_the_next() -> None:
     out, clock = io.StringIO(), Clock()
     configure(Log(format="json"), stream=out)
     limited(Repeats(burst=1, window=1.0, clock=clock), out)
-    log = structlog.get_logger("stream_peer.kafka.worker.consumer")
+    log = structlog.get_logger("stream_peer.kafka.worker.faust_bridge")
     for _ in range(3):
         log.warning("again", partition=3)
     clock.now = 2.0
@@ -195,7 +195,7 @@ def test_how_many_were_kept_back_is_a_line_of_its_own_before_the_next() -> None:
     first, left_out, other = lines(out)
     assert (first["event"], other["event"]) == ("again", "other")
     assert (left_out["event"], left_out["of"], left_out["count"]) == ("repeats_left_out", "again 3", 2)
-    assert (left_out["level"], left_out["logger"]) == ("warning", "stream_peer.kafka.worker.consumer")
+    assert (left_out["level"], left_out["logger"]) == ("warning", "stream_peer.kafka.worker.faust_bridge")
 
 
 def limited(repeats: Repeats, out: io.StringIO) -> LimitedHandler:

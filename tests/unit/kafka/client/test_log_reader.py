@@ -10,9 +10,9 @@ from aiokafka.consumer.fetcher import READ_UNCOMMITTED
 from stream_peer.errors import StateError
 from stream_peer.kafka.client.log_reader import LogReader, LogReading
 from stream_peer.log.stage import LogRecord
-from tests.unit.kafka.worker.fakes import Place, records
+from tests.unit.kafka.worker.fakes import records
 
-HERE = Place("feed-log", 3)
+HERE = TopicPartition("feed-log", 3)
 PLACE = TopicPartition("feed-log", 3)
 
 

@@ -4,24 +4,16 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.producer import Appended
-from stream_peer.kafka.worker.surroundings import Surroundings
+from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 
 LONG = SnapshotEvery(seconds=3600.0)
-
-
-class Place(NamedTuple):
-    """A topic partition as Faust's TP."""
-
-    topic: str
-    partition: int
 
 
 class FakeProducer:
@@ -118,16 +110,16 @@ class FakeEvent:
     """A batch as an agent sees it."""
 
     def __init__(self, records: Sequence[Record], log: list[tuple[str, Any]] | None = None) -> None:
-        self.value = records
+        self.records = records
         self.message = self
-        self.tp: Any = None
+        self.tp = TopicPartition("forecast-events", 0)
         self.offset = records[-1].offset
         self.acked = False
         self._log = [] if log is None else log
 
     def ack(self) -> None:
         self.acked = True
-        self._log.append(("ack", self.value[-1].offset))
+        self._log.append(("ack", self.records[-1].offset))
 
 
 class SumStage(NeverRefolds):
@@ -277,10 +269,10 @@ def surroundings(
     fault: Callable[[str], None] = no_fault,
     observer: Any = None,
     logs: "FakeLogs | None" = None,
-) -> tuple[Surroundings, list[BaseException]]:
+) -> tuple[WorkerContext, list[BaseException]]:
     """What partitions share, and the errors that would have ended the process."""
     errors: list[BaseException] = []
-    around = Surroundings(
+    around = WorkerContext(
         producer,
         observer or NullObserver(),
         every,

@@ -7,7 +7,7 @@ from faust.assignor.client_assignment import ClientAssignment, ClientMetadata
 from faust.assignor.partition_assignor import PartitionAssignor
 from yarl import URL
 
-from stream_peer.kafka.worker.assignor import Assignor, readdressed
+from stream_peer.kafka.worker.faust_bridge import Assignor, readdressed
 
 HERE, FORMER, OTHER = "http://pod-0:6066", "http://10.0.0.7:6066", "http://pod-1:6066"
 

@@ -4,7 +4,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.kafka.worker.audits import EVERY_SECONDS, Audits
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from tests.unit.kafka.worker.fakes import (
@@ -12,7 +13,6 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
-    Place,
     RefoldingStage,
     SumStage,
     Telling,
@@ -101,7 +101,13 @@ def owned(stage: SumStage, observer: Telling, logs: FakeLogs) -> OwnedPartition:
     around, _ = surroundings(producer, observer=observer, logs=logs)
     writer = StateWriter("changelog", Writer(fold, 3, "me", 1))
     return OwnedPartition(
-        ("feed", Place("feed-log", 3)), stage, Beginning(-1, 0), writer, FakeSource(), around, lambda: False
+        ("feed", TopicPartition("feed-log", 3)),
+        stage,
+        StartPosition(-1, 0),
+        writer,
+        FakeSource(),
+        around,
+        lambda: False,
     )
 
 

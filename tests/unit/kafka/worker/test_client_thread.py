@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.client import ConnectionGroup
 
-from stream_peer.kafka.worker.client_thread import ClientThread
+from stream_peer.kafka.worker.faust_bridge import ClientThread
 
 
 class Connection:

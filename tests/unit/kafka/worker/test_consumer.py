@@ -1,9 +1,11 @@
 """The proof of order, and the cutting of fetches."""
 
-from stream_peer.kafka.worker.consumer import BATCH_RECORDS, OrderProof, _cut
-from tests.unit.kafka.worker.fakes import Place, records
+from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, _cut
+from stream_peer.kafka.worker.inbox import OrderProof
+from stream_peer.kafka.worker.port import TopicPartition
+from tests.unit.kafka.worker.fakes import records
 
-HERE = Place("forecast-events", 0)
+HERE = TopicPartition("forecast-events", 0)
 
 
 class Clock:
@@ -78,11 +80,11 @@ def test_only_assigned_partitions_are_sought_and_a_new_position_forgets_all() ->
     proof = OrderProof()
     proof.admits(HERE, 5, 7)
     elsewhere = proof.asked([])
-    proof.admits(Place("forecast-events", 1), 5, 7)
+    proof.admits(TopicPartition("forecast-events", 1), 5, 7)
     proof.clear()
 
     assert elsewhere == {}
-    assert proof.asked([HERE, Place("forecast-events", 1)]) == {}
+    assert proof.asked([HERE, TopicPartition("forecast-events", 1)]) == {}
 
 
 def test_long_fetches_are_cut_in_order() -> None:

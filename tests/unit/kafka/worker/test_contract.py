@@ -5,7 +5,7 @@ from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 
 from stream_peer.errors import StateError
-from stream_peer.kafka.worker import contract
+from stream_peer.kafka.worker import faust_bridge as contract
 
 
 def test_the_installed_faust_is_the_one_we_know() -> None:

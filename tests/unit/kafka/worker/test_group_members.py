@@ -10,8 +10,8 @@ from aiokafka.errors import KafkaConnectionError
 from faust.assignor.client_assignment import ClientAssignment, ClientMetadata
 from faust.assignor.partition_assignor import PartitionAssignor
 
-from stream_peer.kafka.worker import group_members
-from stream_peer.kafka.worker.group_members import GroupMembers, owners_of
+from stream_peer.kafka.worker import feed_owners as group_members
+from stream_peer.kafka.worker.feed_owners import GroupMembers, owners_of
 
 
 def assigned(url: str, **partitions: list[int]) -> bytes:

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.kafka.worker.watchdog import Limits, Vitals
-from tests.unit.kafka.worker.fakes import Place
 
 
 class Clock:
@@ -29,11 +29,11 @@ def app(
 ) -> Any:
     refolding: list[Progress | None] = [None, *refolds]
     partitions = [
-        SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=Place("feed-log", n))
+        SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=TopicPartition("feed-log", n))
         for n, each in enumerate(refolding)
     ]
     keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
-    places = {Place("forecast-events", n) for n in range(assigned)}
+    places = {TopicPartition("forecast-events", n) for n in range(assigned)}
     consumer = SimpleNamespace(assignment=lambda: places, is_member=is_member)
     return SimpleNamespace(
         started=True,

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from stream_peer.kafka.client.log_ends import LogEnd
-from stream_peer.kafka.worker.lag import Lag, Lags
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
+from stream_peer.kafka.worker.monitor import Lag, Lags
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import Fold, Origin, Writer
-from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
+from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
 
 
 class Clock:
@@ -32,7 +33,7 @@ class Reader:
         self.passed: list[int] = []
         self.sought: int | None = None
 
-    async def position(self, tp: Any) -> int:
+    async def position_of(self, tp: Any) -> int:
         return self.at
 
     def read_again(self, tp: Any, want: int) -> None:
@@ -53,8 +54,8 @@ def clock() -> Clock:
 async def partition(reached: int, origin: Origin | None = None) -> OwnedPartition:
     around, _ = surroundings(FakeProducer())
     writer = None if origin is None else StateWriter("changelog", Writer(Fold(), 0, "us", 0, origin))
-    place = ("question", Place("forecast-events", 0))
-    begin = Beginning(reached - 1, reached)
+    place = ("question", TopicPartition("forecast-events", 0))
+    begin = StartPosition(reached - 1, reached)
     return OwnedPartition(place, SumStage(), begin, writer, FakeSource(), around, lambda: False)
 
 
@@ -127,14 +128,14 @@ async def test_a_loss_is_looked_for_again_and_again(clock: Clock) -> None:
 
 async def test_what_waits_is_as_old_as_its_first_record_and_the_first_that_came_is_told_once() -> None:
     waiting = await partition(8)
-    assert (waiting.oldest, waiting.take_heard()) == (None, None)
+    assert (waiting.oldest, waiting.take_sample()) == (None, None)
 
     await waiting.put(FakeEvent(records(8, 9)))
     await waiting.put(FakeEvent(records(10, 12)))
 
     first = records(8, 8)[0]
     assert waiting.oldest == first.timestamp
-    heard = waiting.take_heard()
+    heard = waiting.take_sample()
     assert heard is not None
     assert heard.offset == 8
-    assert waiting.take_heard() is None
+    assert waiting.take_sample() is None

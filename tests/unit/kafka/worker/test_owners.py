@@ -9,10 +9,8 @@ from aiokafka import TopicPartition
 from yarl import URL
 
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.worker.feed_app import feed_app
-from stream_peer.kafka.worker.group_members import GroupMembers
-from stream_peer.kafka.worker.owners import FeedOwners
-from stream_peer.kafka.worker.question_app import question_app
+from stream_peer.kafka.worker.apps import StageMakers, make_apps
+from stream_peer.kafka.worker.feed_owners import FeedOwners, GroupMembers
 from stream_peer.log.owners import Elsewhere, Here, Unknown
 from stream_peer.settings.process import Http, Settings
 from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
@@ -108,10 +106,7 @@ async def test_a_worker_that_folds_no_feeds_asks_what_those_who_do_were_told(mon
 async def test_both_apps_tell_their_groups_the_advertised_address() -> None:
     settings, around = Settings(http=Http(advertise=THEIRS)), surroundings(FakeProducer())[0]
 
-    apps = [
-        question_app(settings, around, lambda _: SumStage(), 4),
-        feed_app(settings, around, lambda _: SumStage(), lambda _: SumStage(), 4),
-    ]
+    apps = make_apps(settings, around, StageMakers(*[lambda _: SumStage()] * 3))
 
     assert [str(app.conf.canonical_url) for app in apps] == [THEIRS, THEIRS]
     assert [app.ownership.has_stage("feed") for app in apps] == [False, True]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from stream_peer.errors import ForeignWriterError, UnsignedStateError
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.observer import NullObserver
@@ -20,7 +21,6 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
-    Place,
     SumStage,
     UnsignedStage,
     eventually,
@@ -29,7 +29,7 @@ from tests.unit.kafka.worker.fakes import (
     surroundings,
 )
 
-FROM_THE_START = Beginning(-1, 0)
+FROM_THE_START = StartPosition(-1, 0)
 
 
 class Bench:
@@ -38,7 +38,7 @@ class Bench:
     def __init__(
         self,
         *,
-        begin: Beginning = FROM_THE_START,
+        begin: StartPosition = FROM_THE_START,
         every: SnapshotEvery | None = None,
         state: bool = True,
         fault: Callable[[str], None] = no_fault,
@@ -51,7 +51,7 @@ class Bench:
         fold.add(0, *claim_row(3, "me"))
         writer = StateWriter("changelog", Writer(fold, 3, "me", 1)) if state else None
         self.draining = False
-        place = ("question", Place("forecast-events", 3))
+        place = ("question", TopicPartition("forecast-events", 3))
         self.partition = OwnedPartition(place, self.stage, begin, writer, self.source, around, lambda: self.draining)
         self.partition.start()
 
@@ -204,7 +204,7 @@ async def test_what_arrives_while_a_batch_waits_for_acknowledgement_is_folded_as
 
 
 async def test_records_read_again_are_forgotten_and_overlaps_are_cut(bench: Callable[..., Bench]) -> None:
-    here = bench(begin=Beginning(9, 10))
+    here = bench(begin=StartPosition(9, 10))
 
     known = await here.put(5, 9)
     await here.put(8, 12)
@@ -241,8 +241,8 @@ async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input
     source, producer = FakeSource(start=20), FakeProducer()
     source.proofs.add((10, 20))
     around, _ = surroundings(producer, observer=Observer())
-    place = ("question", Place("forecast-events", 3))
-    partition = OwnedPartition(place, SumStage(), Beginning(9, 10), None, source, around, lambda: False)
+    place = ("question", TopicPartition("forecast-events", 3))
+    partition = OwnedPartition(place, SumStage(), StartPosition(9, 10), None, source, around, lambda: False)
     partition.start()
 
     await partition.put(FakeEvent(records(20, 21)))
@@ -253,7 +253,7 @@ async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input
 
 
 async def test_finding_out_about_a_hole_keeps_nobody_waiting(bench: Callable[..., Bench]) -> None:
-    here = bench(begin=Beginning(9, 10))
+    here = bench(begin=StartPosition(9, 10))
     here.source.proofs.add((10, 12))
     here.source.answers.clear()
 
@@ -266,7 +266,7 @@ async def test_finding_out_about_a_hole_keeps_nobody_waiting(bench: Callable[...
 async def test_a_partition_without_state_begins_where_it_is_told_and_acknowledges_after_its_outputs(
     bench: Callable[..., Bench],
 ) -> None:
-    here = bench(state=False, begin=Beginning(-1, 40))
+    here = bench(state=False, begin=StartPosition(-1, 40))
 
     await here.put(40, 40)
     await here.partition.rest()
@@ -359,7 +359,7 @@ async def test_everything_else_gets_a_turn_between_two_busy_partitions() -> None
     around, _ = surroundings(FakeProducer())
     partitions = [
         OwnedPartition(
-            ("question", Place("forecast-events", number)),
+            ("question", TopicPartition("forecast-events", number)),
             NotingStage(notes),
             FROM_THE_START,
             None,
@@ -386,8 +386,8 @@ async def owning_unsigned(log: list[Record], *, applied: int) -> tuple[OwnedPart
     """A partition whose state is from before signatures, once it has looked at its log."""
     logs = FakeLogs(log)
     around, errors = surroundings(FakeProducer(), logs=logs)
-    place = ("question", Place("forecast-events", 3))
-    begin = Beginning(applied, applied + 1)
+    place = ("question", TopicPartition("forecast-events", 3))
+    begin = StartPosition(applied, applied + 1)
     partition = OwnedPartition(place, UnsignedStage(), begin, None, FakeSource(), around, lambda: False)
     partition.start()
     await eventually(lambda: errors or not partition.counting)

@@ -8,7 +8,8 @@ from aiokafka.errors import MessageSizeTooLargeError
 from stream_peer.errors import RecordTooLargeError
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.topic_ids import Ids
-from stream_peer.kafka.worker import producer as producer_module
+from stream_peer.kafka.worker import faust_bridge
+from stream_peer.kafka.worker.faust_bridge import KafkaWriter
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.kafka.worker.watchdog import Limits, Vitals
 from stream_peer.log.signatures import Signatures
@@ -59,10 +60,11 @@ async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_th
         assert names == {"acme-forecast-events", "acme-feed-log"}
         return told
 
-    monkeypatch.setattr(producer_module, "cluster_ids", answer)
+    monkeypatch.setattr(faust_bridge, "cluster_ids", answer)
     signatures, expected = Signatures((b"key",)), Signatures((b"key",), "cluster", "id")
-    producer = BatchProducer({}, "acme-{}".format, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)), signatures)
-    producer._client = SimpleNamespace(client=None)
+    writer = KafkaWriter({}, None)
+    writer._client = SimpleNamespace(client=None)
+    producer = BatchProducer(writer, "acme-{}".format, Vitals(Limits(10.0, 10.0, 10.0, 10.0)), signatures)
     tick = Output("forecast-events", b"tick", b"{}", 0, 0)
 
     assert await producer.topic_ids(["acme-feed-log"]) == told.topics
@@ -76,8 +78,9 @@ async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_th
 async def test_writers_to_one_partition_take_turns() -> None:
     """Else those that lose the race for the client's slot time out although it moves on."""
     client = OneSlotClient()
-    producer = BatchProducer({}, str, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
-    producer._client = client
+    writer = KafkaWriter({}, None)
+    writer._client = client
+    producer = BatchProducer(writer, str, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
 
     await asyncio.gather(*(producer.send([Output("feed-log", b"econ", b"{}", 0, 0)]) for _ in range(20)))
 
@@ -128,9 +131,9 @@ class KeepingClient:
 
 
 def producer_on(client: KeepingClient) -> BatchProducer:
-    producer = BatchProducer({}, "acme-{}".format, None, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
-    producer._client = client
-    return producer
+    writer = KafkaWriter({}, None)
+    writer._client = client
+    return BatchProducer(writer, "acme-{}".format, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
 
 
 async def test_outputs_go_to_the_partition_of_their_key_unless_they_name_one() -> None:
@@ -186,10 +189,10 @@ async def test_batches_that_are_sent_once_more_are_counted() -> None:
         def reenqueue(self, batch: object) -> None:
             self.again.append(batch)
 
-    producer, accumulator = producer_on(KeepingClient()), Accumulator()
-    producer._count_retries(accumulator)
+    writer, accumulator = KafkaWriter({}, None), Accumulator()
+    writer._count_retries(accumulator)
     for batch in ("a", "b"):
         accumulator.reenqueue(batch)
 
     assert accumulator.again == ["a", "b"]
-    assert producer.retries == 2
+    assert writer.retries == 2

@@ -8,24 +8,14 @@ import pytest
 
 from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.pulse import Pulse, Stalls
-from stream_peer.kafka.worker.watchdog import Limits, Vitals
+from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.watchdog import Limits, Vitals, Watchdog
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures
-from tests.unit.kafka.worker.fakes import Place
 from tests.unit.kafka.worker.test_health import Clock
 from tests.unit.kafka.worker.test_lag import partition
-
-
-class Sleepless:
-    """A watchdog that only is there."""
-
-    def start(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
 
 
 class Idle:
@@ -60,7 +50,7 @@ def recovering(end: LogEnd) -> Any:
     """A worker that has five records of a changelog still to read, which ends so."""
     app = worker(is_member=True, rebalancing=True)
     app.in_recovery = True
-    app.tables = SimpleNamespace(recovery=SimpleNamespace(active_remaining=lambda: {Place("changelog", 0): 5}))
+    app.tables = SimpleNamespace(recovery=SimpleNamespace(active_remaining=lambda: {TopicPartition("changelog", 0): 5}))
     app.stage_name_of = lambda _changelog: "feed"
     app.consumer.log_end = lambda _tp: end
     return app
@@ -70,24 +60,24 @@ async def owning(end: LogEnd) -> Any:
     """A worker with a partition that is read and folded up to 10, of a log that ends so."""
     app, owned = worker(is_member=True), await partition(10)
 
-    async def position(_tp: Any) -> int:
+    async def position_of(_tp: Any) -> int:
         return 10
 
     app.ownership.partitions = lambda: [owned]
-    app.consumer.log_end, app.consumer.position = lambda _tp: end, position
+    app.consumer.log_end, app.consumer.position_of = lambda _tp: end, position_of
     return app
 
 
 async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     """What the probe says after so many seconds in which nothing changed."""
-    clock, stalls, producer = Clock(), Stalls(10.0, 20.0, 30.0), Idle()
+    clock, stalls, producer = Clock(), StallLimits(10.0, 20.0, 30.0), Idle()
     vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
     health.attach(vitals, [app])
-    pulse = Pulse([app], producer, vitals, Sleepless(), stalls, Signatures())  # type: ignore[arg-type]
-    await pulse.start()
+    pulse = HealthMonitor([app], producer, vitals, Watchdog(vitals), stalls, Signatures())  # type: ignore[arg-type]
+    looking = asyncio.ensure_future(pulse.look())
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits
-    await pulse.stop()
+    looking.cancel()
     return health.live()
 
 

@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.errors import RecreatedTopicError
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.recreated import (
     Begin,
     Choice,
@@ -19,11 +20,11 @@ from stream_peer.kafka.worker.recreated import (
     incarnation_of,
 )
 from stream_peer.log.changelog import OUTLIVES, Origin, Recovered
-from tests.unit.kafka.worker.fakes import Place, SumStage
+from tests.unit.kafka.worker.fakes import SumStage
 
 pytestmark = pytest.mark.case("C29")
 
-HERE = Place("forecast-events", 3)
+HERE = TopicPartition("forecast-events", 3)
 OLD, NEW = "355cab72-150b-4efa-abe6-2ea2d295b254", "ed43d407-bb1c-42a7-800f-671241293161"
 NO_STATE = Known(Recovered(-1, None, {}), Origin())
 
@@ -85,11 +86,11 @@ def test_a_topic_made_anew_is_known_by_its_id_or_its_end_and_a_changelog_by_the_
         assert finding.topic == ("changelog" if known is NO_STATE else HERE.topic)
 
 
-def findings(known: Known, found: InputLog) -> Mapping[Place, Finding]:
+def findings(known: Known, found: InputLog) -> Mapping[TopicPartition, Finding]:
     """As a keeper collects them, of two partitions."""
     finding = examine(HERE, "changelog", known, found)
     assert finding
-    return {HERE: finding, Place(HERE.topic, 4): finding._replace(partition=4)}
+    return {HERE: finding, TopicPartition(HERE.topic, 4): finding._replace(partition=4)}
 
 
 def test_who_shall_stop_says_in_one_sentence_what_was_found_and_what_can_be_chosen() -> None:

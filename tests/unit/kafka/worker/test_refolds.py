@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import Fold, Writer, claim_row
@@ -19,7 +20,6 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
-    Place,
     RefoldingStage,
     Telling,
     eventually,
@@ -27,8 +27,8 @@ from tests.unit.kafka.worker.fakes import (
     surroundings,
 )
 
-HERE = Place("feed-log", 3)
-FROM_THE_START = Beginning(-1, 0)
+HERE = TopicPartition("feed-log", 3)
+FROM_THE_START = StartPosition(-1, 0)
 
 
 def change(offset: int) -> LogRecord:
@@ -42,7 +42,7 @@ def log_with_change(at: int, length: int) -> list[LogRecord]:
 class Bench:
     """A partition of a log of nine records, of which number 4 changes the meaning of all."""
 
-    def __init__(self, *, begin: Beginning = FROM_THE_START) -> None:
+    def __init__(self, *, begin: StartPosition = FROM_THE_START) -> None:
         self.log = log_with_change(4, 9)
         self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RefoldingStage()
         self.logs, self.observer = FakeLogs(self.log), Telling()
@@ -161,7 +161,7 @@ async def test_while_it_lasts_nothing_is_acknowledged_and_the_partition_says_how
 
 
 async def test_what_the_stage_asks_for_after_loading_comes_before_any_record(bench: Callable[..., Bench]) -> None:
-    here = bench(begin=Beginning(6, 7), start=False)
+    here = bench(begin=StartPosition(6, 7), start=False)
     here.stage.must_refold = True
 
     here.partition.start()
@@ -197,7 +197,7 @@ async def test_state_folded_anew_is_not_stored_under_an_offset_that_the_head_cov
     bench: Callable[..., Bench],
 ) -> None:
     """Cut short, part of it would be taken for the whole."""
-    here = bench(begin=Beginning(6, 7), start=False)
+    here = bench(begin=StartPosition(6, 7), start=False)
     here.stage.must_refold = True
 
     here.partition.start()
@@ -294,7 +294,7 @@ async def test_a_stopped_partition_takes_no_batch(bench: Callable[..., Bench]) -
 async def test_a_log_without_its_start_is_folded_as_far_as_it_is_there_and_the_rest_is_reported(
     bench: Callable[..., Bench],
 ) -> None:
-    here = bench(begin=Beginning(3, 4))
+    here = bench(begin=StartPosition(3, 4))
     del here.logs.log[:2]
 
     await here.put(4, 4)
@@ -358,7 +358,7 @@ async def test_records_lost_by_retention_are_told_to_the_stage() -> None:
     stage, source, observer = RefoldingStage(), FakeSource(start=20), Telling()
     source.proofs.add((10, 20))
     around, _ = surroundings(FakeProducer(), observer=observer)
-    partition = OwnedPartition(("feed", HERE), stage, Beginning(9, 10), None, source, around, lambda: False)
+    partition = OwnedPartition(("feed", HERE), stage, StartPosition(9, 10), None, source, around, lambda: False)
     partition.start()
 
     await partition.put(FakeEvent(records(20, 21)))

@@ -8,17 +8,18 @@ import pytest
 
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.kafka.client.log_ends import LogEnd
-from stream_peer.kafka.worker.consumer import BatchConsumer, OrderProof
-from stream_peer.kafka.worker.keeper import Keeper, StageInput
+from stream_peer.kafka.worker.faust_bridge import BatchConsumer
+from stream_peer.kafka.worker.inbox import OrderProof
+from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.recreated import Choice, InputLog
 from stream_peer.kafka.worker.refolds import Progress
-from stream_peer.kafka.worker.snapshots import Ownership
 from stream_peer.log.changelog import Fold, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
-from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, records, surroundings
+from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
 
 FORECASTS, CHANGELOG = "forecast-events", "changelog"
-HERE = Place(FORECASTS, 0)
+HERE = TopicPartition(FORECASTS, 0)
 LOG = InputLog("", 0, 100)
 
 
@@ -44,7 +45,7 @@ class World:
             StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
             StageInput("control", "control-events", None, self.make_stage),
         ]
-        keepers = (Keeper(each, around, on_recreated) for each in inputs)
+        keepers = (StagePartitions(each, around, on_recreated) for each in inputs)
         self.ownership = Ownership(keepers, self.errors.append, self.producer.topic_ids, on_recreated)
         self.source = FakeSource()
 
@@ -141,7 +142,6 @@ async def test_a_partition_that_went_is_read_from_the_start_when_it_comes_back(w
 
 async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: World) -> None:
     event = FakeEvent(records(0, 1))
-    event.topic, event.partition = FORECASTS, 0  # type: ignore[attr-defined]  # as Faust's message has them
 
     await world.ownership.put(event, world.source)
 
@@ -149,7 +149,7 @@ async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: 
 
 
 async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
-    control = Place("control-events", 2)
+    control = TopicPartition("control-events", 2)
     await world.ownership.claim([control])
 
     owned = world.take_over([control])
@@ -294,7 +294,7 @@ async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world
 
 async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
     consumer = SeekingConsumer(world)
-    fresh, known, anew = (Place("control-events", partition) for partition in range(3))
+    fresh, known, anew = (TopicPartition("control-events", partition) for partition in range(3))
     consumer._committed_offset.update({known: 95, anew: 101})
     consumer.assignment = lambda: {fresh, known, anew}  # type: ignore[method-assign]  # what the group gave
 
@@ -335,7 +335,7 @@ async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(wor
     claim = len(world.producer.changelog) - 1
     await world.producer.append("changelog", 0, [Row(b"whatever", b"comes later")], 0)
 
-    assert await consumer.highwaters(Place("changelog", 0)) == {Place("changelog", 0): claim + 1}
+    assert await consumer.highwaters(TopicPartition("changelog", 0)) == {TopicPartition("changelog", 0): claim + 1}
 
 
 @pytest.mark.case("C29")
@@ -349,7 +349,7 @@ async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(wo
     for end in (None, 42, 41):
         consumer.highwater = lambda _tp, end=end: end  # as the last fetch said
         consumer._check_length(HERE)
-        consumer._check_length(Place("changelog", 0))
+        consumer._check_length(TopicPartition("changelog", 0))
 
     (error,) = world.errors
     assert isinstance(error, StateError)

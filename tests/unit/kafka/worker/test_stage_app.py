@@ -2,15 +2,17 @@
 
 import faust
 
-from stream_peer.kafka.worker.feed_app import feed_app
-from stream_peer.kafka.worker.question_app import question_app
-from stream_peer.kafka.worker.stage_app import credentials
+from stream_peer.kafka.worker.apps import StageMakers, feed_app, question_app
+from stream_peer.kafka.worker.faust_bridge import credentials
 from stream_peer.settings.process import Secret, Security, Settings
 from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
 
 
 def make_stage(_partition: int) -> SumStage:
     return SumStage()
+
+
+STAGES = StageMakers(make_stage, make_stage, make_stage)
 
 
 def test_plaintext_needs_no_credentials_and_scram_over_tls_has_both() -> None:
@@ -26,7 +28,7 @@ def test_plaintext_needs_no_credentials_and_scram_over_tls_has_both() -> None:
 
 async def test_the_question_app_keeps_its_state_where_the_settings_say() -> None:
     settings = Settings(prefix="acme-", session=10.0, instance="pod-0")
-    app = question_app(settings, surroundings(FakeProducer())[0], make_stage, 8)
+    app = question_app(settings, surroundings(FakeProducer())[0], make_stage)
 
     assert app.conf.id == "acme-stream-peer-question"
     assert set(app.tables.changelog_topics) == {settings.changelog("question")}
@@ -37,7 +39,7 @@ async def test_the_question_app_keeps_its_state_where_the_settings_say() -> None
 
 async def test_the_feed_app_reads_the_feed_log_and_the_controls_and_neither_makes_topics_nor_serves_http() -> None:
     settings = Settings()
-    app = feed_app(settings, surroundings(FakeProducer())[0], make_stage, make_stage, 8)
+    app = feed_app(settings, surroundings(FakeProducer())[0], STAGES)
 
     assert set(app.tables.changelog_topics) == {settings.changelog("feed")}
     assert set(app.ownership.keepers) == {"feed-log", "control-events"}
@@ -47,7 +49,7 @@ async def test_the_feed_app_reads_the_feed_log_and_the_controls_and_neither_make
 
 async def test_what_is_fetched_ahead_is_bounded_in_bytes() -> None:
     """Sixteen partitions of a backlog took twice the memory at the client's own limit."""
-    app = question_app(Settings(), surroundings(FakeProducer())[0], make_stage, 16)
+    app = question_app(Settings(), surroundings(FakeProducer())[0], make_stage)
 
     assert app.conf.consumer_max_fetch_size == 262_144
 
@@ -55,6 +57,6 @@ async def test_what_is_fetched_ahead_is_bounded_in_bytes() -> None:
 async def test_a_first_start_at_the_end_skips_forecasts_but_never_the_feed_log() -> None:
     latest, around = Settings(prefix="acme-", start="latest"), surroundings(FakeProducer())[0]
 
-    assert question_app(latest, around, make_stage, 8).start_at_end
-    assert not feed_app(latest, around, make_stage, make_stage, 8).start_at_end
-    assert not question_app(Settings(prefix="acme-"), around, make_stage, 8).start_at_end
+    assert question_app(latest, around, make_stage).start_at_end
+    assert not feed_app(latest, around, STAGES).start_at_end
+    assert not question_app(Settings(prefix="acme-"), around, make_stage).start_at_end

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
-from stream_peer.kafka.worker.producer import Appended
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import Appended, TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_SLICES, StateWriter
 from stream_peer.log.changelog import Fold, Row, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Snapshot
-from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, Place, SumStage, eventually, surroundings
+from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, eventually, surroundings
 
 STATE = {b"k/%d" % number: b"x" for number in range(3)}
 
@@ -71,8 +71,10 @@ async def test_a_large_snapshot_given_up_between_slices_counts_for_nothing(monke
     monkeypatch.setattr("stream_peer.kafka.worker.state_writer._SLICE_BYTES", 1)
     producer, source = Slow(4), FakeSource()
     around, _ = surroundings(producer)
-    place = ("question", Place("forecast-events", 3))
-    partition = OwnedPartition(place, SumStage(), Beginning(-1, 0), writer_to(producer), source, around, lambda: True)
+    place = ("question", TopicPartition("forecast-events", 3))
+    partition = OwnedPartition(
+        place, SumStage(), StartPosition(-1, 0), writer_to(producer), source, around, lambda: True
+    )
     partition.start()
     first = FakeEvent([LogRecord(number, 0, b"%d" % number, b"") for number in range(3)])
     await partition.put(first)

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from stream_peer.kafka.worker.table import BatchSchema, FoldTable
-from tests.unit.kafka.worker.fakes import Place
+from stream_peer.kafka.worker.faust_bridge import BatchSchema, FoldTable
+from stream_peer.kafka.worker.port import TopicPartition
 
 
 class Reader:
@@ -33,7 +33,7 @@ def table_of(reader: Reader) -> Any:
 
 
 def batch(*offsets: int) -> Any:
-    return SimpleNamespace(message=SimpleNamespace(tp=Place("changelog", 2), value=list(offsets)))
+    return SimpleNamespace(message=SimpleNamespace(tp=TopicPartition("changelog", 2), value=list(offsets)))
 
 
 def test_batches_are_read_and_recovery_goes_on_from_what_is_known() -> None:
@@ -42,7 +42,7 @@ def test_batches_are_read_and_recovery_goes_on_from_what_is_known() -> None:
     table_of(reader).apply_changelog_batch([batch(1, 2), batch(3)])
 
     assert reader.read == [("changelog", 2, [1, 2]), ("changelog", 2, [3])]
-    assert table_of(reader).persisted_offset(Place("changelog", 2)) == 41
+    assert table_of(reader).persisted_offset(TopicPartition("changelog", 2)) == 41
 
 
 def test_an_error_ends_the_process_instead_of_leaving_half_a_state() -> None:

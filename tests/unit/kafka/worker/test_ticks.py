@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from stream_peer.kafka.worker.partition import Beginning, OwnedPartition
-from stream_peer.kafka.worker.ticks import Ticker
+from stream_peer.kafka.worker.monitor import Ticker
+from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.signatures import Signatures
-from tests.unit.kafka.worker.fakes import FakeProducer, FakeSource, Place, SumStage, surroundings
+from tests.unit.kafka.worker.fakes import FakeProducer, FakeSource, SumStage, surroundings
 
 DEADLINE = 1_772_366_400_000  # 2026-03-01T12:00:00Z
 
@@ -15,8 +16,8 @@ async def partition(number: int = 2, *, clock: int = 0, deadline: int | None = D
     stage: Any = SumStage()
     stage.clock, stage.due = clock, deadline
     around, _ = surroundings(FakeProducer())
-    place = ("question", Place("forecast-events", number))
-    return OwnedPartition(place, stage, Beginning(-1, 0), None, FakeSource(), around, lambda: False)
+    place = ("question", TopicPartition("forecast-events", number))
+    return OwnedPartition(place, stage, StartPosition(-1, 0), None, FakeSource(), around, lambda: False)
 
 
 async def test_a_deadline_that_passed_unnoticed_gets_a_tick_on_its_own_partition() -> None:

@@ -4,10 +4,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.kafka.client.log_ends import LogEnd, log_end
-from stream_peer.kafka.worker.transactions import TOLD_AFTER_SECONDS, OpenTransactions
-from tests.unit.kafka.worker.fakes import Place
+from stream_peer.kafka.worker.monitor import TOLD_AFTER_SECONDS, OpenTransactions
+from stream_peer.kafka.worker.port import TopicPartition
 
-HERE = Place("forecast-events", 3)
+HERE = TopicPartition("forecast-events", 3)
 OPEN = LogEnd(30, 10)
 
 

@@ -68,7 +68,7 @@ _BEFORE_THE_START = """
     import os, signal, sys
     from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.cli import main
-    from stream_peer.kafka.worker import contract
+    from stream_peer.kafka.worker import faust_bridge as contract
 
     class Finalised:
         def __del__(self):

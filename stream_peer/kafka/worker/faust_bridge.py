@@ -1,0 +1,1060 @@
+"""Everything that this worker overrides in Faust, mode and aiokafka, or relies on there, with the reason beside it.
+
+In this order: the private names that are relied on, checked at start; the assignor; the table, of which only recovery
+is used; heartbeats that name an instance; the client's thread; the consumer; the app; the writer; the process.
+The rest of ``kafka.worker`` meets Kafka through ``port`` only, which a rule of the import linter enforces.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import inspect
+import json
+import re
+import signal
+import tempfile
+import time
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faust
+import mode
+import structlog
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.producer.message_accumulator import MessageAccumulator
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Int16, Int32, Schema, String
+from aiokafka.record.default_records import _DefaultRecordBatchPy
+from faust.assignor.partition_assignor import PartitionAssignor
+from faust.tables.recovery import Recovery
+from faust.transport.consumer import Consumer
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+from mode import Service
+from yarl import URL
+
+from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
+from stream_peer.events.topics import FORECAST_EVENTS
+from stream_peer.kafka.client.log_ends import LogEnd, high_watermarks, log_end
+from stream_peer.kafka.client.security import ISOLATION, aiokafka_options
+from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.worker.inbox import OrderProof
+from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
+from stream_peer.kafka.worker.port import Appended, Delivery, TopicPartition, WorkerContext, Writing
+from stream_peer.kafka.worker.recreated import InputLog
+from stream_peer.kafka.worker.watchdog import Vitals, leave, now
+from stream_peer.log.stage import Headers, Record
+from stream_peer.settings.process import Security, Settings
+
+log = structlog.get_logger(__name__)
+
+# Private names with the signatures that are known. The versions are pinned; this finds an installation that ignores the
+# pin, or lacks the compiled stream iterator, whose Python twin acknowledges messages that it skips.
+
+COMPILED = "faust._cython.streams"
+
+METHODS = {
+    (Consumer, "getmany"): ("self", "timeout"),
+    (Consumer, "_wait_next_records"): ("self", "timeout"),
+    (Consumer, "_new_offset"): ("self", "tp"),
+    (Consumer, "_add_gap"): ("self", "tp", "offset_from", "offset_to"),
+    (Consumer, "_is_changelog_tp"): ("self", "tp"),
+    (Consumer, "on_partitions_revoked"): ("self", "revoked"),
+    (Consumer, "on_partitions_assigned"): ("self", "assigned", "generation_id"),
+    (Consumer, "wait_empty"): ("self",),
+    (Consumer, "perform_seek"): ("self",),
+    (Consumer, "verify_event_path"): ("self", "now", "tp"),
+    (driver.Consumer, "_new_consumer_thread"): ("self",),
+    (driver.AIOKafkaConsumerThread, "on_thread_stop"): ("self",),
+    (driver.AIOKafkaConsumerThread, "_create_worker_consumer"): ("self", "transport"),
+    (Fetcher, "end_offsets"): ("self", "partitions", "timeout_ms"),
+    (driver.Consumer, "_getmany"): ("self", "active_partitions", "timeout"),
+    (driver.Consumer, "seek_wait"): ("self", "partitions"),
+    (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
+    (driver.Consumer, "highwaters"): ("self", "partitions"),
+    (Recovery, "active_remaining"): ("self",),
+    (PartitionAssignor, "on_assignment"): ("self", "assignment"),
+    (PartitionAssignor, "external_topics_metadata"): ("self",),
+    (GroupCoordinator, "_coordination_routine"): ("self",),
+    (GroupCoordinator, "_maybe_leave_group"): ("self",),
+    (GroupCoordinator, "close"): ("self",),
+    (AIOKafkaProducer, "create_batch"): ("self",),
+    (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
+    (MessageAccumulator, "reenqueue"): ("self", "batch"),
+    (_DefaultRecordBatchPy, "_maybe_uncompress"): ("self",),
+}
+ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
+    Consumer: (
+        "_acked",
+        "_acked_index",
+        "_buffered_partitions",
+        "_committed_offset",
+        "_read_offset",
+        "_unacked_messages",
+        "flow_active",
+        "can_resume_flow",
+    ),
+    AIOKafkaClient: ("_conns",),
+    AIOKafkaConnection: ("_requests",),
+    AIOKafkaConsumer: ("_client", "_coordinator", "_fetcher", "_isolation_level"),
+    Fetcher: ("_isolation_level",),
+    AIOKafkaProducer: ("_message_accumulator",),
+    GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
+}
+
+
+def breaches() -> list[str]:
+    """What is not as relied on."""
+    return [*_changed_methods(), *_missing_attributes(), *_missing_extension()]
+
+
+def check() -> None:
+    """Refuse to run on a Faust that is not the one we know.
+
+    Raises
+    ------
+    StateError
+        Names everything that differs.
+    """
+    found = breaches()
+    if found:
+        msg = f"the installed Faust or aiokafka is not the pinned one: {'; '.join(found)}"
+        raise StateError(msg)
+
+
+def _changed_methods() -> Iterable[str]:
+    for (owner, name), known in METHODS.items():
+        method = getattr(owner, name, None)
+        actual = None if method is None else tuple(inspect.signature(method).parameters)
+        if actual != known:
+            yield f"{owner.__module__}.{owner.__name__}.{name} takes {actual}, not {known}"
+
+
+def _missing_attributes() -> Iterable[str]:
+    for owner, names in ATTRIBUTES.items():
+        source = inspect.getsource(owner)
+        gone = (name for name in names if not re.search(rf"\b{name}(:| = )", source))
+        yield from (f"{owner.__name__}.{name} is gone" for name in gone)
+
+
+def _missing_extension() -> Iterable[str]:
+    from faust import streams
+
+    if importlib.util.find_spec(COMPILED) is None:
+        yield f"{COMPILED} is not compiled"
+    elif streams.NO_CYTHON:
+        yield "NO_CYTHON is set"
+
+
+# The assignor.
+
+_BY_ADDRESS = ("changelog_distribution", "external_topic_distribution")
+
+
+class Assignor(PartitionAssignor):
+    """Takes up what was assigned to a former life of this member.
+
+    A member with an ``instance`` that restarts within its session is given what it had before, without a rebalance,
+    and with the address that it advertised then. Faust asserts that this is today's, and leaves a client that does
+    nothing any more.
+    """
+
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
+        """Take it up under the address of this life."""
+        told = readdressed(assignment.user_data, str(self._url))
+        super().on_assignment(ConsumerProtocolMemberAssignment(assignment.version, assignment.assignment, told))
+
+
+def readdressed(user_data: bytes, url: str) -> bytes:
+    """What the group's leader told a member, with the member at ``url``.
+
+    Parameters
+    ----------
+    user_data : bytes
+        Compressed JSON, as Faust writes it.
+    url : str
+    """
+    told: dict[str, Any] = json.loads(zlib.decompress(user_data))
+    if told["url"] == url:
+        return user_data
+    for name in _BY_ADDRESS:
+        told[name] = {url if address == told["url"] else address: owned for address, owned in told[name].items()}
+    return zlib.compress(json.dumps({**told, "url": url}).encode())
+
+
+# The table of an app: Faust reads its changelog, ownership reads the records, and the store stays empty.
+
+
+class BatchSchema(faust.Schema):
+    """Of topics whose messages are whole batches of raw records."""
+
+    def loads_key(self, _app: Any, _message: Any, **_formats: Any) -> None:
+        """No key: records have theirs."""
+
+    def loads_value(self, _app: Any, message: Any, **_formats: Any) -> Any:
+        """Return the batch as it is."""
+        return message.value
+
+
+class FoldTable(faust.Table):
+    """Recovery only; snapshots write the changelog."""
+
+    def apply_changelog_batch(self, batch: Any) -> None:
+        """Read batches of changelog records. Faust would log an error here and go on with half a state: leave."""
+        ownership = self.app.ownership
+        try:
+            for event in batch:
+                tp = event.message.tp
+                ownership.recover(tp.topic, tp.partition, event.message.value)
+        except BaseException as error:  # noqa: BLE001 - see above
+            ownership.fail(error)
+
+    def persisted_offset(self, tp: Any) -> int:
+        """The last changelog offset that the fold knows, -1 for none: recovery reads on from there."""
+        return int(self.app.ownership.recovered_up_to(tp.topic, tp.partition))
+
+
+# Two workers with one `instance`: the former one has to notice that the other took its place in the group.
+
+_HEARTBEAT = 12
+_FENCED_INSTANCE_ID = 82
+
+
+class _Pulse(Response):
+    API_KEY = _HEARTBEAT
+    API_VERSION = 3
+    SCHEMA = Schema(("throttle_time_ms", Int32), ("error_code", Int16))
+
+
+class _NamedHeartbeat(RequestStruct):
+    """A heartbeat that names the instance. Those of aiokafka do not: a broker answers that it knows no such member."""
+
+    API_KEY = _HEARTBEAT
+    API_VERSION = 3
+    RESPONSE_TYPE = _Pulse
+    SCHEMA = Schema(
+        ("group_id", String()), ("generation_id", Int32), ("member_id", String()), ("group_instance_id", String())
+    )
+
+
+class _SendNamedHeartbeat(Request[_NamedHeartbeat]):
+    API_KEY = _HEARTBEAT
+
+    def __init__(self, coordinator: Any) -> None:
+        self._fields = coordinator.group_id, coordinator.generation, coordinator.member_id
+        self._instance = coordinator._group_instance_id  # noqa: SLF001
+
+    def build(self, request_struct_class: Any) -> Any:
+        return request_struct_class(*self._fields, self._instance)
+
+
+def notice_replacement(coordinator: Any, fail: Callable[[BaseException], None]) -> None:
+    """Tell apart, where a broker does not know a member any more: its session is over, or another took its instance."""
+    send = coordinator._send_req  # noqa: SLF001
+
+    async def sent(request: Any) -> Any:
+        answer = await send(request)
+        code = getattr(answer, "error_code", 0)
+        if code == kafka.UnknownMemberIdError.errno:
+            with contextlib.suppress(kafka.KafkaError, NotImplementedError):
+                code = (await send(_SendNamedHeartbeat(coordinator))).error_code
+        if code == _FENCED_INSTANCE_ID:
+            fail(_shared(coordinator))
+        return answer
+
+    coordinator._send_req = sent  # noqa: SLF001
+
+
+def _shared(coordinator: Any) -> SharedInstanceError:
+    group, member = coordinator.group_id, coordinator._group_instance_id  # noqa: SLF001
+    instance = member.removesuffix(f"-{group}")
+    return SharedInstanceError(
+        f"another worker has joined the group {group} with the same instance, {instance!r}, and brokers keep the newer "
+        "one; give each worker an `instance` of its own (--instance, STREAM_PEER_INSTANCE), or none"
+    )
+
+
+# The thread in which Faust runs the Kafka client of a consumer.
+
+
+class ClientThread(driver.AIOKafkaConsumerThread):
+    """The thread, which always comes to its end. Its client reads committed records only."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        """Make the client. Faust reads committed records only if it also writes in transactions, which we do not."""
+        client = super()._create_worker_consumer(transport)
+        client._isolation_level = ISOLATION  # noqa: SLF001 - the start of the client hands it to its fetcher
+        return client
+
+    def log_end(self, tp: Any) -> LogEnd | None:
+        """Where a log ended at the last fetch; None: nothing was fetched of it, or it is not ours any more."""
+        client = self._consumer
+        try:
+            return None if client is None else log_end(client.highwater(tp), client.last_stable_offset(tp))
+        except (kafka.KafkaError, AssertionError):  # aiokafka asserts that it is assigned
+            return None
+
+    async def log_ends(self, places: Sequence[Any]) -> Mapping[Any, LogEnd]:
+        """Where logs end now."""
+        ends: Mapping[Any, LogEnd] = await self.call_thread(self._log_ends, places)
+        return ends
+
+    async def _log_ends(self, places: Sequence[Any]) -> Mapping[Any, LogEnd]:
+        client = self._ensure_consumer()
+        stable = await client.end_offsets(places)  # before the high watermarks: a log only grows
+        return {tp: LogEnd(high, min(high, stable[tp])) for tp, high in (await high_watermarks(client, places)).items()}
+
+    async def on_start(self) -> None:
+        """Start the client, and end the worker if another process takes its place in the group."""
+        await super().on_start()
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
+        if coordinator._group_instance_id is not None:  # noqa: SLF001
+            notice_replacement(coordinator, self.consumer.app.ownership.fail)
+
+    async def on_thread_stop(self) -> None:
+        """Close the client.
+
+        It cancels a fetch that waits to be tried again, and raises that as if it had been cancelled itself: the thread
+        would end without a word, and the worker would wait for one until its time to stop is over.
+        """
+        if self._consumer is not None and self._consumer._coordinator is not None:  # noqa: SLF001 - it is in a group
+            _leave_apart(self._consumer)
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._consumer is None or (task is not None and task.cancelling()):
+                raise
+            await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
+
+
+def _leave_apart(client: Any) -> None:
+    """Have a client close without waiting for other members of its group, and leave the group on a new connection.
+
+    A broker holds a join back until all members have come, and answers one request of a connection after the other:
+    whoever stops meanwhile would wait for them twice, until its time to stop is over. The join ends with its
+    connection, and is not tried again by a coordinator that closes.
+    """
+    coordinator = client._coordinator  # noqa: SLF001 - nothing of it is public
+    close, leave = coordinator.close, coordinator._maybe_leave_group  # noqa: SLF001
+    node: int | None = None
+
+    async def closed() -> None:
+        nonlocal node
+        node = coordinator.coordinator_id
+        connection = client._client._conns.get((node, ConnectionGroup.COORDINATION))  # noqa: SLF001
+        if connection is not None and connection._requests:  # noqa: SLF001 - that it waits for
+            connection.close()
+        await close()
+
+    async def left() -> None:
+        if coordinator.coordinator_id is None:  # given up with the connection
+            coordinator.coordinator_id = node
+            coordinator._coordinator_dead_fut = asyncio.get_running_loop().create_future()  # noqa: SLF001
+        if coordinator.member_id:  # which the broker knows it by, although its first join has not ended
+            coordinator.generation = max(coordinator.generation, 1)
+        await leave()
+
+    coordinator.close, coordinator._maybe_leave_group = closed, left  # noqa: SLF001
+
+
+# The consumer: one message per partition and fetch, whose value is the list of records. Everything that Faust does per
+# message (flow control, generation check, acknowledgement, commit) then runs once per batch. It also closes three gaps
+# through which a rebalance can lose or hold back records, and proves where records are missing.
+
+BATCH_RECORDS = 20_000
+"""Longest batch that is handed over as one message."""
+
+_SMALL_FETCH = 2_000  # records, below which it is worth while to gather
+_POSITION_SECONDS = 2.0
+
+
+class BatchConsumer(driver.Consumer):
+    """The consumer of an app all of whose topics are read in batches."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._accepted: dict[Any, deque[Any]] = {}
+        self._proof = OrderProof()
+        self._reading: dict[Any, int] = {}  # next offset of changelogs, which have no other check of order
+        self._catch_up: dict[Any, int] = {}  # group offsets to commit although nothing was acknowledged
+        self._polled = now()
+        super().__init__(*args, **kwargs)
+
+    def _new_consumer_thread(self) -> ClientThread:
+        return ClientThread(self, loop=self.loop, beacon=self.beacon)
+
+    def verify_event_path(self, now: float, tp: Any) -> None:
+        """Nothing. Faust would take any partition that rests, or is folded anew, for a stream of its own that hangs.
+
+        Whether work stands still is told by the watchdog and by ``/healthz/live``.
+        """
+
+    # Fetching.
+
+    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
+        """Fetch from a copy of the active partitions: the live set is shared with a thread, and empty means all."""
+        if active_partitions is None:
+            return await super()._getmany(None, timeout)
+        copied = frozenset(active_partitions)
+        return await super()._getmany(copied, timeout) if copied else {}
+
+    async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's signature
+        began = time.perf_counter()
+        if self.flow_active:
+            asked = self._proof.asked(self.assignment())
+            await self._seek_all(asked)
+            self._proof.sought(asked)
+        records, active = await super()._wait_next_records(timeout)
+        for tp, batch in (records or {}).items():
+            self._proof.fetched(tp, batch[0].offset)
+        gather = self.app.gather - (time.perf_counter() - began)
+        if records and gather > 0 and sum(map(len, records.values())) < _SMALL_FETCH:
+            await asyncio.sleep(gather)
+        return records, active
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[Any, Any]]:  # noqa: ASYNC109 - Faust's signature
+        """Fetch, and yield one message per partition. What cannot be delivered is sought back."""
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+        if self.should_stop:
+            return
+        generation = self.app.consumer_generation_id  # not before the flow resumed: the fetch belongs to this one
+        records, active = await self._wait_next_records(timeout)
+        self._report_poll()
+        if self.should_stop:
+            return
+        back: dict[Any, int] = {}
+        for tp, batch in _cut(records or {}):
+            if tp in back:
+                continue
+            if self._deliverable(tp, active, generation) and self._in_order(tp, batch):
+                self._check_length(tp)
+                yield tp, self._message(tp, batch, generation)
+            else:
+                back[tp] = batch[0].offset
+        await self._seek_back(back)
+
+    async def _seek_back(self, undelivered: Mapping[Any, int]) -> None:
+        if not undelivered:
+            return
+        if self.flow_active:
+            mine = self.assignment()
+            await self._seek_all({tp: offset for tp, offset in undelivered.items() if tp in mine})
+        else:
+            await self._seek_while_stopped()
+
+    def _report_poll(self) -> None:
+        at = now()
+        self.app.observer.polled(at - self._polled)
+        self._polled = at
+
+    async def _seek_while_stopped(self) -> None:
+        try:
+            await self.perform_seek()
+        except Exception as error:  # noqa: BLE001 - as Faust does: the recovery that follows seeks again
+            log.warning("seek_failed", reason=repr(error))
+
+    def _deliverable(self, tp: Any, active: Any, generation: int) -> bool:
+        if not self.flow_active or self.app.consumer_generation_id != generation:
+            return False
+        return active is None or tp in active or tp in self._buffered_partitions
+
+    def _in_order(self, tp: Any, batch: Any) -> bool:
+        """Check changelogs here; inputs are checked where they are folded."""
+        want = self._reading.get(tp)
+        if want is not None:
+            if batch[0].offset > want and not self._proof.admits(tp, want, batch[0].offset):
+                return False
+            self._reading[tp] = max(want, batch[-1].offset + 1)
+        return True
+
+    def _check_length(self, tp: Any) -> None:
+        """End the process if an input became shorter: the client would read it from its start, as if read before."""
+        owned, end = self.app.ownership.owned(tp), self.highwater(tp)
+        if owned is not None and end is not None and owned.want > end:
+            self.app.ownership.fail(_shorter(tp, owned.want, end))
+
+    def _message(self, tp: Any, batch: Any, generation: int) -> Any:
+        self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+        last = batch[-1]
+        at = (last.timestamp or 0) / 1000
+        return ConsumerMessage(
+            tp.topic, tp.partition, last.offset, at, last.timestamp_type, None, None, batch, None, 0, 0, tp,
+            generation_id=generation,
+        )  # fmt: skip
+
+    # Acknowledging: whole batches, in the order in which their partition accepted them.
+
+    async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
+        """Offsets inside a batch are no gap."""
+
+    def _new_offset(self, tp: Any) -> int | None:
+        """What may be committed: up to the first batch that is not acknowledged."""
+        accepted = self._accepted.get(tp) or deque()
+        offset: int | None = self._catch_up.pop(tp, None)
+        while accepted and accepted[0].acked:
+            offset = max(offset or 0, accepted.popleft().offset + 1)
+        self._acked[tp].clear()
+        self._acked_index[tp].clear()
+        return offset
+
+    def accept(self, delivery: Delivery) -> None:
+        """Queue a message for commit. Not earlier: one that Faust drops on the way would hold up all that follow."""
+        message = delivery.message  # type: ignore[attr-defined]  # it is a `Delivered`
+        self._accepted.setdefault(message.tp, deque()).append(message)
+
+    def forget(self, delivery: Delivery) -> None:
+        """Drop a message that will not be processed, so that Faust does not wait for it."""
+        self._unacked_messages.discard(delivery.message)  # type: ignore[attr-defined]  # it is a `Delivered`
+
+    async def position_of(self, tp: TopicPartition) -> int | None:
+        """The offset that is fetched next; None: the partition is not assigned, or nothing is known within 2 s."""
+        try:
+            position: int | None = await asyncio.wait_for(self.position(tp), _POSITION_SECONDS)
+        except (kafka.KafkaError, TimeoutError):
+            return None
+        return position
+
+    # Ownership.
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in its group, as far as the client knows: it may have been expelled, or have given up."""
+        consumer = self._thread._consumer  # noqa: SLF001 - nobody else can say
+        if consumer is None:
+            return False
+        coordinator = consumer._coordinator  # noqa: SLF001
+        return coordinator.generation > 0 and not coordinator._coordination_task.done()  # noqa: SLF001
+
+    def admits(self, tp: Any, want: int, first: int) -> bool:
+        """Whether nothing lies between ``want`` and ``first``; else a seek is asked for."""
+        admitted = self._proof.admits(tp, want, first)
+        log.debug("input_order", topic=tp.topic, partition=tp.partition, want=want, first=first, admitted=admitted)
+        return admitted
+
+    def read_again(self, tp: Any, want: int) -> None:
+        """Go back to ``want``: what lies behind it may have got lost on the way."""
+        log.debug("input_read_again", topic=tp.topic, partition=tp.partition, want=want)
+        self._proof.ask(tp, want)
+
+    def found_nothing(self, tp: Any, want: int) -> bool:
+        """Whether it was read again from ``want``, and no record has come since."""
+        return self._proof.found_nothing(tp, want)
+
+    def pass_over(self, tp: Any, end: int) -> None:
+        """Commit an end before which there is no record any more, as a client does that commits its position."""
+        self._align_group(tp, end)
+
+    def log_end(self, tp: Any) -> LogEnd | None:
+        """Where a log ended at the last fetch; None: not known."""
+        end: LogEnd | None = self._thread.log_end(tp)
+        return end
+
+    async def log_ends(self, *partitions: Any) -> Mapping[Any, LogEnd]:
+        """Where logs end now."""
+        ends: Mapping[Any, LogEnd] = await self._thread.log_ends(partitions)
+        return ends
+
+    async def highwaters(self, *partitions: Any) -> Mapping[Any, int]:
+        """Where Faust shall end the recovery of changelogs: behind our claims, since nothing counts that comes later.
+
+        At the end of a changelog there may be no record, and recovery would wait for one; and the last stable offset
+        may lie before the claim, which recovery has to meet.
+        """
+        ends = {tp: self.app.ownership.claimed_up_to(tp.topic, tp.partition) for tp in partitions}
+        unknown = [tp for tp, end in ends.items() if end is None]
+        return {**ends, **(await super().highwaters(*unknown) if unknown else {})}
+
+    async def log_start(self, tp: Any) -> int:
+        """The first offset that the broker still has."""
+        return int((await self.earliest_offsets(tp))[tp])
+
+    async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
+        """Claim before Faust recovers: before it asks where the changelogs end."""
+        self._accepted.clear()
+        self._reading.clear()
+        self._catch_up.clear()
+        try:
+            await self.app.ownership.claim(assigned)
+        except Exception as error:  # noqa: BLE001 - without a claim nothing may be owned
+            self.app.ownership.fail(error)
+        self.app.observer.rebalanced()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Let Faust wait for the last snapshots, then let go."""
+        await super().on_partitions_revoked(revoked)
+        self.app.ownership.drop()
+        for tp in revoked:
+            self._accepted.pop(tp, None)
+            self._catch_up.pop(tp, None)
+
+    async def wait_empty(self) -> None:
+        """Take the last snapshots: Faust waits here, on stop and revoke, before tables and producers stop."""
+        async with self.app.ownership.drained():
+            for partition in self.app.ownership.partitions():
+                if partition.has_state:
+                    self._align_group(partition.tp, partition.covered)
+            await super().wait_empty()
+
+    async def seek_wait(self, partitions: Mapping[Any, int]) -> None:
+        """Seek; of changelogs remember where reading begins."""
+        for tp, offset in partitions.items():
+            if self._is_changelog_tp(tp):
+                self._reading[TP(tp.topic, tp.partition)] = offset
+        await super().seek_wait(partitions)
+
+    async def perform_seek(self) -> None:
+        """Own what was recovered, and start each partition behind its head, not at the group's offset."""
+        await super().perform_seek()
+        ownership = self.app.ownership
+        try:
+            ids = await ownership.topic_ids()
+            logs = await self._logs(ids)
+            owned = ownership.take_over(self.assignment(), logs, self)
+            places = {tp: partition.want for tp, partition in owned.items()}
+            _check_ends(places, logs)
+            ownership.examine_controls(ids)
+        except Exception as error:  # noqa: BLE001 - the caller only logs
+            ownership.fail(error)
+            return
+        for tp, partition in owned.items():
+            if partition.has_state:
+                self._align_group(tp, partition.covered)
+        self._proof.clear()
+        await self._seek_all(places)
+
+    def _align_group(self, tp: Any, reached: int) -> None:
+        """The group's offset is for onlookers; it may lie on either side of where the state is."""
+        committed = self._committed_offset.get(tp)
+        if committed is not None and committed > reached:
+            self._committed_offset[tp] = reached  # else acknowledgements below it would be refused
+        elif reached > (committed or 0):
+            self._catch_up[tp] = reached
+            self._acked[tp] = []  # the next commit looks at partitions that are listed here
+
+    async def _logs(self, ids: Mapping[str, str]) -> dict[Any, InputLog]:
+        """What the broker says of the inputs.
+
+        Where partitions without a head begin is never left open: batches that came too early were dropped.
+        """
+        inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
+        if not inputs:
+            return {}
+        ends, firsts = await self.log_ends(*inputs), await self.earliest_offsets(*inputs)
+        logs = {}
+        for key, end in ends.items():
+            tp, first = TP(key.topic, key.partition), firsts[key]
+            committed = self._committed_offset.get(tp)
+            begin = self._begin(tp, committed, first, end)
+            logs[tp] = InputLog(ids.get(tp.topic, ""), first, end.high, committed, begin, end.stable)
+        return logs
+
+    def _begin(self, tp: Any, committed: int | None, first: int, end: LogEnd) -> int:
+        """Where a partition without a head begins. What is committed later is new, wherever it stands."""
+        if self.app.ownership.keepers[tp.topic].input.changelog is None:
+            return first if committed is None or committed > end.high else committed
+        return end.stable if self.app.start_at_end else 0
+
+    async def _seek_all(self, places: Mapping[Any, int]) -> None:
+        if places:
+            await self.seek_wait(places)
+            self._read_offset.update({tp: offset or None for tp, offset in places.items()})
+
+
+def _check_ends(places: Mapping[Any, int], logs: Mapping[Any, InputLog]) -> None:
+    for tp, want in places.items():
+        if tp in logs and want > logs[tp].end:
+            raise _shorter(tp, want, logs[tp].end)
+
+
+def _shorter(tp: Any, want: int, end: int) -> StateError:
+    """A log that became shorter while it was read: the next start finds out what became of it."""
+    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was recreated")
+
+
+def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Batches of bounded length, partition by partition, each in order."""
+    for key, fetched in records.items():
+        tp = TP(key.topic, key.partition)
+        if len(fetched) <= BATCH_RECORDS:
+            yield tp, fetched
+        else:
+            yield from ((tp, fetched[start : start + BATCH_RECORDS]) for start in range(0, len(fetched), BATCH_RECORDS))
+
+
+class BatchTransport(driver.Transport):
+    """The transport that brings the consumer into an app."""
+
+    Consumer = BatchConsumer
+
+
+# The app.
+
+_QUEUE_OF_BATCHES = 64
+_FETCH_BYTES = 262_144  # of a partition: it bounds the memory of a worker that catches up; a larger record still comes
+_RECOVERY_BATCHES = 4  # gathered before they are read; 1 means something else to Faust
+_LEAST_REQUEST_SECONDS = 90.0
+
+
+class StageApp(faust.App):
+    """A Faust app with an ownership of its own; the consumer and the tables find it here."""
+
+    ownership: Ownership
+    observer: Any
+    notices: Any
+    gather: float
+    start_at_end: bool
+
+    def stage_name_of(self, changelog: str) -> str:
+        """Which stage keeps its state in a changelog."""
+        return self.ownership.stage_name_of(changelog)
+
+
+class Table(NamedTuple):
+    """The state of an app: the table's name, as it stands in the changelog's, and its partitions."""
+
+    name: str
+    partitions: int
+
+
+def stage_app(
+    app_id: str, settings: Settings, around: WorkerContext, inputs: Iterable[StageInput], table: Table
+) -> StageApp:
+    """Make an app that folds ``inputs``, one agent each, and keeps its state in ``table``."""
+    app = StageApp(app_id, **_options(app_id, settings, table.partitions))
+    keepers = (StagePartitions(each, around, settings.on_recreated) for each in inputs)
+    app.ownership = Ownership(keepers, around.fail, around.producer.topic_ids, settings.on_recreated)
+    app.observer = around.observer
+    app.notices = around.notices
+    app.gather = settings.gather
+    # Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
+    app.start_at_end = settings.start == "latest" and settings.topic(FORECAST_EVENTS) in app.ownership.keepers
+    app.transport = BatchTransport(_brokers(settings), app)
+    app.Table(
+        table.name,
+        key_type=bytes,
+        value_type=bytes,
+        schema=BatchSchema(),
+        partitions=table.partitions,
+        recovery_buffer_size=_RECOVERY_BATCHES,
+    )
+    for each in app.ownership.keepers.values():
+        _add_agent(app, each.input)
+    return app
+
+
+class Delivered:
+    """A batch as the agent of a topic receives it."""
+
+    def __init__(self, event: Any) -> None:
+        self.message, self.ack = event.message, event.ack
+        self.tp: TopicPartition = TopicPartition(*event.message.tp)
+        self.records: Sequence[Record] = event.value
+
+
+def _add_agent(app: StageApp, stage_input: StageInput) -> None:
+    topic = app.topic(stage_input.topic, schema=BatchSchema())
+    topic.maxsize = _QUEUE_OF_BATCHES  # the argument of app.topic is ignored
+
+    async def hand_over(stream: Any) -> None:
+        """Hand batches to the tasks of their partitions, which acknowledge them by snapshots."""
+        async for event in stream.noack().events():
+            await app.ownership.put(Delivered(event), app.consumer)
+
+    app.agent(topic, name=f"fold-{stage_input.stage_name}")(hand_over)
+
+
+def _brokers(settings: Settings) -> list[URL]:
+    return [URL(f"kafka://{address.strip()}") for address in settings.bootstrap.split(",") if address.strip()]
+
+
+def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]:
+    embedded = settings.broker == "embedded"
+    named = {"consumer_group_instance_id": f"{settings.instance}-{app_id}"} if settings.instance else {}
+    if settings.http.advertise is not None:
+        named["canonical_url"] = settings.http.advertise  # what the group's members are told of each other
+    return named | {
+        "broker": _brokers(settings),
+        "broker_credentials": credentials(settings.security),
+        "broker_session_timeout": settings.session,
+        "broker_heartbeat_interval": min(3.0, settings.session / 5),
+        "broker_rebalance_timeout": settings.rebalance_timeout,
+        "broker_request_timeout": max(_LEAST_REQUEST_SECONDS, settings.session, settings.rebalance_timeout),
+        "broker_commit_interval": min(1.0, settings.snapshot_every.seconds),
+        "broker_max_poll_records": None,
+        "broker_check_crcs": not embedded,
+        "consumer_max_fetch_size": _FETCH_BYTES,
+        "consumer_auto_offset_reset": "earliest",
+        "store": "memory://",
+        "Table": FoldTable,
+        "PartitionAssignor": Assignor,
+        "table_standby_replicas": 0,
+        "topic_partitions": partitions,
+        "topic_replication_factor": settings.replication,
+        "topic_allow_declare": False,
+        "topic_disable_leader": True,
+        "web_enabled": False,
+        "autodiscover": False,
+        "datadir": Path(tempfile.gettempdir()) / app_id,  # named, never made: the store is memory
+    }
+
+
+def credentials(security: Security) -> Any:
+    """The security block as Faust wants it; None for plaintext."""
+    options = aiokafka_options(security)
+    context = options.get("ssl_context")
+    if security.protocol == "plaintext":
+        return None
+    if security.protocol == "ssl":
+        return faust.SSLCredentials(context)
+    if "sasl_oauth_token_provider" in options:
+        return faust.OAuthCredentials(oauth_cb=options["sasl_oauth_token_provider"], ssl_context=context)
+    return faust.SASLCredentials(
+        username=options["sasl_plain_username"],
+        password=options["sasl_plain_password"],
+        mechanism=options["sasl_mechanism"],
+        ssl_context=context,
+    )
+
+
+# Writing: whole record batches, acknowledged.
+
+RECORD_LIMIT = 1_048_576
+"""Bytes of a record with its key and headers: what brokers take unless told otherwise."""
+
+_BATCH_LIMIT = 900_000
+_OVERHEAD = 100  # batch and record headers
+
+
+class KafkaWriter(Service):
+    """An idempotent producer of ready-made batches.
+
+    Parameters
+    ----------
+    options : mapping
+        ``bootstrap_servers`` and the security of aiokafka's clients.
+    compression : str or None
+        Of everything that is written.
+
+    Attributes
+    ----------
+    retries : int
+        How often a batch was sent once more, because a broker did not take it.
+    """
+
+    def __init__(self, options: Mapping[str, Any], compression: str | None) -> None:
+        super().__init__()
+        self._options = dict(options)
+        self._compression = compression
+        self._turns: dict[TopicPartition, asyncio.Lock] = {}
+        self._client: Any = None
+        self.retries = 0
+
+    async def on_start(self) -> None:
+        """Connect."""
+        self._client = AIOKafkaProducer(
+            enable_idempotence=True,
+            linger_ms=0,
+            max_batch_size=_BATCH_LIMIT,
+            max_request_size=RECORD_LIMIT,
+            compression_type=self._compression,
+            **self._options,
+        )
+        self._count_retries(self._client._message_accumulator)  # noqa: SLF001 - aiokafka counts them for itself
+        await self._client.start()
+
+    def _count_retries(self, accumulator: Any) -> None:
+        reenqueue = accumulator.reenqueue
+
+        def counted(batch: Any) -> None:
+            self.retries += 1
+            reenqueue(batch)
+
+        accumulator.reenqueue = counted
+
+    async def on_stop(self) -> None:
+        """Disconnect; everything that counts was awaited before."""
+        if self._client is not None:
+            await self._client.stop()
+
+    async def asked(self, names: Iterable[str]) -> Ids | None:
+        """The ids that a broker gives to its cluster and topics now; None: no broker answers."""
+        try:
+            return await self.ids(names) if await self._client.client.force_metadata_update() else None
+        except kafka.KafkaError:
+            return None
+
+    async def ids(self, names: Iterable[str]) -> Ids:
+        """The ids of the cluster and of topics."""
+        return await cluster_ids(self._client.client, names)
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return len(await self._client.partitions_for(topic))
+
+    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
+        """Write in order per partition; return when all are acknowledged: for each partition, where they were put."""
+        submitted = [await self._submit(tp, records) for tp, records in rows.items()]
+        return [await _acknowledged(tp, batches) for tp, batches in zip(rows, submitted, strict=True)]
+
+    async def _submit(self, tp: TopicPartition, records: Sequence[Writing]) -> list["_Batch"]:
+        client = self._client
+        batches: list[_Batch] = []
+        start = 0
+        while start < len(records):
+            builder = client.create_batch()
+            end = _fill(builder, records, start, tp.topic)
+            # In turn: aiokafka lets those who wait for a slot race for it, and adds up what each lost round took.
+            async with self._turns.setdefault(tp, asyncio.Lock()):
+                future = await client.send_batch(builder, tp.topic, partition=tp.partition)
+            batches.append(_Batch(future, records[start:end]))
+            start = end
+        return batches
+
+
+class _Batch(NamedTuple):
+    future: asyncio.Future[Any]
+    records: Sequence[Writing]
+
+
+def _fill(builder: Any, records: Sequence[Writing], start: int, topic: str) -> int:
+    """Append records to the batch until it is full; return the index of the first that did not go in."""
+    append = builder.append
+    for index in range(start, len(records)):
+        timestamp, key, value, headers = records[index]
+        if value is not None and len(value) > _BATCH_LIMIT - 10_000:
+            _check_size(topic, key, value, headers)
+        if append(timestamp=timestamp, key=key, value=value, headers=list(headers)) is None:
+            if index == start:
+                raise _too_large(topic, key, _size(key, value, headers), _BATCH_LIMIT)
+            return index
+    builder.close()
+    return len(records)
+
+
+def _check_size(topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    """Refuse a record that no broker would take."""
+    size = _size(key, value, headers)
+    if size > RECORD_LIMIT:
+        raise _too_large(topic, key, size, RECORD_LIMIT)
+
+
+def _size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    return _OVERHEAD + len(key or b"") + len(value or b"") + sum(len(k) + len(v or b"") + 4 for k, v in headers)
+
+
+def _too_large(topic: str, key: bytes | None, size: int, limit: int | str) -> RecordTooLargeError:
+    return RecordTooLargeError(f"the record of key {key!r} for {topic} has {size} bytes, the limit is {limit}")
+
+
+async def _acknowledged(tp: TopicPartition, batches: Sequence[_Batch]) -> list[Appended]:
+    places = []
+    for batch in batches:
+        try:
+            metadata = await batch.future
+        except kafka.MessageSizeTooLargeError:
+            largest = max(batch.records, key=lambda record: len(record[2] or b""))
+            limit = "max.message.bytes of the topic"
+            raise _too_large(f"{tp.topic}-{tp.partition}", largest[1], _size(*largest[1:]), limit) from None
+        places.append(Appended(metadata.offset, len(batch.records)))
+    return places
+
+
+# The process: jobs, signals, exit codes.
+
+_NOT_AUTHORISED = (
+    kafka.TopicAuthorizationFailedError,
+    kafka.GroupAuthorizationFailedError,
+    kafka.ClusterAuthorizationFailedError,
+    kafka.SaslAuthenticationFailed,
+    kafka.AuthenticationFailedError,
+)
+_UNAVAILABLE = (kafka.KafkaConnectionError, kafka.NoBrokersAvailable, kafka.RequestTimedOutError, OSError)
+
+
+def exit_code(error: BaseException | None) -> int:
+    """Exit code that says what an operator may do about the error."""
+    if error is None:
+        return 0
+    if isinstance(error, StreamPeerError):
+        return error.exit_code
+    if isinstance(error, _NOT_AUTHORISED):
+        return 77
+    return 69 if isinstance(error, _UNAVAILABLE) else 70
+
+
+class Jobs(Service):
+    """Runs coroutines until the worker stops: an error in one of them ends the worker."""
+
+    def __init__(
+        self, *jobs: Callable[[], Coroutine[Any, Any, None]], begin: Callable[[], None], end: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._jobs, self._begin, self._end = jobs, begin, end
+        self._tasks: list[asyncio.Future[Any]] = []
+
+    async def on_start(self) -> None:
+        """Begin, and start the jobs."""
+        self._begin()
+        self._tasks = [self.add_future(job()) for job in self._jobs]
+
+    async def on_stop(self) -> None:
+        """End the jobs, which have no end of their own: mode would wait for them."""
+        self._end()
+        for task in self._tasks:
+            task.cancel()
+
+
+def _behind(end: SystemExit) -> BaseException | None:
+    """The error that made the process end; mode tells of one that comes while services start by context alone."""
+    error: BaseException | None = end.__context__
+    while isinstance(error, SystemExit | asyncio.CancelledError):
+        error = error.__context__
+    return error
+
+
+class StageWorker(mode.Worker):
+    """Runs services until a signal; a second signal ends the process at once."""
+
+    def __init__(self, vitals: Vitals, *services: Any) -> None:
+        super().__init__(*services, daemon=True, override_logging=False, quiet=True)
+        self._vitals = vitals
+
+    def run(self) -> int:
+        """Run to the end; return the exit code."""
+        crash: BaseException | None = None
+        try:
+            self.execute_from_commandline()
+        except SystemExit as end:
+            crash = _behind(end)
+        return exit_code(self.crash_reason or crash)
+
+    def _on_sigint(self) -> None:
+        self._stop_or_leave(signal.SIGINT)
+
+    def _on_sigterm(self) -> None:
+        self._stop_or_leave(signal.SIGTERM)
+
+    def _on_sigusr1(self) -> None:
+        """Nothing. Mode would print the local variables of all frames: forecasts and secrets."""
+
+    def _on_sigusr2(self) -> None:
+        """Nothing. Mode would wait in a debugger for somebody to type."""
+
+    def _stop_or_leave(self, number: signal.Signals) -> None:
+        if self._vitals.is_stopping:
+            leave(70, "told to stop a second time")
+        self._vitals.stopping()
+        log.info("worker_stops", signal=number.name)
+        self._schedule_shutdown(number)

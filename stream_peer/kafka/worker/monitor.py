@@ -1,0 +1,338 @@
+"""Beside folding: the heartbeat of the event loop, progress, lag, open transactions, clock skew and ticks."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from stream_peer.events import topics
+from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.kafka.client.log_ends import LogEnd
+from stream_peer.kafka.worker.apps import QUESTION
+from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.partition import OwnedPartition
+from stream_peer.kafka.worker.port import Position, TopicPartition
+from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.kafka.worker.watchdog import Vitals, Watchdog, now
+from stream_peer.log.observer import Observer
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Output
+
+log = structlog.get_logger(__name__)
+
+TOLD_AFTER_SECONDS = 5.0
+"""Ordinary transactions are shorter, and no line of the log."""
+
+
+class _Wait(NamedTuple):
+    stable: int
+    since: float
+    is_told: bool = False
+
+
+class OpenTransactions:
+    """Since when partitions wait, and a line of the log at the beginning and the end of a wait."""
+
+    def __init__(self, clock: Callable[[], float] = now) -> None:
+        self._clock = clock
+        self._waits: dict[TopicPartition, _Wait] = {}
+
+    def look(self, tp: TopicPartition, end: LogEnd | None, *, has_read: bool) -> float | None:
+        """How many seconds a partition has waited for the same transaction; None: it does not wait.
+
+        Parameters
+        ----------
+        tp : TP
+        end : LogEnd or None
+            As the last fetch said.
+        has_read : bool
+            Whether it has read up to the last stable offset.
+        """
+        known = self._waits.get(tp)
+        if end is None or not (has_read and end.holds_open_transaction):
+            self._end(tp, known)
+            return None
+        if known is None or known.stable != end.stable:  # another transaction
+            self._end(tp, known)
+            known = _Wait(end.stable, self._clock())
+        seconds = self._clock() - known.since
+        if seconds >= TOLD_AFTER_SECONDS and not known.is_told:
+            behind = end.high - end.stable
+            log.warning(
+                "waiting_for_transaction", topic=tp.topic, partition=tp.partition, offset=end.stable, behind=behind
+            )
+            known = known._replace(is_told=True)
+        self._waits[tp] = known
+        return seconds
+
+    def retain(self, places: set[TopicPartition]) -> None:
+        """Forget all other partitions: they are not this worker's any more."""
+        self._waits = {tp: wait for tp, wait in self._waits.items() if tp in places}
+
+    def _end(self, tp: TopicPartition, known: _Wait | None) -> None:
+        self._waits.pop(tp, None)
+        if known is not None and known.is_told:
+            seconds = round(self._clock() - known.since, 1)
+            log.info("transaction_ended", topic=tp.topic, partition=tp.partition, offset=known.stable, seconds=seconds)
+
+
+_SETTLED_SECONDS = 5.0  # after which a fetch from the wanted offset would have brought what is there
+_AGAIN_SECONDS = 10.0
+
+
+class Lag(NamedTuple):
+    """What is not folded yet of what can be read.
+
+    ``position``: where the consumer is while nothing waits to be folded. It moves as long as it reads, also through
+    aborted records, of which nothing comes.
+    """
+
+    records: int
+    position: int | None = None
+
+
+class _Sought(NamedTuple):
+    want: int
+    end: int
+    first: float
+    last: float
+    is_empty: bool = False
+
+
+class Lags:
+    """Lag by partition; reads again where only that can tell."""
+
+    def __init__(self, clock: Callable[[], float] = now) -> None:
+        self._clock = clock
+        self._sought: dict[TopicPartition, _Sought] = {}
+
+    async def of(self, partition: OwnedPartition, end: LogEnd | None, consumer: Position) -> Lag:
+        """How far the partition is behind the last stable offset of its log."""
+        lag = 0 if end is None else max(0, end.stable - partition.reached)
+        if end is None or not (lag and partition.idle):
+            self._sought.pop(partition.tp, None)
+            return Lag(lag)
+        position = await consumer.position_of(partition.tp)
+        if position is None:  # revoked meanwhile
+            return Lag(0)
+        return Lag(lag, position) if position < end.stable else self._past_the_end(partition, end.stable, lag, consumer)
+
+    def _past_the_end(self, partition: OwnedPartition, end: int, lag: int, consumer: Position) -> Lag:
+        """Nothing comes up to the end: because there is no record, or because it got lost on the way."""
+        at, tp, want = self._clock(), partition.tp, partition.want
+        known = self._sought.get(tp)
+        if known is None or (known.want, known.end) != (want, end):
+            known = _Sought(want, end, at, float("-inf"))
+        found_nothing = consumer.found_nothing(tp, want)
+        if found_nothing and known.is_empty:  # in two looks: what was fetched at the first has arrived at the second
+            partition.pass_over(end)
+            consumer.pass_over(tp, end)
+            lag = 0
+        elif not found_nothing and at - known.last > _AGAIN_SECONDS:
+            consumer.read_again(tp, want)
+            known = known._replace(last=at)
+        self._sought[tp] = known._replace(is_empty=found_nothing)
+        return Lag(0 if at - known.first > _SETTLED_SECONDS else lag)
+
+
+_SPAN_SECONDS = 60.0
+_SPANS = 5
+
+
+class ClockSkew:
+    """Looks at what came to partitions. ``clock``: seconds that go on steadily."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends: dict[TopicPartition, int] = {}
+        self._least: dict[int, float] = {}
+
+    def look(self, partition: OwnedPartition, end: LogEnd | None) -> None:
+        """Look at what came since the last time; ``end`` is the log's as the client knows it.
+
+        What comes out of an open transaction was appended long before it could be read, and tells nothing.
+        """
+        heard, read = partition.take_sample(), self._ends.pop(partition.tp, None)
+        if heard is not None and heard.offset == read:
+            span = int(self._clock() // _SPAN_SECONDS)
+            self._least[span] = min(self._least.get(span, heard.age), heard.age)
+        if end is not None and partition.want == end.high == end.stable:
+            self._ends[partition.tp] = partition.want
+
+    @property
+    def seconds(self) -> float | None:
+        """How far our clock was ahead lately, below 0 behind; None: nothing came that could tell."""
+        oldest = int(self._clock() // _SPAN_SECONDS) - _SPANS
+        self._least = {span: age for span, age in self._least.items() if span > oldest}
+        return min(self._least.values(), default=None)
+
+
+_AGAIN_AFTER: Milliseconds = (
+    30_000  # a tick that did not move the clock was ignored: our clock is ahead of the broker's
+)
+
+
+class Ticker:
+    """Remembers which ticks are under way, so that each deadline is met once."""
+
+    def __init__(self, signatures: Signatures) -> None:
+        self._signatures = signatures
+        self._written: dict[int, Milliseconds] = {}
+
+    def due(self, partitions: Iterable[OwnedPartition], at: Milliseconds) -> list[Output]:
+        """Ticks to write now, at wall-clock time ``at``, for partitions that have read all there is."""
+        return [self._tick(partition, at) for partition in partitions if self._is_due(partition, at)]
+
+    def _is_due(self, partition: OwnedPartition, at: Milliseconds) -> bool:
+        deadline = partition.stage.deadline()
+        if deadline is None or deadline > at or partition.stage.clock >= at:
+            return False
+        return at >= self._written.get(partition.tp.partition, 0) + _AGAIN_AFTER or self._arrived(partition)
+
+    def _arrived(self, partition: OwnedPartition) -> bool:
+        return partition.stage.clock >= self._written[partition.tp.partition]
+
+    def _tick(self, partition: OwnedPartition, at: Milliseconds) -> Output:
+        number = partition.tp.partition
+        self._written[number] = at
+        value = msgspec.json.encode({"type": "tick", "now": to_iso(at)})
+        return self._signatures.signed(Output(topics.FORECAST_EVENTS, b"tick", value, at, number))
+
+
+_BEAT_SECONDS = 0.05
+_LOOK_SECONDS = 0.5
+
+
+class StallLimits:
+    """How long work may stand still, in seconds."""
+
+    def __init__(self, session: float, rebalance_timeout: float, broker_patience: float) -> None:
+        self.folding = max(session / 2, 10.0)
+        self.refolding = self.folding + broker_patience  # nothing comes from a log whose broker is away
+        self.joining = session + rebalance_timeout + 30.0
+
+
+class HealthMonitor:
+    """Started after the producer and before the apps; the watchdog runs while it does.
+
+    ``signatures`` sign ticks. ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
+    """
+
+    def __init__(
+        self,
+        apps: Sequence[Any],
+        producer: BatchProducer,
+        vitals: Vitals,
+        watchdog: Watchdog,
+        stalls: StallLimits,
+        signatures: Signatures,
+        skew: ClockSkew | None = None,
+    ) -> None:
+        self._apps = apps
+        self._producer = producer
+        self._vitals = vitals
+        self._watchdog = watchdog
+        self._stalls = stalls
+        self._ticker = Ticker(signatures)
+        self._lags = Lags()
+        self._transactions = OpenTransactions()
+        self._skew = skew
+        self._retries = 0
+        self._observer: Observer = apps[0].observer
+        self._notices: Notices = apps[0].notices
+
+    def start(self) -> None:
+        """Start the watchdog."""
+        self._watchdog.start()
+
+    def stop(self) -> None:
+        """Log what was left out of the log."""
+        self._notices.close(all_of_them=True)
+
+    async def beat(self) -> None:
+        """Show the watchdog that the event loop turns."""
+        while True:
+            self._vitals.beat()
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    async def ask_broker(self) -> None:
+        """Show the watchdog that a broker answers."""
+        pause = self._vitals.limits.broker / 10
+        while True:
+            if await self._producer.answers():
+                self._vitals.broker_answered()
+            await asyncio.sleep(pause)
+
+    async def look(self) -> None:
+        """Look at all partitions: progress, lag, open transactions, ticks that are due."""
+        while True:
+            names: set[str] = set()
+            places: set[TopicPartition] = set()
+            caught_up: list[OwnedPartition] = []
+            for app in self._apps:
+                if app.started and app.consumer is not None:
+                    names |= self._look_at_joining(app, places) | self._look_at_membership(app)
+                    for partition in [] if app.rebalancing else app.ownership.partitions():
+                        names.add(await self._look_at(app, partition, caught_up))
+                        places.add(partition.tp)
+            self._vitals.retain(names)
+            self._transactions.retain(places)
+            self._tell_of_clients()
+            ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
+            await self._producer.send(ticks)
+            self._notices.close()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _tell_of_clients(self) -> None:
+        if self._skew is not None:
+            self._observer.skewed(self._skew.seconds)
+        if self._producer.retries > self._retries:
+            self._observer.retried(self._producer.retries - self._retries)
+            self._retries = self._producer.retries
+
+    async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+        end = app.consumer.log_end(partition.tp)
+        if self._skew is not None and partition.stage_name == QUESTION:
+            self._skew.look(partition, end)
+        lag, position = await self._lags.of(partition, end, app.consumer)
+        has_read = lag == 0 and partition.idle
+        partition.waiting = self._transactions.look(partition.tp, end, has_read=has_read)
+        place = partition.stage_name, partition.tp.partition
+        self._observer.lag(*place, None if end is None else lag, partition.oldest, partition.waiting or 0.0)
+        if has_read and partition.stage_name == QUESTION:
+            caught_up.append(partition)
+        name = f"{partition.stage_name} {partition.tp.partition}"
+        refold = partition.refolding
+        if refold is None:
+            self._vitals.progress(name, (partition.marker, position) if lag else None, self._stalls.folding)
+        else:
+            self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
+        return name
+
+    def _look_at_membership(self, app: Any) -> set[str]:
+        """A client that is in no group any more, and does not come back, will never be given work again."""
+        name = f"{app.conf.id} coming back into its group"
+        is_out = bool(app.rebalancing_count) and not app.rebalancing and not app.consumer.is_member
+        self._vitals.progress(name, app.rebalancing_count if is_out else None, self._stalls.joining)
+        return {name}
+
+    def _look_at_joining(self, app: Any, places: set[TopicPartition]) -> set[str]:
+        """A rebalance or recovery that does not move on is fatal, unless a changelog holds an open transaction."""
+        if not app.rebalancing and app.rebalancing_count:
+            return set()
+        name = f"{app.conf.id} joining"
+        remaining = app.tables.recovery.active_remaining() if app.in_recovery else {}
+        places |= set(remaining)
+        waits = [tp for tp, records in remaining.items() if self._waits_in_recovery(app, tp, records)]
+        marker = app.rebalancing_count, tuple(sorted(remaining.items()))
+        self._vitals.progress(name, None if waits else marker, self._stalls.joining)
+        for tp, records in remaining.items():
+            self._observer.recovering(app.stage_name_of(tp.topic), tp.partition, max(0, records))
+        return {name}
+
+    def _waits_in_recovery(self, app: Any, changelog: Any, records: int) -> bool:
+        """Whether records up to our claim are still to come, and some of them lie behind an open transaction."""
+        return self._transactions.look(changelog, app.consumer.log_end(changelog), has_read=records > 0) is not None

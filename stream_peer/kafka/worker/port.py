@@ -1,0 +1,145 @@
+"""The port between the work on partitions and Kafka: what is asked of a broker. ``faust_bridge`` implements it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
+
+from stream_peer.events.times import Milliseconds
+from stream_peer.log.changelog import Row
+from stream_peer.log.observer import Observer
+from stream_peer.log.stage import Headers, Output, Record, Warned
+from stream_peer.settings.process import SnapshotEvery
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic by its physical name. It equals the tuples of Faust and aiokafka, and hashes as they."""
+
+    topic: str
+    partition: int
+
+
+Writing = tuple[Milliseconds, bytes | None, bytes | None, Headers]
+"""A record about to be written: timestamp, key, value, headers."""
+
+
+class Appended(NamedTuple):
+    """Where a run of records was put; ``base`` is -1 if the broker did not say."""
+
+    base: int
+    rows: int
+
+
+class Delivery(Protocol):
+    """Records of one partition as the consumer delivers them, in order; offsets may have gaps."""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """Whose records."""
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """At least one."""
+
+    def ack(self) -> None:
+        """Say that the durable state covers all of its records."""
+
+
+class Source(Protocol):
+    """The consumer: fetches, and seeks when it is asked to."""
+
+    def accept(self, delivery: Delivery) -> None:
+        """Queue it for the commit, in the order of the log."""
+
+    def forget(self, delivery: Delivery) -> None:
+        """Take note that it will not be processed, so that nothing waits for it."""
+
+    def admits(self, tp: TopicPartition, want: int, first: int) -> bool:
+        """Whether it is proven that nothing lies between; else a seek to ``want`` is asked for."""
+
+    def read_again(self, tp: TopicPartition, want: int) -> None:
+        """Seek to ``want``: records behind it were dropped."""
+
+    async def log_start(self, tp: TopicPartition) -> int:
+        """The first offset that the broker still has."""
+
+
+class Position(Protocol):
+    """The consumer, as the monitor sees it."""
+
+    async def position_of(self, tp: TopicPartition) -> int | None:
+        """The offset that is fetched next; None: the partition is not assigned, or nothing is known within 2 s."""
+
+    def found_nothing(self, tp: TopicPartition, want: int) -> bool:
+        """Whether it was read again from ``want``, and no record has come since."""
+
+    def read_again(self, tp: TopicPartition, want: int) -> None:
+        """Seek to ``want``."""
+
+    def pass_over(self, tp: TopicPartition, end: int) -> None:
+        """Commit ``end``, before which there is no further record."""
+
+
+class Reading(Protocol):
+    """A log that is read from its start, up to an offset."""
+
+    @property
+    def begin(self) -> int:
+        """The first offset that the broker still has."""
+
+    async def batch(self) -> Sequence[Record]:
+        """The next records, in order; none: that was all."""
+
+
+class Logs(Protocol):
+    """Reads logs beside the consumers of the apps."""
+
+    def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AbstractAsyncContextManager[Reading]:
+        """Read a partition from ``first`` or its start up to ``up_to`` or its end, included; closed in every case."""
+
+
+class Producing(Protocol):
+    """The producer."""
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        """Write outputs and wait for all acknowledgements."""
+
+    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+        """Write rows and say where they were put."""
+
+    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The broker's ids of topics by name, as far as there are any."""
+
+
+class Noticing(Protocol):
+    """Logs what a stage warns of."""
+
+    def note(self, warnings: Iterable[Warned]) -> None:
+        """Log them, without flooding."""
+
+    def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Log what became of forecasts that are not used as stated, by feed and kind."""
+
+    def note_unknown(self, fields: Iterable[tuple[str, str]]) -> None:
+        """Log fields of events that their type does not have, by feed and field."""
+
+    def note_busy(self, experts: Iterable[tuple[str, str]]) -> None:
+        """Log experts that send more forecasts of a question than are kept."""
+
+
+class WorkerContext(NamedTuple):
+    """What all partitions of a worker share.
+
+    ``turn`` is held while one of them steps through records; ``refolds`` while one of them folds its log anew, since
+    the state is in memory twice meanwhile.
+    """
+
+    producer: Producing
+    observer: Observer
+    every: SnapshotEvery
+    fail: Callable[[BaseException], None]
+    fault: Callable[[str], None]
+    turn: asyncio.Lock
+    logs: Logs
+    refolds: asyncio.Lock
+    notices: Noticing
