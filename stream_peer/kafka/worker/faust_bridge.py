@@ -25,6 +25,7 @@ import mode
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import errors as kafka
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
@@ -190,6 +191,45 @@ def readdressed(user_data: bytes, url: str) -> bytes:
     for name in _BY_ADDRESS:
         told[name] = {url if address == told["url"] else address: owned for address, owned in told[name].items()}
     return zlib.compress(json.dumps({**told, "url": url}).encode())
+
+
+_OWNERS_SECONDS = 5.0
+
+
+async def owners_in_group(options: Mapping[str, Any], group: str, topic: str) -> dict[int, str]:
+    """Ask the brokers for the owners of a topic's partitions in a group of ours: by partition, the address.
+
+    Empty while the group is being settled, and if no broker answers in time.
+    """
+    admin = AIOKafkaAdminClient(**options)
+    try:
+        async with asyncio.timeout(_OWNERS_SECONDS):
+            try:
+                await admin.start()
+                (answer,) = await admin.describe_consumer_groups([group])
+            finally:
+                await admin.close()
+    except (kafka.KafkaError, OSError):  # TimeoutError is one
+        return {}
+    _, _, state, _, _, members, *_ = answer.groups[0]
+    return dict(owners_of((member[4] for member in members), topic)) if state == "Stable" else {}
+
+
+def owners_of(assignments: Iterable[bytes], topic: str) -> Iterable[tuple[int, str]]:
+    """Partitions of a topic, each with the address that its owner advertised.
+
+    Parameters
+    ----------
+    assignments : iterable of bytes
+        Of each member, as the brokers keep them: with what Faust's assignor adds.
+    topic : str
+    """
+    for encoded in assignments:
+        assignment = ConsumerProtocolMemberAssignment.decode(encoded)
+        url = json.loads(zlib.decompress(assignment.user_data))["url"]
+        for name, partitions in assignment.assignment:
+            if name == topic:
+                yield from ((partition, url) for partition in partitions)
 
 
 # The table of an app: Faust reads its changelog, ownership reads the records, and the store stays empty.

@@ -10,8 +10,9 @@ from aiokafka.errors import KafkaConnectionError
 from faust.assignor.client_assignment import ClientAssignment, ClientMetadata
 from faust.assignor.partition_assignor import PartitionAssignor
 
-from stream_peer.kafka.worker import feed_owners as group_members
-from stream_peer.kafka.worker.feed_owners import GroupMembers, owners_of
+from stream_peer.kafka.worker import faust_bridge
+from stream_peer.kafka.worker.faust_bridge import owners_of
+from stream_peer.kafka.worker.feed_owners import GroupMembers
 
 
 def assigned(url: str, **partitions: list[int]) -> bytes:
@@ -59,7 +60,7 @@ class Clock:
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
-    monkeypatch.setattr(group_members, "AIOKafkaAdminClient", made)
+    monkeypatch.setattr(faust_bridge, "AIOKafkaAdminClient", made)
     return made
 
 
