@@ -287,6 +287,12 @@ def test_a_renamed_expert_goes_on_under_its_new_id_until_it_is_erased_by_it(live
 
     lived.run("expert", feed, NEW, "--forget", "--yes")
     lived.settle()
+    both_are_erased(story, start)
+
+
+def both_are_erased(story: Story, start: float) -> None:
+    """Neither id of the renamed expert is taken again, and nothing is left of it."""
+    lived, feed = story.service, story.feed
     letters = len(forgotten(lived))
     lived.send([forecast(f"{feed}-q20", name, 0.5, start + 6 * DAY, feed=feed) for name in (OLD, NEW)])
     lived.settle()

@@ -23,6 +23,7 @@ MIXERS = ("mean", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid
 """By their places in ``FiveMixerWeights.mixers``; ``five`` is all of them, in the shares that outcomes give them."""
 
 _OVER_EXPERTS = ("hedge", "normal", "truth", "hybrid_truth", "hybrid_peer")
+_NEVER_NEGATIVE = ("absolute", "questions", "squares")
 _Rates: TypeAlias = tuple[float, float]
 
 
@@ -103,12 +104,19 @@ class FiveMixers:
         for name in _OVER_EXPERTS:
             into, part = getattr(self._sums, name), getattr(share.sums, name)
             for field in fields(part):
-                getattr(into, field.name)[share.experts] += weight * getattr(part, field.name)
+                array = getattr(into, field.name)
+                moved = array[share.experts] + weight * getattr(part, field.name)
+                array[share.experts] = _kept(field.name, moved)
         for name in ("slope", "above"):
             into, part = getattr(self._sums, name), getattr(share.sums, name)
             for field in fields(part):
                 array = getattr(into, field.name)
-                array += weight * getattr(part, field.name)
+                array[...] = _kept(field.name, array + weight * getattr(part, field.name))
+
+
+def _kept(name: str, amounts: FloatArray) -> FloatArray:
+    """Amounts after a change. These sums are floats: what is taken out may leave a trace below 0 of what cannot be."""
+    return np.maximum(amounts, 0.0) if name in _NEVER_NEGATIVE else amounts
 
 
 def _rates(facts: Facts) -> _Rates:

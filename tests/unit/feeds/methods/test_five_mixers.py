@@ -92,3 +92,14 @@ def test_rounds_with_too_few_voters_teach_nothing_before_the_outcome() -> None:
     mixers.put_in(question([answered([0.9, 0.2], [0, 1])]), n_experts=2)
 
     np.testing.assert_allclose(weights_of(mixers, 2), np.full((6, 2), 0.5))
+
+
+def test_what_is_taken_out_leaves_no_amounts_below_zero() -> None:
+    entries = questions(("open", 1, 0, 1, "open", 0, 1))
+    for order in range(7):
+        mixers = FiveMixers()
+        for entry in entries:
+            mixers.put_in(entry, n_experts=4)
+        for entry in (*entries[order:], *entries[:order]):
+            mixers.take_out(entry)
+            assert np.isfinite(weights_of(mixers, 4)).all()  # formulas refuse negative amounts
