@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import stream_peer.lab.formulas
+import tests.reference
 from stream_peer import numerics
 
 ROW = re.compile(r"^\| E(\d+) \|(.*)\|$", re.MULTILINE)
@@ -23,12 +25,15 @@ def rows(text: str) -> dict[int, list[str]]:
     return {int(number): re.split(r"(?<!\\)\|", row) for number, row in ROW.findall(text)}
 
 
-def public_names() -> set[str]:
+def formulas() -> set[str]:
+    """Names of what the service, its lab and the tests compute."""
+    packages = [numerics, stream_peer.lab.formulas, tests.reference]
     modules = [
         importlib.import_module(found.name)
-        for found in pkgutil.walk_packages(numerics.__path__, "stream_peer.numerics.")
+        for package in packages
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
-    return {name for module in [numerics, *modules] for name in getattr(module, "__all__", [])}
+    return {name for module in [*packages, *modules] for name in vars(module)}
 
 
 def test_every_erratum_stands_there_once_and_in_the_text_before_the_table(
@@ -50,11 +55,11 @@ def test_every_erratum_has_a_test_that_bears_its_number(repository: Path, rows: 
     assert [number for number in rows if not re.search(rf"def test_e{number}_", tests)] == []
 
 
-def test_functions_that_it_names_are_public_formulas(rows: dict[int, list[str]]) -> None:
+def test_functions_that_it_names_are_formulas(rows: dict[int, list[str]]) -> None:
     named = {name for cells in rows.values() for name in re.findall(r"`(\w+)`", cells[3])} - {"balanced"}
 
     assert len(named) > 25
-    assert named - public_names() == set()
+    assert named - formulas() == set()
 
 
 def test_pictures_that_it_shows_are_there_small_and_refer_to_nothing(repository: Path, text: str) -> None:
