@@ -21,12 +21,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from stream_peer.events.feed_log import Verdict
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution_of
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.scoring import score
-from stream_peer.feeds.sums import IndexArray, feed_column
+from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
@@ -43,7 +44,7 @@ ROUNDS_BEFORE = 40
 SECONDS_EACH = 0.5
 SHADOWS = (0, 1, 8)
 SECONDS_OF_SHADOWS = 6.0
-MIXERS = feed_column("peer_peer")
+MIXERS = FEED.at("peer_peer")
 """A column that the mixers' shares are read from."""
 MOST_COSTLY = 0.15
 """Of a round: what a shadow may cost."""

@@ -3,12 +3,14 @@
 import ast
 import inspect
 import json
+import re
 from typing import Any, get_args
 
 import msgspec
 
 from stream_peer.events import incoming
 from stream_peer.events.rejections import Reason
+from stream_peer.feeds.columns import COLUMNS
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
 from stream_peer.settings.process import leaves
@@ -87,8 +89,26 @@ FEED_SETTINGS = {
 
 def files() -> dict[str, str]:
     """The tables: path in the repository and content."""
-    tables = {"events": _events(), "reasons": _reasons(), "feed-settings": _feed_settings(), "settings": _settings()}
+    tables = {
+        "columns": _columns(),
+        "events": _events(),
+        "reasons": _reasons(),
+        "feed-settings": _feed_settings(),
+        "settings": _settings(),
+    }
     return {f"{DIRECTORY}/{name}.md": text for name, text in tables.items()}
+
+
+def _columns() -> str:
+    """The columns of the sums; of many that are alike the first stands for all."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for column in COLUMNS:
+        alike = re.match("(block|class|group)_", column.name)
+        name = f"{alike[0]}…" if alike else column.name
+        scope = f"{column.scope}, by rule" if column.by_rule else column.scope
+        added = [text or "–" for text in (column.open, column.resolved)]
+        rows.setdefault(f"{scope} {name}", (scope, f"`{name}`", *added, column.doc))
+    return _table(("one for each", "column", "without outcome", "with outcome", "note"), list(rows.values()))
 
 
 def _events() -> str:

@@ -9,16 +9,18 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.sums import FEED_DEPENDENCE, NOTHING, VOTE_RULES, Contribution, IndexArray, Sums, feed_column
+from stream_peer.feeds.columns import FEED, VOTE_RULES
+from stream_peer.feeds.sums import NOTHING, Contribution, IndexArray, Sums
+from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.numerics.error_rates.drift import MEMORIES_READ, block_factors, block_size
 from stream_peer.numerics.losses import IntArray
 from stream_peer.numerics.losses.arguments import unchecked
 
 _SQUARED_WEIGHTS = [
-    *(feed_column("moment_weight2", rule) for rule in VOTE_RULES),
-    feed_column("class_weight2"),
-    feed_column("group_weight2"),
-    *(feed_column(name, rule) for rule in VOTE_RULES for name in FEED_DEPENDENCE if name.endswith("_weight2")),
+    *(FEED.at("moment_weight2", rule) for rule in VOTE_RULES),
+    FEED.at("class_weight2"),
+    FEED.at("group_weight2"),
+    *(FEED.at(f"block_{block}_weight2", rule) for rule in VOTE_RULES for block in range(N_BLOCKS)),
 ]
 
 _encode = msgspec.msgpack.Encoder().encode

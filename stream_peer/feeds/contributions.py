@@ -13,81 +13,51 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.feeds.columns import (
+    EXPERT,
+    FEED,
+    RULE_PART,
+    VOTE_RULES,
+    VOTES,
+    blocks_span,
+    classes_span,
+    evaluated_span,
+    rule_span,
+)
 from stream_peer.feeds.facts import Head, Stack, head_of, losses_of, stacked
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.medians import binned
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import group_moments, n_groups
 from stream_peer.feeds.scored import evaluation, scored_facts
-from stream_peer.feeds.sums import (
-    EXPERT_RULE,
-    FEED_CLASS,
-    FEED_DEPENDENCE,
-    FEED_RULE,
-    FEED_VARIANT,
-    N_FEED,
-    NOTHING,
-    SCALE,
-    VOTE_RULES,
-    VOTES,
-    Binned,
-    Contribution,
-    IndexArray,
-    VoteRule,
-    expert_column,
-    feed_column,
-    feed_columns,
-    fixed,
-)
+from stream_peer.feeds.sums import NOTHING, SCALE, Binned, Contribution, IndexArray, fixed
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
-_N_RULE = len(EXPERT_RULE)
-_PRICED, _SPREAD = EXPERT_RULE.index("absolute_regret"), EXPERT_RULE.index("variance")
-_LOSSES = slice(EXPERT_RULE.index("loss"), EXPERT_RULE.index("loss_if_zero") + 1)
-_REGRETS = slice(EXPERT_RULE.index("regret"), EXPERT_RULE.index("regret_if_zero") + 1)
-_BOTH_REGRETS = slice(EXPERT_RULE.index("published_regret"), _REGRETS.stop)
+_FEWEST = 2
+"""Experts that must stand in a round for it to say how they did beside one another."""
+
+_N_RULE = len(EXPERT.names(by_rule=True))
+_PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
+
+_PEER_ROWS: Mapping[tuple[int, ...], IntArray] = {
+    rules: EXPERT.written("open", rules) for rules in ((0,), (1,), (0, 1))
+}
+"""Rows that a question without outcome writes, by the vote rules of its rounds."""
+
+_TRUTH_ROWS = np.setdiff1d(EXPERT.written("resolved"), np.r_[evaluated_span()])
+"""Rows that its rounds write with the outcome, in the order of the table: the scored forecast writes the others."""
+
+_N_REGRETS = len(EXPERT.between("outcome_regret", "fast_absolute"))
+"""How many of these begin with it: regrets and terms of the mixer."""
 
 _SINGLE = [
     Head._fields.index(name) for name in ("rule", "counts", "rate_zero", "rate_one", "spread", "mean", "truth_fast")
 ]
-_OWN = slice(Head._fields.index("own_answer"), Head._fields.index("published_answer"))
-_PUBLISHED = slice(_OWN.stop, Head._fields.index("spread"))
-
-
-def _rows(*names: str, rule: VoteRule = "half") -> IntArray:
-    return np.array([expert_column(name, rule) for name in names])
-
-
-_FEWEST = 2
-"""Experts that must stand in a round for it to say how they did beside one another."""
-_MIX = ("mix_level", "mix_slope", "mix_answer")
-_PEER_COMMON = _rows(*_MIX, "scored")
-_PEER: Mapping[tuple[int, ...], IntArray] = {
-    rules: np.concatenate([*(_rows(*EXPERT_RULE, rule=VOTE_RULES[rule]) for rule in rules), _PEER_COMMON])
-    for rules in ((0,), (1,), (0, 1))
-}
-"""By the vote rules of the question's rounds."""
-
-_JUDGED = ("judged", "judged_peer", "judged_true")
-_REGRETS_OF_LEARNERS = ("outcome_regret", "fast_regret")
-_AVERAGED_TRUTH = _rows(
-    *(*_JUDGED, "outcome_loss", "resolved"),
-    *("compared", "true_regret", *_MIX, "mix_regret", *_REGRETS_OF_LEARNERS),
+_FIRST_OWN, _FIRST_PUBLISHED, _PAST_PUBLISHED = (
+    Head._fields.index(name) for name in ("own_answer", "published_answer", "spread")
 )
-_RELATIVE = _AVERAGED_TRUTH.tolist().index(expert_column("compared"))
-"""Where those begin that say how an expert did beside others."""
-_ABSOLUTE_TRUTH = _rows("outcome_absolute", "fast_absolute")
-_COUNTS = feed_columns("questions", "votes")
-_MIXERS = feed_columns("peer_peer", "net_square")
-_TIED, _EVALUATED = feed_column("tied"), feed_columns("evaluated", "median_squared")
-_OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
-_CELLS = [slice(FEED_RULE.index(right), FEED_RULE.index(right) + 2) for right in ("right_zero", "right_one")]
-_REVEALED, _ANSWERS = FEED_RULE.index("revealed_pair"), slice(FEED_RULE.index("answer"), FEED_RULE.index("answer2") + 1)
-_DEPENDENCE = [feed_columns(FEED_DEPENDENCE[0], FEED_DEPENDENCE[-1], rule).start for rule in VOTE_RULES]
-_CLASSES = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
-_VARIANTS = feed_columns(FEED_VARIANT[0], FEED_VARIANT[-1])
 
 
 def contribution(entry: Entry, method: Method) -> Contribution:
@@ -116,12 +86,12 @@ def contribution_of(stack: Stack, entry: Entry, method: Method) -> Contribution:
     if outcome is None or scored is None:
         return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms)
     values, evaluated, shadows = evaluation(scored, outcome, weight)
-    feed[_EVALUATED] = values
+    feed[FEED.span("evaluated", "median_squared")] = values
     return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms, evaluated, shadows)
 
 
 def rule_part(entry: Entry) -> IntArray:
-    """What of a question's contribution goes to the columns of the vote rule of its latest round: FEED_RULE.
+    """What of a question's contribution goes to the columns of the vote rule of its latest round: RULE_PART.
 
     It must have rounds, and not be annulled.
     """
@@ -147,11 +117,11 @@ def _terms(stack: Stack) -> _Terms:
     """``regretted``, (2, 3, 1 or m): weighted means of the losses, by the published and by the learner's weights."""
     if len(stack.heads) == 1:
         (h,) = stack.heads
-        regretted = np.array(h[_PUBLISHED] + h[_OWN]).reshape(2, 3, 1)
+        regretted = np.array(h[_FIRST_PUBLISHED:_PAST_PUBLISHED] + h[_FIRST_OWN:_FIRST_PUBLISHED]).reshape(2, 3, 1)
         return _Terms(h.rule, h.counts, h.rate_zero, h.rate_one, h.spread, h.mean, h.truth_fast, regretted)
     sizes = [head.n_experts for head in stack.heads]
     numbers = np.repeat(np.array(stack.heads, dtype=np.float64), sizes, axis=0)
-    regretted = np.stack((numbers[:, _PUBLISHED].T, numbers[:, _OWN].T))
+    regretted = np.stack((numbers[:, _FIRST_PUBLISHED:_PAST_PUBLISHED].T, numbers[:, _FIRST_OWN:_FIRST_PUBLISHED].T))
     return _Terms._make((*numbers[:, _SINGLE].T, regretted))
 
 
@@ -186,7 +156,7 @@ def _peer_columns(
         of_rule = columns[place * _N_RULE : (place + 1) * _N_RULE]
         np.abs(of_rule[_PRICED], out=of_rule[_PRICED])
         of_rule[_SPREAD] *= of_rule[_SPREAD] * (0.25 * weight)
-    return experts, columns, _PEER[tuple(rules)]
+    return experts, columns, _PEER_ROWS[tuple(rules)]
 
 
 def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
@@ -194,13 +164,14 @@ def _peer_rows(stack: Stack, terms: _Terms, method: Method) -> FloatArray:
 
     Of the regret and the spread, of which the columns hold absolute values and squares, the values themselves.
     """
-    rows = np.empty((_N_RULE + len(_PEER_COMMON), len(stack.forecasts)))
-    losses, (regret, if_one, if_zero) = rows[_LOSSES], rows[_REGRETS]
+    rows = np.empty((len(_PEER_ROWS[(0,)]), len(stack.forecasts)))
+    losses = rows[EXPERT.span("loss", "loss_if_zero")]
+    regret, if_one, if_zero = rows[EXPERT.span("regret", "regret_if_zero")]
     losses[:] = losses_of(stack, method)
-    np.subtract(terms.regretted, losses, out=rows[_BOTH_REGRETS].reshape(2, 3, -1))
+    np.subtract(terms.regretted, losses, out=rows[EXPERT.span("published_regret", "regret_if_zero")].reshape(2, 3, -1))
     rows[_PRICED] = unchecked(unit_peer_loss)(regret, if_one, if_zero, terms.rate_zero, terms.rate_one)
     rows[_SPREAD] = terms.spread + (1.0 - 2.0 * stack.select) * np.abs(losses[1] - losses[2])
-    _fill_mix(stack, terms.mean, rows[_N_RULE : _N_RULE + len(_MIX)])
+    _fill_mix(stack, terms.mean, rows[_N_RULE:-1])
     rows[-1] = 1.0
     if method.is_frozen:
         regret[:], if_one[:], if_zero[:] = rows[_PRICED], 0.0, 0.0
@@ -222,39 +193,47 @@ def _truth_columns(stack: Stack, rule: int, outcome: int, method: Method) -> tup
 
     Frozen regrets against reference answers, of the vote rule, stay on when the outcome comes.
     """
-    averaged, absolute = _AVERAGED_TRUTH, _ABSOLUTE_TRUTH
-    if method.is_frozen:
-        averaged = np.append(averaged, _rows("regret", rule=VOTE_RULES[rule]))
-        absolute = np.append(absolute, _rows("absolute_regret", rule=VOTE_RULES[rule]))
     experts, means = _averaged(stack, _truth_rows(stack, outcome, method))
-    columns = np.concatenate((means, np.abs(means[-len(absolute) :])))
-    return experts, columns, np.append(averaged, absolute)
+    outcome_regret, outcome_absolute, *_, fast_regret, fast_absolute = means[:_N_REGRETS]
+    np.abs(outcome_regret, out=outcome_absolute)
+    np.abs(fast_regret, out=fast_absolute)
+    if not method.is_frozen:
+        return experts, means, _TRUTH_ROWS
+    frozen = [EXPERT.at(name, VOTE_RULES[rule]) for name in ("regret", "absolute_regret")]
+    return experts, np.concatenate((means, np.abs(means[-1:]))), np.append(_TRUTH_ROWS, frozen)
 
 
 def _truth_rows(stack: Stack, outcome: int, method: Method) -> FloatArray:
     """With the outcome, for each forecast: the columns of which means over the rounds are taken."""
     terms = _terms(stack)
-    rows = np.empty((len(_AVERAGED_TRUTH) + method.is_frozen, len(stack.forecasts)))
-    judged, known = rows[: len(_JUDGED)], rows[len(_JUDGED) : len(_AVERAGED_TRUTH)]
-    loss, ones, compared, true_regret, level, slope, _, mix_regret, regret, fast_regret = known
+    rows = np.empty((len(_TRUTH_ROWS) + method.is_frozen, len(stack.forecasts)))
+    (regret, absolute, level, slope, answer, mix_regret, fast_regret, fast_absolute) = rows[:_N_REGRETS]
+    compared, resolved, loss, true_regret = rows[_N_REGRETS : _N_REGRETS + 4]
+    judged = rows[_N_REGRETS + 4 : len(_TRUTH_ROWS)]
+    absolute[:] = fast_absolute[:] = 0.0  # of means over the rounds, which are not known yet
     against = 1 if outcome else 2
     loss[:] = losses_of(stack, method)[against]
-    ones[:] = compared[:] = 1.0
+    resolved[:] = compared[:] = 1.0
     published, own = terms.regretted[:, against]
     np.subtract(published, loss, out=true_regret)
     np.subtract(own, loss, out=regret)
-    _fill_mix(stack, terms.mean, known[4:7])
+    _fill_mix(stack, terms.mean, rows[2:5])
     _fill_judged(stack, terms, loss, judged, method)
     mix_regret[:] = level - outcome * slope - 0.125 * np.square(slope)
     np.multiply(2.0 * (terms.fast - outcome), terms.fast - stack.forecasts, out=fast_regret)
     if method.is_frozen:
         regret[:] = 0.0
         rows[-1] = terms.counts * _frozen_regret(stack, terms, method)
-    known[4:7] *= terms.counts
+    level *= terms.counts
+    slope *= terms.counts
+    answer *= terms.counts
     if any(head.n_experts < _FEWEST for head in stack.heads):
-        rows[_RELATIVE:] *= np.repeat(
+        shared = np.repeat(
             [head.n_experts >= _FEWEST for head in stack.heads], [head.n_experts for head in stack.heads]
         )
+        rows[: _N_REGRETS + 1] *= shared
+        true_regret *= shared
+        rows[len(_TRUTH_ROWS) :] *= shared
     return rows
 
 
@@ -294,23 +273,29 @@ def _feed_columns(stack: Stack, rules: Sequence[int], outcome: int | None, weigh
     share, means = len(counting) / len(heads), _means(heads)
     of_counting = means if len(counting) == len(heads) else _means(counting or heads)
     votes = share * of_counting.half_yes / VOTES, share * of_counting.half_voters / VOTES
-    feed = np.zeros(N_FEED)
-    feed[_COUNTS] = share if outcome is None else 1.0, outcome is not None, 1.0, means.voters / VOTES, *votes
-    feed[_TIED] = share * of_counting.tie
+    feed = np.zeros(FEED.size)
+    feed[FEED.span("questions", "votes")] = (
+        share if outcome is None else 1.0,
+        outcome is not None,
+        1.0,
+        means.voters / VOTES,
+        *votes,
+    )
+    feed[FEED.at("tied")] = share * of_counting.tie
     if outcome is not None:
-        feed[_MIXERS] = _mixer_columns(heads, outcome)
+        feed[FEED.span("peer_peer", "net_square")] = _mixer_columns(heads, outcome)
     for rule in rules:
-        feed[_OF_RULES[rule]] = _rule_columns(heads, rule, outcome, weight)
+        feed[rule_span(rule)] = _rule_columns(heads, rule, outcome, weight)
         four = [head for head in counting if head.rule == rule and head.vote_fourth >= 0.0]
         if four:
             moments = _fourth_moments(four, len(heads), weight)
-            start = _DEPENDENCE[rule] + len(moments) * int(four[0].block)
+            start = blocks_span(rule).start + len(moments) * int(four[0].block)
             feed[start : start + len(moments)] = moments
     own = [head for head in counting if head.class_first >= 0.0]
     if own:
-        feed[_CLASSES] = _class_moments(own, len(heads), weight)
+        feed[classes_span()] = _class_moments(own, len(heads), weight)
     if method.variant:
-        feed[_VARIANTS] = _variant_columns(counting, len(heads), weight, method)
+        feed[FEED.span("group_weight", "mixability_gap")] = _variant_columns(counting, len(heads), weight, method)
     return feed
 
 
@@ -329,18 +314,19 @@ def _rule_columns(heads: Sequence[Head], rule: int, outcome: int | None, weight:
     voted, are not of their kind.
     """
     counting = [head for head in heads if head.counts and head.rule == rule]
-    values = [0.0] * len(FEED_RULE)
+    values = [0.0] * len(RULE_PART)
     if counting:
         share, means = len(counting) / len(heads), _means(counting)
         pair, rest = means.pair, means.rest
         moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest)
         values[: len(moments)] = [share * number for number in moments]
-        values[_ANSWERS] = share * means.ones, share * means.ones * means.ones
+        values[RULE_PART.index("answer") :] = share * means.ones, share * means.ones * means.ones
     if counting and outcome is not None:
         ones = share * means.ones
         zeros = share - ones
-        values[_CELLS[outcome]] = (ones, zeros) if outcome else (zeros, ones)
-        values[_REVEALED] = share * means.pair
+        right = RULE_PART.index("right_one" if outcome else "right_zero")
+        values[right : right + 2] = (ones, zeros) if outcome else (zeros, ones)
+        values[RULE_PART.index("revealed_pair")] = share * means.pair
     return values
 
 
@@ -372,7 +358,7 @@ def _mixer_columns(heads: Sequence[Head], outcome: int) -> list[float]:
     """Outer layer, stretch and safety net of a question with its outcome, over rounds in which two experts stood."""
     shared = [head for head in heads if head.n_experts >= _FEWEST]
     if not shared:
-        return [0.0] * (_MIXERS.stop - _MIXERS.start)
+        return [0.0] * len(FEED.between("peer_peer", "net_square"))
     share, means = len(shared) / len(heads), _means(shared)
     return [share * value for value in _mixer_terms(means, outcome)]
 

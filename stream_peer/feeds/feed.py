@@ -10,6 +10,7 @@ from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Recent
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.chances import Chances
+from stream_peer.feeds.columns import FEED, VOTE_RULES
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry, Limits
@@ -28,22 +29,16 @@ from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scoring import Circumstances
 from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.standing import Standing
-from stream_peer.feeds.sums import (
-    VOTE_RULES,
-    Contribution,
-    IndexArray,
-    Sums,
-    feed_column,
-)
+from stream_peer.feeds.sums import Contribution, IndexArray, Sums
 from stream_peer.log.draws import feed_seed
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 
-_ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
-_YES, _VOTES = feed_column("yes"), feed_column("votes")
+_ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
+_YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
-_NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
+_NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
 
 
 class StoredFeed(msgspec.Struct, array_like=True):

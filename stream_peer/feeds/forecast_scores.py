@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
+from stream_peer.feeds.columns import FEED, VOTE_RULES
 from stream_peer.feeds.scored import FORECASTS
-from stream_peer.feeds.sums import UNIT, VOTE_RULES, feed_column, feed_columns
+from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.losses import IntArray
 
 DECIMALS = 12
 """To which scores are rounded: the last digits of a mean differ between machines."""
 
-_SQUARED = feed_columns("mix_squared", "median_squared")
-_EVALUATED, _ASKED, _TIED = feed_column("evaluated"), feed_column("asked"), feed_column("tied")
-_COUNTED = [feed_column("moment_weight", rule) for rule in VOTE_RULES]
+_EVALUATED, _ASKED, _TIED = FEED.at("evaluated"), FEED.at("asked"), FEED.at("tied")
+_COUNTED = [FEED.at("moment_weight", rule) for rule in VOTE_RULES]
 
 
 def read_scores(feed: IntArray) -> Mapping[str, float]:
@@ -19,7 +19,7 @@ def read_scores(feed: IntArray) -> Mapping[str, float]:
     evaluated = int(feed[_EVALUATED]) * UNIT
     if not evaluated:
         return {}
-    losses = (feed[_SQUARED] * UNIT / evaluated).round(DECIMALS).tolist()
+    losses = (feed[FEED.span("mix_squared", "median_squared")] * UNIT / evaluated).round(DECIMALS).tolist()
     return dict(zip(FORECASTS, losses, strict=True))
 
 

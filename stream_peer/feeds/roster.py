@@ -7,13 +7,14 @@ import numpy as np
 
 from stream_peer.events.feed_log import Round
 from stream_peer.feeds.alarms.groups import joined, numbers_of
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.look_alikes import skeleton
-from stream_peer.feeds.sums import IndexArray, Sums, expert_column
+from stream_peer.feeds.sums import IndexArray, Sums
 from stream_peer.log.erased import digest_of_id
 from stream_peer.log.names import Given, Names, taken
 from stream_peer.numerics.losses import IntArray
 
-_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
+_SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
 _NO_TEAM = -1
 
 

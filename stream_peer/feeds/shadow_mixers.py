@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.outputs import ShadowScores
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.readings import (
     DECIMALS,
@@ -28,7 +29,7 @@ from stream_peer.feeds.reading.readings import (
     read_mixing,
     shared_by_groups,
 )
-from stream_peer.feeds.sums import SCALE, UNIT, Sums, expert_column, expert_columns
+from stream_peer.feeds.sums import SCALE, UNIT, Sums
 from stream_peer.numerics.losses import LOG, FloatArray, IntArray, portable_log_of
 from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
@@ -38,9 +39,6 @@ from stream_peer.settings.feed.model import FeedSettings, MixerSettings, ShadowS
 _STORED = struct.Struct("<q2d")
 _AS_LIVE = -1
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
-_SUMS = expert_columns("mix_level", "mix_regret")
-_COMPARED, _SCORED = expert_column("compared"), expert_column("scored")
-_COUNTS = slice(min(_COMPARED, _SCORED), max(_COMPARED, _SCORED) + 1)
 
 
 class ShadowForecast(NamedTuple):
@@ -154,7 +152,7 @@ class Shadows:
 
         Parameters
         ----------
-        feed : (N_FEED,) int64
+        feed : (FEED.size,) int64
             Sums of the feed.
         columns : (rows, n) float64
             Columns of those present, as far as weights are read from them.
@@ -166,10 +164,11 @@ class Shadows:
         present = columns.shape[1]
         weights = np.zeros((0, present))
         if len(self._mixers.coefficients):
-            totals = np.add.reduce(columns[_COUNTS], axis=1).tolist()
-            compared, scored = totals[_COMPARED - _COUNTS.start], totals[_SCORED - _COUNTS.start]
+            compared, scored = np.add.reduce(columns[EXPERT.span("compared", "scored")], axis=1).tolist()
             answered, known = (compared + scored) / present, compared / present
-            weights = unchecked(mixers_side_by_side)(self._mixers, columns[_SUMS], answered, known).round(DECIMALS)
+            weights = unchecked(mixers_side_by_side)(
+                self._mixers, columns[EXPERT.span("mix_level", "mix_regret")], answered, known
+            ).round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:

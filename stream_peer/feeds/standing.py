@@ -8,8 +8,8 @@ from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.drift import Drift
 from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.columns import VoteRule
 from stream_peer.feeds.reading.trust import UNTRIED
-from stream_peer.feeds.sums import VoteRule
 
 
 class Imported(msgspec.Struct, frozen=True, array_like=True):

@@ -22,6 +22,7 @@ from stream_peer.events.outputs import (
     Weights,
 )
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.medians import uninformative
@@ -36,14 +37,14 @@ from stream_peer.feeds.reading.readings import (
     read_regret,
 )
 from stream_peer.feeds.reading.trust import certifies
-from stream_peer.feeds.sums import UNIT, IndexArray, feed_column
+from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""
 _STANDS_IN = "the rates are symmetric ones of the same votes"
-_QUESTIONS, _RESOLVED, _EVALUATED = feed_column("questions"), feed_column("resolved"), feed_column("evaluated")
+_QUESTIONS, _RESOLVED, _EVALUATED = FEED.at("questions"), FEED.at("resolved"), FEED.at("evaluated")
 
 
 class FeedView(NamedTuple):

@@ -16,21 +16,10 @@ import numpy as np
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import YEAR_1900, to_iso
+from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import (
-    EXPERT_COMMON,
-    EXPERT_RULE,
-    FEED_CLASS,
-    FEED_COMMON,
-    FEED_DEPENDENCE,
-    FEED_RULE,
-    FEED_VARIANT,
-    VOTE_RULES,
-    Sums,
-    expert_column,
-    feed_column,
-)
+from stream_peer.feeds.sums import Sums
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.portable import Header
 from stream_peer.log.signatures import Signatures
@@ -384,10 +373,10 @@ def _of_feed(feed: Feed) -> Iterator[tuple[str, int | str]]:
 
 def _of_sums(sums: Sums, n_experts: int) -> Iterator[tuple[str, int | str]]:
     for name, rule in _FEED_COLUMNS:
-        if value := int(sums.feed[feed_column(name, rule)]):
+        if value := int(sums.feed[FEED.at(name, rule)]):
             yield f"{name} ({rule})", value
     for name, rule in _EXPERT_COLUMNS:
-        yield from _row(f"expert {name} ({rule})", sums.matrix[expert_column(name, rule), :n_experts])
+        yield from _row(f"expert {name} ({rule})", sums.matrix[EXPERT.at(name, rule), :n_experts])
     yield from _row("histograms", sums.histograms[:n_experts])
     for shadow, columns in sums.shadows.items():
         yield from _row(f"shadow {shadow}", columns)
@@ -401,11 +390,10 @@ def _row(name: str, row: Any) -> Iterator[tuple[str, str]]:
 
 
 _FEED_COLUMNS = [
-    *((name, VOTE_RULES[0]) for name in (*FEED_COMMON, *FEED_VARIANT)),
-    *((name, VOTE_RULES[1]) for name in FEED_CLASS),
-    *((name, rule) for rule in VOTE_RULES for name in (*FEED_RULE, *FEED_DEPENDENCE)),
+    *((name, VOTE_RULES[name.startswith("class_")]) for name in FEED.names()),
+    *((name, rule) for rule in VOTE_RULES for name in FEED.names(by_rule=True)),
 ]
 _EXPERT_COLUMNS = [
-    *((name, VOTE_RULES[0]) for name in EXPERT_COMMON),
-    *((name, rule) for rule in VOTE_RULES for name in EXPERT_RULE),
+    *((name, VOTE_RULES[0]) for name in EXPERT.names()),
+    *((name, rule) for rule in VOTE_RULES for name in EXPERT.names(by_rule=True)),
 ]

@@ -23,8 +23,8 @@ from stream_peer.events.feed_log import (
     Verdict,
     encode_feed_log,
 )
+from stream_peer.feeds.columns import EXPERT, FEED, RULE_PART
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import EXPERT_COMMON, FEED_COMMON, FEED_RULE, expert_column, feed_column
 from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import (
     START,
@@ -50,9 +50,9 @@ OF_THE_PATH = (
     "fast",  # the mixer that competes at its own forecast
 )
 EXPERT_COLUMNS = [
-    name for name in (*EXPERT_COMMON, "loss", "loss_if_one", "loss_if_zero") if not name.startswith(OF_THE_PATH)
+    name for name in (*EXPERT.names(), "loss", "loss_if_one", "loss_if_zero") if not name.startswith(OF_THE_PATH)
 ]
-FEED_COLUMNS = [*FEED_COMMON[: FEED_COMMON.index("peer_peer")], *FEED_RULE]
+FEED_COLUMNS = [*FEED.between("questions", "votes"), *RULE_PART]
 
 
 class Timed(NamedTuple):
@@ -167,9 +167,9 @@ class Reference:
 def order_free_columns(feed_stage: FeedStage) -> dict[tuple[str, str], int]:
     """Columns of the sums that depend on nothing but the evidence, by name and expert; without zeros."""
     feed = feed_stage.feeds.feed("f")
-    columns = {("", name): int(feed.sums.feed[feed_column(name)]) for name in FEED_COLUMNS}
+    columns = {("", name): int(feed.sums.feed[FEED.at(name)]) for name in FEED_COLUMNS}
     for place, name in enumerate(feed.experts):
-        columns |= {(name, column): int(feed.sums.matrix[expert_column(column), place]) for column in EXPERT_COLUMNS}
+        columns |= {(name, column): int(feed.sums.matrix[EXPERT.at(column), place]) for column in EXPERT_COLUMNS}
     return {key: value for key, value in columns.items() if value}
 
 

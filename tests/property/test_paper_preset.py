@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import expert_column
 from stream_peer.log.stage import Effects
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import crowd, variant
@@ -184,7 +184,7 @@ def test_a_round_of_too_few_voters_adds_nothing_to_selection_even_when_its_outco
 
     def regrets(feed_stage: FeedStage) -> list[int]:
         feed = feed_stage.feeds.feed("f")
-        return list(feed.sums.matrix[expert_column("regret"), feed.places([f"e{k}" for k in range(10)])])
+        return list(feed.sums.matrix[EXPERT.at("regret"), feed.places([f"e{k}" for k in range(10)])])
 
     assert regrets(one) == regrets(two)
     assert any(regrets(one))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import UNIT, feed_column
+from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_histories import settings as settings_event
@@ -113,7 +114,7 @@ def test_with_memory_shadows_are_forgotten_as_everything_else_is(history: list[E
     assert through.agrees()
     assert shadow_sums(changelog.restored(**chosen)) == shadow_sums(through)
     for name, view in through.views().items():
-        evaluated = float(through.feeds.feed(name).sums.feed[feed_column("evaluated")]) * UNIT
+        evaluated = float(through.feeds.feed(name).sums.feed[FEED.at("evaluated")]) * UNIT
         for scores in view.weights.shadows or ():  # they were there all along
             assert scores.questions == near(evaluated)
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from stream_peer.feeds.alarms.recent import Window
-from stream_peer.feeds.sums import FEED_RULE, UNIT, VOTE_RULES, feed_columns
+from stream_peer.feeds.columns import RULE_PART, rule_span
+from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.changes import (
     RATE_LIMIT,
     RateChange,
@@ -33,11 +34,10 @@ STAYS = 0.8
 """An alarm stays until z is below so much of the limit at which it came."""
 
 _DECIMALS = 12
-_OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
-_N_MOMENTS = FEED_RULE.index("right_zero")
-_WRONG = [FEED_RULE.index("wrong_zero"), FEED_RULE.index("wrong_one")]
-_RIGHT = [FEED_RULE.index("right_zero"), FEED_RULE.index("right_one")]
-_WEIGHT, _PAIR, _REST = (FEED_RULE.index(name) for name in ("moment_weight", "pair", "rest"))
+_N_MOMENTS = RULE_PART.index("right_zero")
+_WRONG = [RULE_PART.index("wrong_zero"), RULE_PART.index("wrong_one")]
+_RIGHT = [RULE_PART.index("right_zero"), RULE_PART.index("right_one")]
+_WEIGHT, _PAIR, _REST = (RULE_PART.index(name) for name in ("moment_weight", "pair", "rest"))
 
 
 class RateDrift(msgspec.Struct, frozen=True, array_like=True):
@@ -90,7 +90,7 @@ class Look(NamedTuple):
         Which look it is: of many experts each has its turn.
     rule : int
         The vote rule in force: questions that were scored under another one are left out.
-    past : (N_FEED,) int64, optional
+    past : (FEED.size,) int64, optional
         The sums of the feed, if nothing in them is forgotten.
     leaves_one_out : bool
         Whether reference answers are made without the experts that they score, so that their agreement tells a rate.
@@ -120,7 +120,7 @@ def _rate(look: Look, parts: IntArray, before: RateDrift | None) -> RateDrift | 
     """The change of the error rate that is surest, if it is sure enough."""
     changes: list[tuple[RateChange | None, Literal["agreement", "outcomes"]]] = []
     known: FloatArray = parts.astype(np.float64) * UNIT
-    earlier = None if look.past is None else _earlier(look.past[_OF_RULES[look.rule]], parts)
+    earlier = None if look.past is None else _earlier(look.past[rule_span(look.rule)], parts)
     if look.leaves_one_out:
         changes.append((_by_agreement(known, earlier), "agreement"))
     if look.revealed_at_random:
@@ -149,7 +149,7 @@ def _by_agreement(known: FloatArray, earlier: FloatArray | None) -> RateChange |
 def _by_outcomes(known: FloatArray, earlier: FloatArray | None) -> RateChange | None:
     wrong, right = (np.add.reduce(known[:, cells], axis=1) for cells in (_WRONG, _RIGHT))
     weights = wrong + right
-    past = np.zeros(len(FEED_RULE)) if earlier is None else earlier
+    past = np.zeros(len(RULE_PART)) if earlier is None else earlier
     past_wrong, past_right = (float(np.add.reduce(past[cells])) for cells in (_WRONG, _RIGHT))
     shares = np.divide(wrong, weights, out=np.zeros(len(weights)), where=weights > 0.0)
     return unchecked(measured_change)(shares, weights, past_wrong, past_wrong + past_right)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.feeds.columns import RULE_PART
 from stream_peer.feeds.contributions import rule_part
 from stream_peer.feeds.facts import cast_of, head_of
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.sums import FEED_RULE
 from stream_peer.numerics.dependence.followers import crowd_distances
 from stream_peer.numerics.dependence.tallies import Float32Array
 from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
@@ -43,7 +43,7 @@ class Window(NamedTuple):
     rules : (n_questions,) int64
         The number of that rule.
     parts : (n_questions, n_columns) int64
-        What the question, with all its rounds, adds to the columns ``FEED_RULE`` of that rule.
+        What the question, with all its rounds, adds to the columns ``RULE_PART`` of that rule.
     scatter : (n_questions,) float64
         Of the experts' mean forecast, see `crowd_distances`.
     apart, near : (n_questions, n_experts) float32
@@ -78,7 +78,7 @@ class Recent:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
         self._heads = np.zeros((4, WINDOW))
         self._rules: IntArray = np.zeros(WINDOW, np.int64)
-        self._parts: IntArray = np.zeros((WINDOW, len(FEED_RULE)), np.int64)
+        self._parts: IntArray = np.zeros((WINDOW, len(RULE_PART)), np.int64)
         self._marks = np.zeros((2, WINDOW, 0), np.int8)
         self._distances = np.zeros((2, WINDOW, 0), np.float32)
         self._noted: dict[int, Entry] = {}

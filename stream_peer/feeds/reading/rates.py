@@ -6,15 +6,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from stream_peer.events.outputs import ErrorRateStatus
+from stream_peer.feeds.columns import FEED, RULE_PART, VOTE_RULES, classes_span, rule_span
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import variant_rate
-from stream_peer.feeds.sums import (
-    FEED_CLASS,
-    FEED_RULE,
-    UNIT,
-    VOTE_RULES,
-    feed_columns,
-)
+from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     Contradiction,
@@ -34,11 +29,7 @@ from stream_peer.numerics.losses.arguments import unchecked
 HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 """Numbers of the vote rules."""
 
-_OF_RULES = [feed_columns(FEED_RULE[0], FEED_RULE[-1], rule) for rule in VOTE_RULES]
-_N_MOMENTS, _N_COUNTED = FEED_RULE.index("right_zero"), FEED_RULE.index("revealed_pair")
-_CLASS_MOMENTS = feed_columns(FEED_CLASS[0], FEED_CLASS[-1])
-_GROUPS = feed_columns("group_weight", "group_123")
-
+_N_MOMENTS, _N_COUNTED = RULE_PART.index("right_zero"), RULE_PART.index("revealed_pair")
 
 Shifts: TypeAlias = tuple[RevealShift | None, RevealShift | None]
 
@@ -105,7 +96,7 @@ def free_rate(
     """
     if rule == OWN_MEDIAN or method.reads_classes:
         by_class = unchecked(ClassMomentSums.estimate)(
-            ClassMomentSums(*(feed[_CLASS_MOMENTS] * UNIT).tolist()), confidence
+            ClassMomentSums(*(feed[classes_span()] * UNIT).tolist()), confidence
         )
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
@@ -116,7 +107,7 @@ def free_rate(
 
 def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    known = (feed[_OF_RULES[rule]] * UNIT).tolist()
+    known = (feed[rule_span(rule)] * UNIT).tolist()
     moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
     chosen = _of_variant(feed, moments, cells, confidence, method)
     free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
@@ -143,7 +134,7 @@ def _of_variant(
     """Error rates by the estimator that a variant names; None for those from moments of the votes."""
     if method.variant is None:
         return None
-    groups, questions = (feed[_GROUPS] * UNIT).tolist(), effective_size(*moments[:2])
+    groups, questions = (feed[FEED.span("group_weight", "group_123")] * UNIT).tolist(), effective_size(*moments[:2])
     return variant_rate(method.variant, groups, truth, questions, confidence)
 
 
@@ -193,5 +184,5 @@ def said_against(found: Contradiction) -> str:
 
 def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
     """Vote rules under which something was scored, and the one in force, which comes first."""
-    others = [rule for rule, columns in enumerate(_OF_RULES) if rule != in_force and np.count_nonzero(feed[columns])]
+    others = [rule for rule in (HALF, OWN_MEDIAN) if rule != in_force and np.count_nonzero(feed[rule_span(rule)])]
     return (in_force, *others)

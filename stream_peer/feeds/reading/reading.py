@@ -6,6 +6,7 @@ from the sums that the reading was made of; once those have moved on, it refuses
 
 import msgspec
 
+from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
 from stream_peer.feeds.reading.readings import (
@@ -19,15 +20,15 @@ from stream_peer.feeds.reading.readings import (
 )
 from stream_peer.feeds.reading.signs import dependence_key, read_dependence, read_ranks
 from stream_peer.feeds.reading.vote_rules import next_vote_rule
-from stream_peer.feeds.sums import UNIT, VOTE_RULES, VOTES, IndexArray, Sums, VoteRule, feed_column
+from stream_peer.feeds.sums import UNIT, IndexArray, Sums
 from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.model import FeedSettings
 
-_ASKED, _VOTERS = feed_column("asked"), feed_column("voters")
-_YES, _VOTES = feed_column("yes"), feed_column("votes")
+_ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
+_YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
-_NET_DIFFERENCE, _NET_SQUARE = feed_column("net_difference"), feed_column("net_square")
+_NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
 
 
 class StaleReadingError(RuntimeError):

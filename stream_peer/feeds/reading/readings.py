@@ -8,20 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.feeds.columns import EXPERT, FEED, expert_span
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import Situation, variant_selection
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
-from stream_peer.feeds.sums import (
-    COMMON_ROWS,
-    LEARNT_ROWS,
-    N_EXPERT,
-    RULE_ROWS,
-    UNIT,
-    expert_column,
-    expert_columns,
-    feed_column,
-    feed_columns,
-)
+from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.bounds import certificate_terms, live_bounds
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
@@ -39,31 +30,27 @@ DECIMALS = 12
 _SUREST = 1.0 - 2.0**-53
 """The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
 
-_GAPS, _QUESTIONS = feed_column("mixability_gap"), feed_column("questions")
-_MIXERS = feed_columns("peer_peer", "stretch_square")
+_GAPS, _QUESTIONS = FEED.at("mixability_gap"), FEED.at("questions")
+_SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
+_OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
+_OUTCOME_REGRET, _OUTCOME_ABSOLUTE = EXPERT.at("outcome_regret"), EXPERT.at("outcome_absolute")
+_LEVEL, _SLOPE, _ANSWER = (EXPERT.at(name) for name in ("mix_level", "mix_slope", "mix_answer"))
+_MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
+_EVALUATED, _EVALUATED_SQUARED = EXPERT.at("evaluated"), EXPERT.at("evaluated_squared")
+_FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
 
-_SCORED, _RESOLVED = expert_column("scored"), expert_column("resolved")
-_OUTCOME_LOSS, _TRUE_REGRET = expert_column("outcome_loss"), expert_column("true_regret")
-_OUTCOME_REGRET, _OUTCOME_ABSOLUTE = expert_column("outcome_regret"), expert_column("outcome_absolute")
-_LEVEL, _SLOPE, _ANSWER = (expert_column(name) for name in ("mix_level", "mix_slope", "mix_answer"))
-_MIX_REGRET, _COMPARED = expert_column("mix_regret"), expert_column("compared")
-_EVALUATED, _EVALUATED_SQUARED = expert_column("evaluated"), expert_column("evaluated_squared")
-_FAST_REGRET, _FAST_ABSOLUTE = expert_column("fast_regret"), expert_column("fast_absolute")
-
-_LOSSES = expert_columns("loss", "loss_if_zero")
-_REGRETS = expert_columns("regret", "regret_if_zero")
-_PUBLISHED_REGRETS = expert_columns("published_regret", "published_regret_if_zero")
-_ABSOLUTE, _VARIANCE = expert_column("absolute_regret"), expert_column("variance")
+_ABSOLUTE, _VARIANCE = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 
 
 def rows_of(rules: Sequence[int]) -> slice:
     """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
-    return slice(0, COMMON_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
+    return slice(0, expert_span(OWN_MEDIAN).start if OWN_MEDIAN not in rules else EXPERT.size)
 
 
 def learnt_rows_of(rules: Sequence[int]) -> slice:
     """Those of them that weights are read from."""
-    return slice(LEARNT_ROWS.start, LEARNT_ROWS.stop if OWN_MEDIAN not in rules else N_EXPERT)
+    of_half = EXPERT.span("regret", "scored")
+    return slice(of_half.start, of_half.stop if OWN_MEDIAN not in rules else EXPERT.size)
 
 
 class Mixing(NamedTuple):
@@ -75,12 +62,14 @@ class Mixing(NamedTuple):
 
 def mixing_key(feed: IntArray) -> bytes:
     """What ``read_mixing`` depends on; it changes only when an outcome does."""
-    return feed[_MIXERS].tobytes()
+    return feed[FEED.span("peer_peer", "stretch_square")].tobytes()
 
 
 def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
     """Outer layer and stretch, from resolved questions only."""
-    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (feed[_MIXERS] * UNIT).tolist()
+    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (
+        feed[FEED.span("peer_peer", "stretch_square")] * UNIT
+    ).tolist()
     stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
@@ -122,9 +111,9 @@ def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: floa
     regrets = distance * columns[_OUTCOME_REGRET]
     absolute = columns[_OUTCOME_ABSOLUTE] / loss_range
     for of_rule in rates:
-        own = columns[RULE_ROWS[of_rule.rule]]
+        own = columns[expert_span(of_rule.rule)]
         scale = distance / of_rule.distance
-        against, if_one, if_zero = own[_REGRETS]
+        against, if_one, if_zero = own[EXPERT.span("regret", "regret_if_zero")]
         regrets += scale * unchecked(unit_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
         absolute += scale * own[_ABSOLUTE]
     return regrets, absolute
@@ -258,8 +247,8 @@ def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) ->
     scored, resolved = columns[_SCORED], columns[_RESOLVED]
     losses = np.zeros(columns.shape[1])
     for of_rule in rates:
-        own = columns[RULE_ROWS[of_rule.rule]]
-        against, if_one, if_zero = own[_LOSSES]
+        own = columns[expert_span(of_rule.rule)]
+        against, if_one, if_zero = own[EXPERT.span("loss", "loss_if_zero")]
         losses = losses + unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return Records(
         counted_questions(columns).round(DECIMALS),
@@ -307,10 +296,10 @@ def read_certificate(
     sums = []
     for rule in rules:
         rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
-        own = columns[RULE_ROWS[rule]]
+        own = columns[expert_span(rule)]
         ends = unchecked(interval_ends)(rates.estimate)
         sums.append((own, ends))
-        against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+        against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
         bounds += unchecked(live_bounds)(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
     if not len(bounds) or not np.isfinite(bounds).all():
         return None
@@ -323,7 +312,7 @@ def read_certificate(
 
 def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
     """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
-    against, if_one, if_zero = own[_PUBLISHED_REGRETS]
+    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
     terms = unchecked(certificate_terms)(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
     return float(terms.priced[0]) / terms.informative, float(terms.boundary[0]) / terms.informative
 
@@ -335,7 +324,9 @@ def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> 
     """
     regrets = columns[_TRUE_REGRET].copy()
     for of_rule in rates:
-        against, if_one, if_zero = columns[RULE_ROWS[of_rule.rule]][_PUBLISHED_REGRETS]
+        against, if_one, if_zero = columns[expert_span(of_rule.rule)][
+            EXPERT.span("published_regret", "published_regret_if_zero")
+        ]
         regrets += unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return round(float(regrets.max()) * method.loss_unit, DECIMALS) if len(regrets) else None
 

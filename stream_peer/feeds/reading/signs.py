@@ -5,16 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.feeds.sums import (
-    FEED_DEPENDENCE,
-    SCALE,
-    UNIT,
-    VOTE_RULES,
-    Sums,
-    expert_column,
-    expert_columns,
-    feed_columns,
-)
+from stream_peer.feeds.columns import EXPERT, blocks_span
+from stream_peer.feeds.sums import SCALE, UNIT, Sums
 from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
@@ -30,8 +22,6 @@ JUDGED_EACH = 20
 MOST_RANKED = 1_000
 """More are not looked at: those that came first stand for all, and a record costs the same in every feed."""
 
-_BLOCKS = [feed_columns(FEED_DEPENDENCE[0], FEED_DEPENDENCE[-1], rule) for rule in VOTE_RULES]
-_JUDGED, _LOSSES = expert_column("judged"), expert_columns("judged_peer", "judged_true")
 _ENOUGH = int(JUDGED_EACH * SCALE) - 2**20  # sums are rounded: twenty questions must not look like a trace too few
 
 
@@ -62,12 +52,12 @@ class Signs(NamedTuple):
 
 def dependence_key(feed: IntArray, rule: int) -> bytes:
     """What ``read_dependence`` depends on; outcomes do not change it."""
-    return feed[_BLOCKS[rule]].tobytes()
+    return feed[blocks_span(rule)].tobytes()
 
 
 def read_dependence(feed: IntArray, rule: int) -> Dependence:
     """The fourth-moment gap of the votes by a rule."""
-    blocks: FloatArray = np.multiply(feed[_BLOCKS[rule]], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
+    blocks: FloatArray = np.multiply(feed[blocks_span(rule)], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
     return unchecked(DependenceSums.reading)(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
 
 
@@ -76,9 +66,9 @@ def read_ranks(sums: Sums) -> RankAgreement | None:
 
     Both are taken on the same questions, those with an outcome, and from those present.
     """
-    counts = sums.matrix[_JUDGED]
+    counts = sums.matrix[EXPERT.at("judged")]
     enough = np.flatnonzero(counts >= _ENOUGH)[:MOST_RANKED]
     if len(enough) < FEWEST_RANKED:
         return None
-    peer, true = sums.matrix[_LOSSES, enough] / counts[enough]
+    peer, true = sums.matrix[EXPERT.span("judged_peer", "judged_true"), enough] / counts[enough]
     return unchecked(rank_agreement)(peer, true)

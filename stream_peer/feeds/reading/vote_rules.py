@@ -4,7 +4,7 @@ Votes at 1/2 are the better ones unless next to all of them are alike: then refe
 only where a forecast lies among the expert's own says something.
 """
 
-from stream_peer.feeds.sums import VoteRule
+from stream_peer.feeds.columns import VoteRule
 
 FEWEST_VOTES = 200.0
 """Votes at 1/2 below which the rule stays as it is."""

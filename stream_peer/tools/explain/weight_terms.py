@@ -19,12 +19,13 @@ from stream_peer.events.feed_log import (
     RoundWithdrawn,
     SettingsChanged,
 )
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.methods.paths import Paths
 from stream_peer.feeds.reading.published import Basis, expert_weights, published_weights
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import Extent, Mixing
-from stream_peer.feeds.sums import N_EXPERT, IndexArray
+from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.model import MixerSettings
 
@@ -104,7 +105,7 @@ def moment_of(feed: Feed) -> Moment:
     moment = Moment(
         feed,
         listed,
-        feed.sums.read(places, slice(0, N_EXPERT)),
+        feed.sums.read(places, slice(0, EXPERT.size)),
         reading.all_rates,
         reading.extent(len(listed)),
         feed.settings.mixer,

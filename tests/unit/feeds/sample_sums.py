@@ -2,21 +2,22 @@
 
 import numpy as np
 
-from stream_peer.feeds.sums import N_EXPERT, N_FEED, SCALE, expert_column, feed_column
+from stream_peer.feeds.columns import EXPERT, FEED
+from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.losses import FloatArray, IntArray
 
 
 def feed_sums(**columns: float) -> IntArray:
-    sums = np.zeros(N_FEED, np.int64)
+    sums = np.zeros(FEED.size, np.int64)
     for name, value in columns.items():
-        sums[feed_column(name)] = round(value * SCALE)
+        sums[FEED.at(name)] = round(value * SCALE)
     return sums
 
 
 def expert_sums(n_experts: int, **columns: list[float]) -> FloatArray:
-    sums = np.zeros((N_EXPERT, n_experts))
+    sums = np.zeros((EXPERT.size, n_experts))
     for name, values in columns.items():
-        sums[expert_column(name)] = values
+        sums[EXPERT.at(name)] = values
     return sums
 
 

@@ -4,11 +4,12 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.blocks import Blocks
-from stream_peer.feeds.sums import UNIT, feed_column
+from stream_peer.feeds.columns import FEED
+from stream_peer.feeds.sums import UNIT
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
-QUESTIONS = feed_column("questions")
+QUESTIONS = FEED.at("questions")
 
 
 def rounds(count: int) -> list[FeedLogRecord]:

@@ -5,21 +5,11 @@ import pytest
 
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds import contributions
+from stream_peer.feeds.columns import EXPERT, FEED, VOTES, expert_span
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
-from stream_peer.feeds.sums import (
-    BINS,
-    COMMON_ROWS,
-    N_EXPERT,
-    NOTHING,
-    RULE_ROWS,
-    UNIT,
-    VOTES,
-    Contribution,
-    expert_column,
-    feed_column,
-)
+from stream_peer.feeds.sums import BINS, NOTHING, UNIT, Contribution
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
 from stream_peer.numerics.losses import LOG, FloatArray
 from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
@@ -50,19 +40,19 @@ def contribution(entry: Entry) -> Contribution:
 
 
 def column(part: Contribution, name: str) -> list[float]:
-    found: list[float] = columns_of(part)[expert_column(name)].tolist()
+    found: list[float] = columns_of(part)[EXPERT.at(name)].tolist()
     return found
 
 
 def columns_of(part: Contribution) -> FloatArray:
     """All columns, those to which it adds nothing 0."""
-    found = np.zeros((N_EXPERT, len(part.experts)))
+    found = np.zeros((EXPERT.size, len(part.experts)))
     found[part.rows] = part.columns * UNIT
     return found
 
 
 def feed(part: Contribution, name: str) -> float:
-    return float(part.feed[feed_column(name)]) * UNIT
+    return float(part.feed[FEED.at(name)]) * UNIT
 
 
 def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
@@ -193,7 +183,7 @@ def test_weight_multiplies_everything_and_enters_variance_twice() -> None:
         contribution(entry_of([facts_of(FORECASTS)], weight=0.5)),
     )
 
-    variance = full.rows == expert_column("variance")
+    variance = full.rows == EXPERT.at("variance")
     np.testing.assert_array_equal(half.rows, full.rows)
     np.testing.assert_allclose(half.columns[variance], full.columns[variance] / 4, atol=2)
     np.testing.assert_allclose(half.columns[~variance], full.columns[~variance] / 2, atol=2)
@@ -246,10 +236,13 @@ def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evide
 
     own, half = (columns_of(contribution(entry_of([f], evidence))) for f in (facts, as_if_half))
 
-    np.testing.assert_array_equal(own[RULE_ROWS[1]], half[RULE_ROWS[0]])
-    np.testing.assert_array_equal(own[COMMON_ROWS], half[COMMON_ROWS])
-    assert not own[RULE_ROWS[0]].any()
-    assert own[RULE_ROWS[1]].any() == (evidence == "open")
+    np.testing.assert_array_equal(own[expert_span(1)], half[expert_span(0)])
+    np.testing.assert_array_equal(
+        own[EXPERT.span("outcome_regret", "evaluated_squared")],
+        half[EXPERT.span("outcome_regret", "evaluated_squared")],
+    )
+    assert not own[expert_span(0)].any()
+    assert own[expert_span(1)].any() == (evidence == "open")
 
 
 def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half() -> None:
@@ -257,7 +250,7 @@ def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half
     part = contribution(entry_of([facts], 1, 0.5))
 
     def of_rule(name: str) -> float:
-        return float(part.feed[feed_column(name, "own-median")]) * UNIT
+        return float(part.feed[FEED.at(name, "own-median")]) * UNIT
 
     assert (feed(part, "yes"), feed(part, "votes")) == (1.0 / VOTES, 1.5 / VOTES)
     assert feed(part, "moment_weight") == feed(part, "right_one") == 0.0
@@ -275,12 +268,16 @@ def test_rounds_of_both_rules_go_to_their_own_columns_each_with_its_share() -> N
     both = columns_of(contribution(entry_of([half, own])))
     alone = [columns_of(contribution(entry_of([facts]))) for facts in (half, own)]
 
-    squares = expert_column("variance") - RULE_ROWS[0].start
-    for rule, rows in enumerate(RULE_ROWS):
+    squares = EXPERT.at("variance")
+    for rule, rows in enumerate(map(expert_span, (0, 1))):
         share = np.full((len(both[rows]), 1), 0.5)
         share[squares] = 0.25
         np.testing.assert_allclose(both[rows], share * alone[rule][rows], atol=1e-11)
-    np.testing.assert_allclose(both[COMMON_ROWS], (alone[0] + alone[1])[COMMON_ROWS] / 2, atol=1e-11)
+    np.testing.assert_allclose(
+        both[EXPERT.span("outcome_regret", "evaluated_squared")],
+        (alone[0] + alone[1])[EXPERT.span("outcome_regret", "evaluated_squared")] / 2,
+        atol=1e-11,
+    )
 
 
 def test_only_rounds_that_count_and_methods_that_need_them_enter_histograms() -> None:

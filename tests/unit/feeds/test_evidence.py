@@ -9,11 +9,12 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict
+from stream_peer.feeds.columns import EXPERT, FEED, VOTES, evaluated_span
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import BINS, EVALUATED_ROWS, N_EXPERT, UNIT, VOTES, expert_column, feed_column
+from stream_peer.feeds.sums import BINS, UNIT
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.losses import FloatArray
 from tests.feed_histories import (
@@ -55,13 +56,13 @@ def part_of(evidence: Verdict, *, keeps: bool = False) -> tuple[Callable[[str], 
     entry.put(facts)
     entry.first_final = facts.pack()
     part = contribution(entry, Method(vote_rule="auto" if keeps else "half"))
-    columns = np.zeros((N_EXPERT, 4))
+    columns = np.zeros((EXPERT.size, 4))
     columns[np.ix_(part.rows, part.experts)] = part.columns * UNIT
     if part.evaluated:
-        columns[EVALUATED_ROWS, part.evaluated.experts] = part.evaluated.columns * UNIT
+        columns[evaluated_span(), part.evaluated.experts] = part.evaluated.columns * UNIT
     return (
-        lambda name: columns[expert_column(name)].tolist(),
-        lambda name: float(part.feed[feed_column(name)]) * UNIT,
+        lambda name: columns[EXPERT.at(name)].tolist(),
+        lambda name: float(part.feed[FEED.at(name)]) * UNIT,
     )
 
 
@@ -197,7 +198,7 @@ def test_outer_layer_and_safety_net_learn_from_outcomes_alone(evidence: Verdict)
     entry = Entry(evidence=evidence)
     entry.put(facts._replace(head=said))
     part = contribution(entry, Method())
-    found = {name: float(part.feed[feed_column(name)]) * UNIT for name in (*LAYER, *CROSSED, "net_difference")}
+    found = {name: float(part.feed[FEED.at(name)]) * UNIT for name in (*LAYER, *CROSSED, "net_difference")}
 
     if evidence not in (ZERO, ONE):
         assert not any(found.values())

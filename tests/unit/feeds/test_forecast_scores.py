@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from stream_peer.events.feed_log import Verdict
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import N_FEED
 from stream_peer.feeds.views import FeedView
 from tests.feed_histories import folded, log_of, outcome, round_of
 from tests.unit.feeds.sample_facts import facts_of
@@ -34,7 +34,7 @@ def test_the_scored_forecast_alone_is_scored_and_an_even_number_of_forecasts_has
 
 
 def test_nothing_is_said_before_there_is_something_to_share() -> None:
-    nothing = np.zeros(N_FEED, np.int64)
+    nothing = np.zeros(FEED.size, np.int64)
     assert (read_scores(nothing), tie_share(nothing), low_evidence_share(nothing)) == ({}, None, None)
 
 

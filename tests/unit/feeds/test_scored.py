@@ -9,9 +9,10 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict
 from stream_peer.events.outputs import MixedForecast
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.scored import scored_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import UNIT, feed_column
+from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,
@@ -53,7 +54,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
 
 
 def evaluated(feed_stage: FeedStage) -> float:
-    return float(feed_stage.feeds.feed("f").sums.feed[feed_column("evaluated")]) * UNIT
+    return float(feed_stage.feeds.feed("f").sums.feed[FEED.at("evaluated")]) * UNIT
 
 
 CHANGES = {
@@ -165,8 +166,8 @@ def test_a_question_that_moves_is_scored_where_it_is_resolved_and_nowhere_if_it_
     for feed_stage, wanted in ((open_then, 1.0), (resolved_then, 0.0)):
         assert evaluated(feed_stage) == 0.0
         sums = feed_stage.feeds.feed("g").sums
-        assert float(sums.feed[feed_column("evaluated")]) * UNIT == wanted
-        assert float(sums.feed[feed_column("resolved")]) * UNIT == 1.0
+        assert float(sums.feed[FEED.at("evaluated")]) * UNIT == wanted
+        assert float(sums.feed[FEED.at("resolved")]) * UNIT == 1.0
 
 
 def test_after_a_reset_a_round_of_a_question_that_was_resolved_is_no_forecast() -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.feeds.columns import SHADOW
 from stream_peer.feeds.facts import Facts, stacked, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.scoring import score
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
-from stream_peer.feeds.sums import NOTHING, SCALE, SHADOW_COLUMNS, Sums
+from stream_peer.feeds.sums import NOTHING, SCALE, Sums
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import MixerSettings
 from tests.feed_histories import changed, folded, log_of, newest, outcome, round_of, settings, stage
@@ -99,7 +100,7 @@ def test_a_shadow_and_the_live_mixers_are_scored_on_the_same_round() -> None:
     first, second = shadow_columns((0.7, 0.9), seen, 1, 0.25)
 
     assert (first[0], second[0]) == (7, 8)
-    values = dict(zip(SHADOW_COLUMNS, (first[1] / SCALE).tolist(), strict=True))
+    values = dict(zip(SHADOW.names(), (first[1] / SCALE).tolist(), strict=True))
     assert values == pytest.approx(
         {
             "questions": 0.25,

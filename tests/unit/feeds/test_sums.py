@@ -1,34 +1,17 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.sums import (
-    BINS,
-    EXPERT_COMMON,
-    EXPERT_RULE,
-    FEED_CLASS,
-    FEED_COMMON,
-    FEED_DEPENDENCE,
-    FEED_RULE,
-    FEED_VARIANT,
-    N_EXPERT,
-    N_FEED,
-    VOTE_RULES,
-    Binned,
-    Contribution,
-    Sums,
-    expert_column,
-    feed_column,
-    fixed,
-)
+from stream_peer.feeds.columns import EXPERT, FEED
+from stream_peer.feeds.sums import BINS, Binned, Contribution, Sums, fixed
 
 
 def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
     present = generator.permutation(n_experts)[: generator.integers(1, n_experts + 1)].astype(np.int32)
-    rows = generator.permutation(N_EXPERT)[: generator.integers(1, N_EXPERT + 1)]
+    rows = generator.permutation(EXPERT.size)[: generator.integers(1, EXPERT.size + 1)]
     return Contribution(
         present,
         fixed(generator.normal(size=(len(rows), len(present))), 1.0),
-        fixed(generator.normal(size=N_FEED), 1.0),
+        fixed(generator.normal(size=FEED.size), 1.0),
         rows,
         Binned(generator.integers(BINS * n_experts, size=5), int(generator.integers(1 << 40))),
     )
@@ -42,23 +25,11 @@ def test_a_question_is_added_to_the_cells_of_its_columns_and_experts(n_experts: 
     sums.add(part)
     sums.add(part)
 
-    expected = np.zeros((N_EXPERT, n_experts), np.int64)
+    expected = np.zeros((EXPERT.size, n_experts), np.int64)
     for row, column in zip(part.rows, part.columns, strict=True):
         for expert, value in zip(part.experts, column, strict=True):
             expected[row, expert] = 2 * value
     np.testing.assert_array_equal(sums.matrix, expected)
-
-
-def test_every_column_has_a_place_of_its_own() -> None:
-    experts = [expert_column(name) for name in EXPERT_COMMON]
-    experts += [expert_column(name, rule) for rule in VOTE_RULES for name in EXPERT_RULE]
-    feeds = [feed_column(name) for name in FEED_COMMON + FEED_CLASS + FEED_VARIANT]
-    feeds += [feed_column(name, rule) for rule in VOTE_RULES for name in FEED_RULE + FEED_DEPENDENCE]
-
-    assert sorted(experts) == list(range(N_EXPERT))
-    assert sorted(feeds) == list(range(N_FEED))
-    with pytest.raises(ValueError, match="tuple"):
-        expert_column("loss", vote_rule="nobody's")  # type: ignore[arg-type] # a rule that there is not
 
 
 @pytest.mark.parametrize("n_experts", [9, 1500])

@@ -10,8 +10,9 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.alarms.drift import MOST_EXPERTS, Drift, ExpertDrift, Look, RateDrift, look_for_drift
 from stream_peer.feeds.alarms.recent import Window
+from stream_peer.feeds.columns import FEED, RULE_PART, rule_span
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import FEED_RULE, N_FEED, SCALE, feed_columns
+from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.losses import FloatArray, IntArray
 from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, refold, round_of, settings, stage
 from tests.unit.numerics.changes.worlds import moments, steady, votes_and_answers
@@ -178,7 +179,7 @@ def test_a_refold_finds_the_same() -> None:
 def window_of(errors: FloatArray, seed: int = 1) -> Window:
     votes, answers = votes_and_answers(np.random.default_rng(seed), errors)
     pair, rest = moments(votes, answers)
-    parts: IntArray = np.zeros((len(errors), len(FEED_RULE)), np.int64)
+    parts: IntArray = np.zeros((len(errors), len(RULE_PART)), np.int64)
     numbers = np.stack([np.ones(len(errors)), np.ones(len(errors)), pair, rest, pair * pair, rest * rest, pair * rest])
     parts[:, : len(numbers)] = np.rint(numbers.T * SCALE).astype(np.int64)
     n_questions = len(errors)
@@ -199,8 +200,8 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
 
 
 def look_at(window: Window, **changes: Any) -> Look:
-    past: IntArray = np.zeros(N_FEED, np.int64)
-    past[feed_columns(FEED_RULE[0], FEED_RULE[-1])] = window.parts.sum(axis=0)
+    past: IntArray = np.zeros(FEED.size, np.int64)
+    past[rule_span(0)] = window.parts.sum(axis=0)
     return Look(window, 0, 0, past)._replace(**changes)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.alarms.recent import WINDOW, Recent, Window
+from stream_peer.feeds.columns import RULE_PART, rule_span
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import cast_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import FEED_RULE, VOTE_RULES, feed_columns
 from stream_peer.numerics.dependence.tallies import Float32Array
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
 from tests.unit.feeds.sample_facts import circumstances, facts_of
@@ -45,7 +45,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
     by_ordinal = {e.ordinal: e for e in found.entries.values()}
     squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
     wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
-    columns = [feed_columns(FEED_RULE[0], FEED_RULE[-1], VOTE_RULES[head.rule]) for head in heads]
+    columns = [rule_span(head.rule) for head in heads]
     parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
@@ -55,7 +55,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         votes,
         answers,
         np.array([head.rule for head in heads], np.int64),
-        np.array(parts, np.int64).reshape(-1, len(FEED_RULE)),
+        np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
         np.array([scatter for scatter, _ in squares]),
         *distances_of([square for _, square in squares], len(found.experts)),
     )

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_rules
 from stream_peer.feeds.reading.readings import (
     rows_of,
 )
-from stream_peer.feeds.sums import N_EXPERT, N_FEED, feed_column
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
 from stream_peer.numerics.losses import IntArray
 from stream_peer.settings.feed.method import MethodSettings
@@ -56,13 +56,13 @@ def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> No
 
 
 def test_a_rule_is_used_once_something_was_scored_under_it() -> None:
-    own = np.zeros(N_FEED, np.int64)
-    own[feed_column("wrong_one", "own-median")] = 1
+    own = np.zeros(FEED.size, np.int64)
+    own[FEED.at("wrong_one", "own-median")] = 1
 
     assert used_rules(agreeing(3), 0) == (0,)
     assert used_rules(agreeing(3), 1) == (1, 0)
     assert used_rules(agreeing(3) + own, 0) == (0, 1)
-    assert rows_of((0,)).stop < rows_of((0, 1)).stop == N_EXPERT
+    assert rows_of((0,)).stop < rows_of((0, 1)).stop == EXPERT.size
 
 
 def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
@@ -74,8 +74,8 @@ def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
     assert nothing.status == "insufficient"  # of the symmetric ones that stand in: no question is behind them
     assert nothing.zero == nothing.one
     both = class_sums(skill=0.5, share=0.25, weight=1e6)
-    both[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
-        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    both[FEED.at("moment_weight", "own-median") : FEED.at("pair_rest", "own-median") + 1] = agreeing(1000)[
+        FEED.at("moment_weight") : FEED.at("pair_rest") + 1
     ]
     stands_in = read_rates(both, 1, 0.95, METHOD)
     assert stands_in.status == "uninformative"

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.rates import read_rates
 from stream_peer.feeds.reading.readings import (
@@ -17,7 +18,7 @@ from stream_peer.feeds.reading.readings import (
     read_weights,
     selection_weights,
 )
-from stream_peer.feeds.sums import N_FEED, UNIT, expert_column, feed_column
+from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG
 from stream_peer.settings.feed.method import MethodSettings
@@ -39,7 +40,7 @@ def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
 
 def test_weights_prefer_those_with_regret_against_them() -> None:
     columns = expert_sums(3, regret=[4.0, 0.0, -4.0], absolute_regret=[9.0, 9.0, 9.0], scored=[20.0, 20.0, 20.0])
-    columns[expert_column("mix_answer")] = [-2.0, 0.0, 2.0]
+    columns[EXPERT.at("mix_answer")] = [-2.0, 0.0, 2.0]
     weights = read_weights(
         columns, [read_rates(agreeing(1000), 0, 0.95, METHOD)], Extent(3, 1000.0, 0.0), MIXER, METHOD
     )
@@ -150,7 +151,7 @@ def test_there_is_a_certificate_after_any_number_of_steps_at_any_confidence(step
 
 
 def test_sums_are_read_in_their_unit() -> None:
-    assert feed_sums(pair=0.5)[feed_column("pair")] * UNIT == 0.5
+    assert feed_sums(pair=0.5)[FEED.at("pair")] * UNIT == 0.5
 
 
 def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_force() -> None:
@@ -158,7 +159,7 @@ def test_each_vote_rule_is_priced_with_its_own_rates_on_the_scale_of_that_in_for
     own = half._replace(rule=1, zero=0.3, one=0.1)
     columns = expert_sums(2)
     for name, values in (("regret", [3.0, 0.5]), ("regret_if_one", [1.0, 2.0]), ("absolute_regret", [5.0, 5.0])):
-        columns[expert_column(name, "own-median")] = values
+        columns[EXPERT.at(name, "own-median")] = values
     unbiased = (np.array([3.0, 0.5]) - 0.3 * np.array([1.0, 2.0])) / own.distance
 
     for rates in ([half, own], [own, half]):
@@ -171,7 +172,7 @@ def test_mean_losses_of_two_vote_rules_add_up_on_the_unbiased_scale() -> None:
     half = read_rates(agreeing(1000), 0, 0.95, METHOD)
     own = half._replace(rule=1, zero=0.3, one=0.1)
     columns = expert_sums(1, scored=[5.0], loss=[2 * (0.2 * half.distance)])
-    columns[expert_column("loss", "own-median")] = 3 * (0.4 * own.distance)
+    columns[EXPERT.at("loss", "own-median")] = 3 * (0.4 * own.distance)
 
     assert read_records(columns, [own, half], METHOD).peer_loss == pytest.approx([(2 * 0.2 + 3 * 0.4) / 5])
 
@@ -192,9 +193,9 @@ def test_losses_are_read_in_the_unit_of_the_method() -> None:
 
 def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
     columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
-    own = np.zeros(N_FEED, np.int64)
-    own[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = agreeing(1000)[
-        feed_column("moment_weight") : feed_column("pair_rest") + 1
+    own = np.zeros(FEED.size, np.int64)
+    own[FEED.at("moment_weight", "own-median") : FEED.at("pair_rest", "own-median") + 1] = agreeing(1000)[
+        FEED.at("moment_weight") : FEED.at("pair_rest") + 1
     ]
 
     one, both = (read_certificate(agreeing(1000) + own, columns, rules, 3, 1, 0.95, METHOD) for rules in ([0], [0, 1]))
@@ -210,10 +211,10 @@ def test_the_terms_of_a_certificate_add_up_to_it(rules: list[int]) -> None:
         3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0], true_regret=[-1.0, 30.0, 2.0]
     )
     for name, values in (("published_regret", [1.0, 2.0, 5.0]), ("variance", [20.0, 10.0, 0.0])):
-        columns[expert_column(name, "own-median")] = values
-    moments = slice(feed_column("moment_weight"), feed_column("pair_rest") + 1)
+        columns[EXPERT.at(name, "own-median")] = values
+    moments = slice(FEED.at("moment_weight"), FEED.at("pair_rest") + 1)
     feed = agreeing(1000)
-    feed[feed_column("moment_weight", "own-median") : feed_column("pair_rest", "own-median") + 1] = feed[moments]
+    feed[FEED.at("moment_weight", "own-median") : FEED.at("pair_rest", "own-median") + 1] = feed[moments]
 
     found = read_certificate(feed, columns, rules, 3, 1, 0.95, METHOD)
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.reading.signs import FEWEST_RANKED, JUDGED_EACH, MOST_RANKED, read_ranks
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import SCALE, Sums, expert_column
+from stream_peer.feeds.sums import SCALE, Sums
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.dependence import DependenceSums, vote_moments
 from stream_peer.numerics.references import votes
@@ -103,7 +104,7 @@ def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
 def test_what_is_compared_are_mean_losses_beside_those_present() -> None:
     feed = feed_of(folded(log_of(events(alike, questions=30)), stage(vote_rule="half"))[0])
 
-    rows = [feed.sums.matrix[expert_column(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
+    rows = [feed.sums.matrix[EXPERT.at(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
     peer, true = np.zeros((2, 9))
     for entry in feed.entries.values():
         (facts,) = entry.facts()
@@ -136,9 +137,9 @@ def test_ranks_are_read_anew_when_an_outcome_comes_goes_or_its_round_does() -> N
 def test_few_experts_or_questions_rank_nobody_and_the_first_thousand_stand_for_all() -> None:
     def ranked(n_experts: int, judged: float) -> int:
         sums = Sums(n_experts)
-        sums.matrix[expert_column("judged")] = int(judged * SCALE)
+        sums.matrix[EXPERT.at("judged")] = int(judged * SCALE)
         for name in ("judged_peer", "judged_true"):
-            sums.matrix[expert_column(name)] = np.arange(n_experts)
+            sums.matrix[EXPERT.at(name)] = np.arange(n_experts)
         found = read_ranks(sums)
         return found.experts if found else 0
 
