@@ -382,7 +382,7 @@ def _leave_apart(client: Any) -> None:
     """Have a client close without waiting for other members of its group, and leave the group on a new connection.
 
     A broker holds a join back until all members have come, and answers one request of a connection after the other:
-    whoever stops meanwhile would wait for them twice, until its time to stop is over. The join ends with its
+    a client that stops meanwhile would wait for them twice, until its time to stop is over. The join ends with its
     connection, and is not tried again by a coordinator that closes.
     """
     coordinator = client._coordinator  # noqa: SLF001 - nothing of it is public
@@ -434,7 +434,7 @@ class BatchConsumer(driver.Consumer):
         return ClientThread(self, loop=self.loop, beacon=self.beacon)
 
     def verify_event_path(self, now: float, tp: Any) -> None:
-        """Nothing. Faust would take any partition that rests, or is folded anew, for a stream of its own that hangs.
+        """Disabled: Faust reports partitions that are idle, or rebuilt, as streams that hang.
 
         Whether work stands still is told by the watchdog and by ``/healthz/live``.
         """
@@ -570,7 +570,7 @@ class BatchConsumer(driver.Consumer):
     @property
     def is_member(self) -> bool:
         """Whether it is in its group, as far as the client knows: it may have been expelled, or have given up."""
-        consumer = self._thread._consumer  # noqa: SLF001 - nobody else can say
+        consumer = self._thread._consumer  # noqa: SLF001 - there is no public way
         if consumer is None:
             return False
         coordinator = consumer._coordinator  # noqa: SLF001
@@ -632,7 +632,7 @@ class BatchConsumer(driver.Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Let Faust wait for the last snapshots, then let go."""
+        """Have Faust wait for the last snapshots, then stop the partitions."""
         await super().on_partitions_revoked(revoked)
         self.app.ownership.drop()
         for tp in revoked:

@@ -22,7 +22,7 @@ class OrderProof:
     """Whether nothing lies between the offset that is wanted and the one that came.
 
     A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: aborted records, markers of
-    transactions, retention and compaction leave such holes. The seek is asked for here and done by the fetch loop, in
+    transactions, retention and compaction leave such gaps. The seek is asked for here and done by the fetch loop, in
     which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
     """
 
@@ -69,7 +69,7 @@ class OrderProof:
             self._proofs[tp] = (want, first)
 
     def clear(self) -> None:
-        """Forget everything: positions were set anew."""
+        """Forget everything: the consumer's positions were reset."""
         for known in (self._asked, self._sought, self._proofs, self._last):
             known.clear()
 
@@ -88,24 +88,24 @@ def report_lost(tp: TopicPartition, offset: int, records: int, observer: Observe
 
 
 class GapChecker:
-    """Finds out in the background what holes are: the broker's answer waits for fetches under way."""
+    """Finds out in the background what gaps in offsets are: the broker's answer waits for fetches under way."""
 
     def __init__(self, tp: TopicPartition, source: Source, observer: Observer) -> None:
         self._tp = tp
         self._source = source
         self._observer = observer
-        self._holes: list[OffsetGap] = []
+        self._gaps: list[OffsetGap] = []
         self._lost = 0
         self._task: asyncio.Task[None] | None = None
 
-    def explain(self, hole: OffsetGap) -> None:
+    def explain(self, gap: OffsetGap) -> None:
         """Find out whether records were lost."""
-        self._holes.append(hole)
+        self._gaps.append(gap)
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._report())
 
     def stop(self) -> None:
-        """Nobody wants to know any more."""
+        """End the search: the partition is not owned any more."""
         if self._task is not None:
             self._task.cancel()
 
@@ -116,10 +116,10 @@ class GapChecker:
 
     async def _report(self) -> None:
         """GapChecker are markers of transactions or compaction, unless the log begins behind them."""
-        while self._holes:
-            holes, self._holes = self._holes, []
+        while self._gaps:
+            gaps, self._gaps = self._gaps, []
             begin = await self._source.log_start(self._tp)
-            for want, first in holes:
+            for want, first in gaps:
                 lost = min(begin, first) - want
                 if lost > 0:
                     report_lost(self._tp, want, lost, self._observer)
@@ -149,8 +149,8 @@ class ArrivalSample(NamedTuple):
 class Inbox:
     """What was read and not folded.
 
-    While its partition does something that takes long, batches for which there is no room are let go of, and read again
-    afterwards: whoever hands them over serves other partitions too.
+    While its partition does something that takes long, batches for which there is no room are dropped, and read
+    again afterwards: the consumer that delivers them serves other partitions too.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Inbox:
     want : int
         The offset that comes next.
     explain : callable
-        Is given the holes that are proven to hold no record that could still be read.
+        Receives each gap that is proven to hold no record that could still be read.
     """
 
     def __init__(self, tp: TopicPartition, want: int, source: Source, explain: Callable[[OffsetGap], None]) -> None:
@@ -173,7 +173,7 @@ class Inbox:
         self._room = asyncio.Event()
         self._passed = self._stopped = False
         self.lengthy = False
-        self._heard: ArrivalSample | None = None
+        self._sample: ArrivalSample | None = None
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -186,8 +186,8 @@ class Inbox:
 
     def take_sample(self) -> ArrivalSample | None:
         """The first record that came since the last call; None: nothing came."""
-        heard, self._heard = self._heard, None
-        return heard
+        sample, self._sample = self._sample, None
+        return sample
 
     async def put(self, delivery: Delivery) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
@@ -196,8 +196,8 @@ class Inbox:
             self._source.forget(delivery)
             return
         self._source.accept(delivery)
-        if self._heard is None:
-            self._heard = ArrivalSample(records[0].offset, time.time() - records[0].timestamp / 1000)
+        if self._sample is None:
+            self._sample = ArrivalSample(records[0].offset, time.time() - records[0].timestamp / 1000)
         self.want = records[-1].offset + 1
         self._portions.append(PendingBatch(delivery, records))
         self._size += len(records)
@@ -239,7 +239,7 @@ class Inbox:
         self._room.set()
 
     def leave(self, reached: int) -> None:
-        """Let go of everything: ``reached`` is wanted next, by whoever it is."""
+        """Drop everything: the next owner of the partition reads from ``reached``."""
         for portion in self._portions:
             self._source.forget(portion.delivery)
         self._portions.clear()
@@ -248,13 +248,13 @@ class Inbox:
         self._room.set()
 
     def stop(self) -> None:
-        """Take nothing more, and keep nobody waiting."""
+        """Accept no more batches, and end every wait for room."""
         self._stopped = True
         self._room.set()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Work during which nobody is kept waiting for room."""
+        """Work during which `put` does not wait for room: it drops what does not fit."""
         self.lengthy = True
         self._room.set()
         try:

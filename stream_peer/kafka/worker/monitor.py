@@ -155,10 +155,10 @@ class ClockSkew:
 
         What comes out of an open transaction was appended long before it could be read, and tells nothing.
         """
-        heard, read = partition.take_sample(), self._ends.pop(partition.tp, None)
-        if heard is not None and heard.offset == read:
+        sample, read = partition.take_sample(), self._ends.pop(partition.tp, None)
+        if sample is not None and sample.offset == read:
             span = int(self._clock() // _SPAN_SECONDS)
-            self._least[span] = min(self._least.get(span, heard.age), heard.age)
+            self._least[span] = min(self._least.get(span, sample.age), sample.age)
         if end is not None and partition.want == end.high == end.stable:
             self._ends[partition.tp] = partition.want
 

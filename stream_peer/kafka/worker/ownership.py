@@ -48,7 +48,7 @@ class StageInput(NamedTuple):
 
 
 class StagePartitions:
-    """Folds, claims and owned partitions of one stage. ``on_recreated``: what to do if its topics were made anew."""
+    """Folds, claims and owned partitions of one stage. ``on_recreated``: what to do if its topics were recreated."""
 
     def __init__(self, stage_input: StageInput, around: WorkerContext, on_recreated: Choice = "stop") -> None:
         self.input = stage_input
@@ -98,7 +98,7 @@ class StagePartitions:
         Raises
         ------
         RecreatedTopicError
-            If a topic was made anew, and the choice is to stop then.
+            If a topic was recreated, and the choice is to stop then.
         """
         tps = [tp for tp in logs if tp.partition not in self.partitions and self.may_own(tp.partition)]
         findings = self._findings({tp: logs[tp] for tp in tps})
@@ -159,7 +159,7 @@ class Ownership:
     topic_ids : callable
         Asks the broker for the ids of topics.
     on_recreated : str
-        What to do if a topic was made anew.
+        What to do if a topic was recreated.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class Ownership:
         Raises
         ------
         RecreatedTopicError
-            If a topic was made anew, and the choice is to stop then.
+            If a topic was recreated, and the choice is to stop then.
         """
         assigned = set(assignment)
         for topic, keeper in self.keepers.items():
@@ -268,7 +268,7 @@ class Ownership:
         return await self._topic_ids(self.keepers)
 
     def examine_controls(self, ids: Mapping[str, str]) -> None:
-        """Look whether control-events were made anew: they leave no state but their traces in the feed-log.
+        """Look whether control-events were recreated: they leave no state but their traces in the feed-log.
 
         Raises
         ------
@@ -299,7 +299,7 @@ class Ownership:
         for partition in partitions:
             partition.give_up_refold()
         resting = asyncio.gather(*(partition.rest() for partition in partitions))
-        if not await _ends_within(_DRAIN_SECONDS, resting):  # a rebalance does not wait for whoever catches up
+        if not await _ends_within(_DRAIN_SECONDS, resting):  # a rebalance does not wait for a partition that catches up
             for partition in partitions:
                 partition.leave_rest()
         if not await _ends_within(_SNAPSHOT_SECONDS, resting):

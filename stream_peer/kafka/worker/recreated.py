@@ -34,7 +34,7 @@ class InputLog(NamedTuple):
     committed : int or None
         The group's offset.
     begin : int
-        Where whoever has no state begins.
+        Where a partition without a state begins.
     stable : int or None
         The last stable offset, up to which committed records can be read now; None: it is the end.
     """
@@ -61,7 +61,7 @@ def incarnation_of(topic_id: str) -> int:
 
 
 class Finding(NamedTuple):
-    """A topic that was made anew, and what shows it.
+    """A topic that was recreated, and what shows it.
 
     ``state_is_lost``: it is the changelog, not the input. ``is_stateless``: nothing is folded from the topic itself.
     """
@@ -74,7 +74,7 @@ class Finding(NamedTuple):
 
 
 def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog) -> Finding | None:
-    """What shows that the input of a state, or its changelog, was made anew; None if nothing does."""
+    """What shows that the input of a state, or its changelog, was recreated; None if nothing does."""
     recovered, origin = known
     if recovered.head is None:
         if not found.committed:
@@ -91,7 +91,7 @@ def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog)
 
 
 def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[TopicPartition, Finding]:
-    """What shows that a topic without state was made anew: the feed-log has met records of a former one.
+    """What shows that a topic without state was recreated: the feed-log has met records of a former one.
 
     ``met``: by partition of the topic, the incarnation met last; 0 tells nothing.
     """
