@@ -6,6 +6,7 @@
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
+#   make house    signs of how simple the package is: size, what a round passes, imports, words of docs
 #   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
 PYTHON ?= python3
 VENV ?= .venv
@@ -19,7 +20,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test golden check lint infra image stack bench bench-short soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test golden check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
 
 include tools.mk
 
@@ -82,6 +83,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline
+
+house: $(VENV)/.dev
+	$(VENV)/bin/python -m benchmarks.house
 
 bench-short: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline --short
