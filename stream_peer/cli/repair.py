@@ -109,6 +109,6 @@ async def _tell(settings: Settings, producer: Any, into: _Input, partition: int,
 
 
 def _place(topic: str, partition: int) -> Any:
-    from aiokafka import TopicPartition
+    from stream_peer.kafka.client.reading import TopicPartition
 
     return TopicPartition(topic, partition)

@@ -7,11 +7,10 @@ from typing import Any
 import mode
 import msgspec
 import structlog
-from aiokafka import TopicPartition
 
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.kafka.client.reading import kafka_errors, onlooker, partitions_of
+from stream_peer.kafka.client.reading import TopicPartition, kafka_errors, onlooker, partitions_of
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 

@@ -4,11 +4,9 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
-from aiokafka import TopicPartition
-
 from stream_peer.events import topics
 from stream_peer.events.outputs import Weights
-from stream_peer.kafka.client.reading import kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.reading import TopicPartition, kafka_errors, onlooker, partitions_of, read_to_end
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 

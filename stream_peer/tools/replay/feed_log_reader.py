@@ -7,13 +7,12 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
-from aiokafka import TopicPartition
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.kafka.client.reading import onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings

@@ -5,12 +5,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from aiokafka import TopicPartition
-
 from stream_peer.errors import NotCaughtUpError
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.reading import onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
 from stream_peer.log.changelog import Fold
 from stream_peer.log.portable import Line
 from stream_peer.settings.process import Settings
