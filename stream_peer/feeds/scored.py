@@ -13,10 +13,11 @@ import numpy as np
 
 from stream_peer.events.feed_log import Round, Verdict
 from stream_peer.events.outputs import MixedForecast, ScoredForecast
+from stream_peer.feeds.columns import FEED, VOTE_RULES
 from stream_peer.feeds.facts import Head, boundary_of, head_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
-from stream_peer.feeds.sums import Evaluated, fixed
+from stream_peer.feeds.sums import UNIT, Evaluated, fixed
 from stream_peer.numerics.losses import IntArray
 
 FORECASTS = ("mix", "stretched", "mean", "median")
@@ -24,6 +25,12 @@ FORECASTS = ("mix", "stretched", "mean", "median")
 NONE = b""
 """In place of facts: there is no scored forecast, and there will be none."""
 _OUTCOMES = (0, 1)
+
+DECIMALS = 12
+"""To which scores are rounded: the last digits of a mean differ between machines."""
+
+_EVALUATED, _ASKED, _TIED = FEED.at("evaluated"), FEED.at("asked"), FEED.at("tied")
+_COUNTED = [FEED.at("moment_weight", rule) for rule in VOTE_RULES]
 
 
 def fix_by_round(entry: Entry, event: Round, revision: int) -> bool:
@@ -110,3 +117,24 @@ def evaluation(packed: bytes, outcome: int, weight: float) -> Evaluation:
 def forecasts_of(head: Head) -> Mapping[str, float]:
     """The combined forecasts of a round that are scored."""
     return {name: getattr(head, name) for name in FORECASTS}
+
+
+def read_scores(feed: IntArray) -> Mapping[str, float]:
+    """Mean squared loss of scored forecasts, by their kind; empty before the first."""
+    evaluated = int(feed[_EVALUATED]) * UNIT
+    if not evaluated:
+        return {}
+    losses = (feed[FEED.span("mix_squared", "median_squared")] * UNIT / evaluated).round(DECIMALS).tolist()
+    return dict(zip(FORECASTS, losses, strict=True))
+
+
+def tie_share(feed: IntArray) -> float | None:
+    """Share of the rounds that count whose published reference answer was a tie; None before the first."""
+    counted = sum(int(feed[column]) for column in _COUNTED)
+    return round(int(feed[_TIED]) / counted, DECIMALS) if counted else None
+
+
+def low_evidence_share(feed: IntArray) -> float | None:
+    """Share of rounds that had too few voters to count; None before the first."""
+    asked, counted = int(feed[_ASKED]), sum(int(feed[column]) for column in _COUNTED)
+    return max(0.0, round(1.0 - counted / asked, DECIMALS)) if asked else None

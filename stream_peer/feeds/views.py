@@ -24,7 +24,6 @@ from stream_peer.events.outputs import (
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.published import published_weights
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
@@ -37,6 +36,7 @@ from stream_peer.feeds.reading.readings import (
     read_regret,
 )
 from stream_peer.feeds.reading.trust import certifies
+from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.checks import asks_groups
@@ -52,7 +52,7 @@ class FeedView(NamedTuple):
 
     ``leading``: these experts and a few more, by their weights in the mix; ``totals``: of the two kinds of weights.
     ``dependence_z``, ``rank_correlation``: as of ``signs``; ``mean_voters``: a question. ``ties``, ``low_evidence``:
-    shares of rounds, see ``forecast_scores``. None while not known; ``select_regret`` also where nothing can be
+    shares of rounds, see ``scored``. None while not known; ``select_regret`` also where nothing can be
     certified. ``certificate_terms`` add up to the certificate, if there is one; ``brier``: mean squared loss of
     scored forecasts, empty before the first; ``best_brier``: that of the best expert who stood in half of them;
     ``updated``: when the feed last changed; ``acknowledged``: whether an operator knows of its state of trust.

@@ -6,9 +6,9 @@ import pytest
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution
-from stream_peer.feeds.forecast_scores import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
+from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.views import FeedView
 from tests.feed_histories import folded, log_of, outcome, round_of
