@@ -83,7 +83,7 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind them with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if send_only:
-        from stream_peer.cli.demo_send import send
+        from stream_peer.tools.demo.send import send
 
         asyncio.run(send(invocation.settings, pace))
         return
@@ -93,9 +93,9 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
 
 
 def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
-    from stream_peer.cli.demo_run import Demonstration, Wishes
-    from stream_peer.cli.demo_worker import DemoWorker
     from stream_peer.serve.terminal import console
+    from stream_peer.tools.demo.run import Demonstration, Wishes
+    from stream_peer.tools.demo.worker import DemoWorker
 
     with DemoWorker(place.worker_flags, place.environment) as worker:
         demonstration = Demonstration(place.settings, worker, console(), Wishes(pace, report, keep))
@@ -163,8 +163,8 @@ def _signing_key() -> Iterator[str]:
 
 
 def _remove_topics(settings: Settings) -> None:
-    from stream_peer.cli.demo_kafka import remove_topics
     from stream_peer.kafka.client.topic_plan import wanted_topics
+    from stream_peer.tools.demo.kafka import remove_topics
 
     try:
         asyncio.run(remove_topics(settings, [topic.name for topic in wanted_topics(settings)]))

@@ -7,7 +7,7 @@ import click
 
 from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
-from stream_peer.cli.progress import of_reading, progress_bar
+from stream_peer.serve.progress import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def explain_command(
 
 
 def _tell(found: "WeightStory") -> None:
-    from stream_peer.cli.weight_table import tell
     from stream_peer.serve.terminal import console
+    from stream_peer.tools.explain.weight_story.text import tell
 
     tell(found, console())
 

@@ -9,10 +9,10 @@ import click
 
 from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options
-from stream_peer.cli.progress import of_reading, progress_bar
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.events.spelling import spelt
+from stream_peer.serve.progress import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
@@ -234,10 +234,10 @@ def _explain(asked: _Asked) -> None:
     click.BadParameter
         If the files do not speak of the question; it names those that may have been meant.
     """
-    from stream_peer.cli.story import tell
     from stream_peer.events.near_names import did_you_mean
     from stream_peer.serve.terminal import console
     from stream_peer.tools.explain.question_life.story import story
+    from stream_peer.tools.explain.question_life.text import tell
 
     explainer = asked.explainer
     chapters = explainer.chapters()

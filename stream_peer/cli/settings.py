@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.cli.progress import progress_bar
+from stream_peer.serve.progress import progress_bar
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.settings.process import read_producers
 from stream_peer.settings.process.shown import shown_feed_settings, shown_settings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_peer.cli.options import Invocation, must_be_feed_name, replaced_file, settings_options
-from stream_peer.cli.progress import progress_bar
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
+from stream_peer.serve.progress import progress_bar
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import read_secret
 

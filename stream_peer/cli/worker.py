@@ -14,9 +14,9 @@ import structlog
 from msgspec.structs import replace
 
 from stream_peer import __version__
-from stream_peer.cli.fault import VARIABLE, fault_from
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
+from stream_peer.kafka.worker.fault import VARIABLE, fault_from
 from stream_peer.settings.process import (
     Http,
     Loaded,
@@ -87,11 +87,11 @@ def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
 
 
 def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
-    from stream_peer.cli.announcer import Announcer
     from stream_peer.events.topics import FORECAST_EVENTS
     from stream_peer.kafka.worker.feed_owners import FeedOwners
     from stream_peer.kafka.worker.health import Health
     from stream_peer.kafka.worker.worker import run
+    from stream_peer.serve.announcer import Announcer
     from stream_peer.serve.feed_follower import FeedFollower
     from stream_peer.serve.http import About, HttpServer, Sources
     from stream_peer.serve.http.explain import WeightAnswers, from_kafka

@@ -9,12 +9,12 @@ import click
 import pytest
 from rich.console import Console
 
-from stream_peer.cli import demo_worker
 from stream_peer.cli.demo import _SMALL
-from stream_peer.cli.demo_run import Demonstration, Wishes, check_outcome, verdict
-from stream_peer.cli.demo_worker import DemoWorker
 from stream_peer.errors import BrokerUnavailableError, StreamPeerError, TopicsError
 from stream_peer.settings.process import load
+from stream_peer.tools.demo import worker as demo_worker
+from stream_peer.tools.demo.run import Demonstration, Wishes, check_outcome, verdict
+from stream_peer.tools.demo.worker import DemoWorker
 from stream_peer.tools.replay.history import BestExpert, Scores
 from tests.unit.cli.support import run
 

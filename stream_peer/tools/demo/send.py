@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from stream_peer.cli.demo_kafka import DemoKafka, connected
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.kafka.client.control_events import newest_document
 from stream_peer.serve.weights_view import read_newest
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.feed import FEED, SETTINGS, closing_tick, paced, read_events
+from stream_peer.tools.demo.kafka import DemoKafka, connected
 
 _PAUSE_SECONDS = 0.1
 _LINES = 10

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.cli.story import WIDTH, wrapped
+from stream_peer.tools.explain.question_life.text import WIDTH, wrapped
 from stream_peer.tools.explain.weight_story.records import QuestionOfMove, WeightStory
 from stream_peer.tools.explain.weight_story.sentences import BEYOND, KINDS, goes_beyond, said_of, story_decimals
 from stream_peer.tools.explain.weight_story.words import OWN, points

@@ -2,8 +2,8 @@ import io
 
 from rich.console import Console
 
-from stream_peer.cli.story import WIDTH, tell
 from stream_peer.tools.explain.question_life.story import Passage, Story
+from stream_peer.tools.explain.question_life.text import WIDTH, tell
 from tests.unit.questions.question_log import DAY, T0
 
 LONG = "The round of 11 May 12:00 is published with " + ", ".join(f"e{n} 0.{n}5 → 0.{n}7" for n in range(9)) * 3

@@ -13,13 +13,13 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.cli.demo_kafka import DemoKafka, connected, scrape_lag, until
-from stream_peer.cli.demo_worker import DemoWorker
 from stream_peer.errors import MissingExtraError, StreamPeerError
 from stream_peer.kafka.client.control_events import apply_document
 from stream_peer.settings.process import Settings, flag_of
 from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
+from stream_peer.tools.demo.kafka import DemoKafka, connected, scrape_lag, until
 from stream_peer.tools.demo.live_table import Glance, LiveTable
+from stream_peer.tools.demo.worker import DemoWorker
 from stream_peer.tools.replay.history import FeedHistory, Scores, brier
 
 _SETTINGS_SECONDS = 30.0
