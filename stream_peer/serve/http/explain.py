@@ -16,7 +16,6 @@ from stream_peer.serve.http.problems import RETRY_SECONDS, ProblemError
 from stream_peer.serve.http.queries import NOT_UNDERSTOOD, Bounds, check_names, number
 from stream_peer.settings.process import Settings
 from stream_peer.tools.explain.weight_account import Account
-from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
 from stream_peer.tools.explain.weight_story.records import WeightKind, WeightStory, encode_story
 from stream_peer.tools.explain.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
 
@@ -40,6 +39,9 @@ def from_kafka(settings: Settings, secret: bytes) -> ReadAccounts:
     """Reads the log of a feed from the brokers that the settings name."""
 
     def read(request: WeightRequest, account: Account, go_on: Callable[[], None]) -> LogRead:
+        # At the first request: a worker that nobody asks loads neither replay nor the fold of explanations.
+        from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
+
         return read_accounts(settings, request.feed, [account], secret=secret, progress=lambda *_: go_on())
 
     return read
