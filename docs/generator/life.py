@@ -38,105 +38,97 @@ _ALL = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
 _SCENES = (
     Scene(
         144,
-        "It is announced",
-        "The question stage knows it now: it is *scheduled*. It writes its own state and nothing else. Three forecasts "
-        "come before the opening (lines 147 to 154); they wait, and of amara's two the later one will count.",
+        "Announcement",
+        "The question is *scheduled* now. The question stage changes its own state only. Three forecasts arrive before "
+        "the opening (lines 147 to 154) and wait for it; the later one of amara's two will count.",
     ),
     Scene(
         164,
-        "The first round",
-        "The first boundary, seven days after the opening, is due with the first record that is later. The round goes "
-        "to the feed-log; its `src` names the record that caused it. The feed stage scores it under weights that know "
-        "nothing of this question, and publishes. `revision` is the offset of the round in the feed-log.",
+        "First round",
+        "The first boundary, seven days after the opening, is due with the first later record. The question stage "
+        "writes the round to the feed-log; `src` names the causing record. The feed stage scores it with weights "
+        "that do not know this question, and publishes. `revision` is the offset of the round in the feed-log.",
         _ALL,
     ),
     Scene(
         166,
-        "A late forecast",
-        "The boundary is the same and the content another one: the round is written again, and what is published of it "
-        "bears a higher revision. Facts of other rounds stay. In a live feed `backdate_limit` says from when such a "
-        "forecast counts, and `late_forecasts: refuse` sends it to `dead-letters`.",
-        (topics.REFERENCE_ANSWERS,),
+        "Late forecast",
+        "The round of the same boundary is written again with other content, and its outputs get a higher revision. "
+        "Facts of other rounds stay. In a live feed `backdate_limit` says from when such a forecast counts, and "
+        "`late_forecasts: refuse` sends it to `dead-letters`.",
     ),
     Scene(
         182,
-        "A line that cannot be used",
-        "It is set aside untouched, with the reason in its headers, and the next line is folded as if it had not been "
-        "there.",
+        "Invalid event",
+        "It becomes a dead letter with the reason in its headers. Processing goes on as if it had not been there.",
         (topics.DEAD_LETTERS,),
     ),
     Scene(
         202,
-        "The outcome",
-        "An outcome is one record. The rounds are not touched: the mixed forecast, the votes and the answers of the "
-        "experts stay what they were. What changes is the evidence, so losses against the outcome are known, and "
-        "weights and error rates are read from other sums.",
-        (topics.PEER_LOSSES, topics.MIXED_FORECASTS, topics.ERROR_RATES),
+        "Outcome",
+        "The rounds do not change: the mixed forecast, the votes and the reference answers stay. The evidence changes: "
+        "losses against the outcome are known, and weights and error rates follow from the new sums.",
+        (topics.PEER_LOSSES, topics.MIXED_FORECASTS),
     ),
     Scene(
         203,
-        "It was wrong",
-        "`open` takes it back: the old contribution is taken out of the sums and the new one put in, in integers, so "
-        "that every weight is again what it was, to the last bit. The next resolution may say the opposite (line 205).",
-        (topics.REFERENCE_ANSWERS,),
+        "Retraction",
+        "`open` retracts the outcome. The sums lose its contribution exactly, so every weight has its earlier value "
+        "again. The next resolution may say the opposite (line 205).",
     ),
     Scene(
         209,
-        "It had closed earlier",
-        "A resolution with `closed_at` cuts in the past. Rounds after it cease to exist and are withdrawn, the cut "
-        "becomes the last boundary, and nobody is counted as having withdrawn a forecast.",
+        "Earlier close",
+        "A resolution with `closed_at` ends the question in the past. Rounds after it are withdrawn, and the close "
+        "becomes the last boundary.",
         (topics.REFERENCE_ANSWERS,),
     ),
     Scene(
         215,
-        "It reopens",
-        "The resolution was retracted (line 214), and the close is moved ahead: the question is *open* again, its last "
-        "round is withdrawn, and boundaries that now lie before the clock are due at once.",
-        (topics.REFERENCE_ANSWERS,),
+        "Reopening",
+        "The resolution was retracted (line 214), and the close moves ahead: the question is *open* again, its last "
+        "round is withdrawn, and boundaries that the clock has passed are due at once.",
     ),
     Scene(
         222,
-        "An expert is excluded",
-        "A control event. In rounds scored from here on chidi is absent; what it did before stands still, and "
-        '`"excluded": false` (line 238) brings all of it back.',
-        (topics.WEIGHTS,),
+        "Exclusion",
+        "chidi is absent from rounds scored after this control event. Earlier scores stay, and "
+        '`"excluded": false` (line 238) restores the record.',
     ),
     Scene(
         233,
-        "It is annulled",
-        "The annulment (line 232) closes the question, and is told once that close has passed. An annulled question "
-        "adds nothing to any sum: not to weights, not to error rates. `open` (line 235) restores it.",
+        "Annulment",
+        "The annulment (line 232) closes the question; the feed stage gets it when the clock has passed that close. An "
+        "annulled question adds nothing to any sum. `open` (line 235) restores it.",
         (topics.REFERENCE_ANSWERS,),
     ),
     Scene(
         243,
-        "An expert asks to be forgotten",
-        "The feed's log is folded again from its start, without farid: sums, error rates and everybody's weights are "
-        "those of a feed in which it had never been, and every question in whose rounds it stood is published anew "
-        "without it. The control itself stays in `control-events` and in the feed-log: use pseudonyms if that is too "
-        "much.",
+        "Erasure",
+        "The feed is rebuilt from its log without farid: sums, error rates and weights are those of a feed that it "
+        "never joined, and the questions of its rounds are published again. The control itself stays in "
+        "`control-events` and in the feed-log: send pseudonyms if that is too much.",
         (topics.PEER_LOSSES,),
     ),
     Scene(
         244,
-        "and says something after all",
-        "Events of a forgotten expert are refused. This dead letter has neither payload nor key.",
+        "Event of an erased expert",
+        "It is refused. This dead letter has neither payload nor key.",
         (topics.DEAD_LETTERS,),
     ),
 )
 _CHANGELOGS = """\
-Two changelogs hold what the stages need after a restart, under keys that name the partition; nobody else reads them. Of
-this question they held, in turn:
+Two changelogs hold what the stages need after a restart, under keys that name the partition; only the owner reads them.
 
 | when | `question-state` | `feed-state` |
 | --- | --- | --- |
-| announced | its moments, each with when it was stated | |
-| forecasts | the history: who, from when, which probability | |
+| announcement | its times, each with when it was stated | |
+| forecasts | the history: expert, time, probability | |
 | a round is emitted | its boundary and a hash of its content | its entry in the ledger: the facts of each round |
-| an outcome is told | the resolution in force, and what was told | the evidence in the entry |
-| a control | who is forgotten, as digests | teams, who is excluded, who is forgotten |
-| `history_for` after the close | a stub: feed, resolution, what was told | |
-| `ledger_for` or `retract_for` after the last news | gone | the entry goes, what it added to the sums stays |
+| an outcome | the current resolution, and the outcome sent | the evidence in the entry |
+| a control | erased experts, as digests | teams, excluded and erased experts |
+| `history_for` after the close | a stub: feed, resolution, outcome sent | |
+| `ledger_for` or `retract_for` after the last news | deleted | the entry is deleted, its sums stay |
 """
 
 
@@ -167,7 +159,7 @@ def files(root: Path) -> dict[str, str]:
     chapters = {one.arrival.event.place.rpartition(":")[2]: one for one in recorder.chapters()}
     passages = story(QUESTION, recorder.chapters()).passages
     parts = [_scene(scene, chapters[str(scene.line)], passages, recorder) for scene in _SCENES]
-    return {PAGE: "\n".join([*parts, "### What the changelogs hold", "", _CHANGELOGS])}
+    return {PAGE: "\n".join([*parts, "### Changelogs", "", _CHANGELOGS])}
 
 
 def _scene(scene: Scene, chapter: Chapter, passages: tuple[Passage, ...], recorder: _Recorder) -> str:

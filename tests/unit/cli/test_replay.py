@@ -317,7 +317,7 @@ def test_the_life_of_a_question_is_told_beside_everything_else(capsys: Capture, 
     ended = run(capsys, "replay", str(file), "--out", str(out), "--report", str(report), "--explain", "q003")
 
     assert ended.code == 0
-    assert ended.out.startswith("The life of q003\nA question of feed econ, published 2 times, as season.jsonl tells")
+    assert ended.out.startswith("The life of q003\nA question of feed econ, published 2 times, from season.jsonl.")
     assert "\n480 events up to" in ended.out
     assert report.stat().st_size > 10_000
     assert (out / "weights.jsonl").stat().st_size > 1_000

@@ -24,7 +24,7 @@ _STATES: Mapping[StateOfQuestion, str] = {
     "low-evidence": "too few votes to learn from",
     "resolved": "outcome {outcome}",
     "annulled": "it counts for nothing",
-    "withdrawn": "it has no round any more",
+    "withdrawn": "it has no round left",
 }
 
 
@@ -71,9 +71,9 @@ class Teller:
         if chapter.logged:
             yield from self._of_feed(chapter.logged)
         elif chapter.late:
-            yield f"{many(chapter.late, 'forecast')} of it count from later than stated: they came too late"
+            yield f"{many(chapter.late, 'forecast')} of it count from later than stated: they arrived too late"
         elif chapter.own and not (chapter.forecasts or chapter.refused) and self.revisions:
-            yield "Nothing that was published changes"
+            yield "No output changes"
 
     # --- the feed-log ---
 
@@ -95,13 +95,13 @@ class Teller:
     def _control(self, revision: int, record: ExpertChanged | FeedChanged) -> str:
         if isinstance(record, FeedChanged):
             self.deleted = record.delete
-            what = "Nothing of the feed is left" if record.delete else "What was learnt so far counts no more"
+            what = "The feed is deleted" if record.delete else "The feed's sums are cleared"
             return f"{what} (revision {revision})"
         expert = record.expert_id
         if record.forget:
             for said_then in self.rounds.values():
                 said_then.forecasts.pop(expert, None)
-            return f"The feed's log is folded again from its start as if {expert} had never been (revision {revision})"
+            return f"The feed is rebuilt from its log without {expert} (revision {revision})"
         if record.rename is not None:
             return f"What {record.rename} says from now on counts for {expert} (revision {revision})"
         if record.excluded is True:
@@ -109,8 +109,8 @@ class Teller:
             return f"In the rounds scored from now on {expert} is absent (revision {revision})"
         if record.excluded is False:
             self._excluded.discard(expert)
-            return f"Its record of before counts again (revision {revision})"
-        return f"Members of a team are not asked about each other from now on (revision {revision})"
+            return f"Its earlier record counts again (revision {revision})"
+        return f"Members of a team are not scored against each other from now on (revision {revision})"
 
     def _withdrawn(self, records: Sequence[Logged], chapter: Chapter) -> str:
         moments = []
@@ -150,7 +150,7 @@ class Teller:
         before = self.rounds[earlier]
         changes = [*_differences(before, now._replace(final=before.final))]
         since = f"since the round of {said(earlier, chapter.time)}"
-        return f"; {since}: {shortened(changes, _SHOWN) if changes else 'nobody changed'}"
+        return f"; {since}: {shortened(changes, _SHOWN) if changes else 'no forecast changed'}"
 
     def _stands(self, expert: str, probability: float) -> str:
         excluded = " (excluded)" if expert in self._excluded else ""
@@ -173,7 +173,7 @@ class Teller:
         crowd = f"The crowd says {OUTCOMES[1 if answer.reference_answer else 0]}, {_votes(answer)}"
         forecast = f"mixed forecast {chance(mixed.mix)} (mean {chance(mixed.mean)}, median {chance(mixed.median)})"
         if before is not None and self.mixed is not None and _same(self.mixed, mixed) and _same_votes(before, answer):
-            yield f"What was said of the latest round stays: {forecast}"
+            yield f"The latest round is unchanged: {forecast}"
         else:
             yield f"{crowd}; {forecast}"
         yield from _against_outcome(one, chapter)
@@ -200,10 +200,10 @@ class Teller:
         yield _weights(before, after) + self._as_before(logged[-1].revision, before, after)
         rate = after.weights.error_rate
         shown = f"{(rate.zero + rate.one) / 2:.1%} ({rate.low:.1%} to {rate.high:.1%}, {rate.status})"
-        measured = "" if rate.measured is None else f"; on outcomes so far {rate.measured:.1%}"
+        measured = "" if rate.measured is None else f"; measured on outcomes: {rate.measured:.1%}"
         if shown + measured != self._rates:
             self._rates = shown + measured
-            yield f"Estimated share of wrong answers of the crowd: {shown}{measured}"
+            yield f"Estimated error rate of the crowd: {shown}{measured}"
         weights = after.weights
         reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
         if weights.status != self._trust:
@@ -216,19 +216,19 @@ class Teller:
         same = [number for number, known in self._weights if known == experts]
         moved = before is None or before.weights.experts != experts
         self._weights.append((revision, experts))
-        return f". They are what they were at revision {same[-1]}, to the last bit" if same and moved else ""
+        return f". They equal those of revision {same[-1]}, to the last bit" if same and moved else ""
 
 
 def _weights(before: FeedView | None, after: FeedView) -> str:
     old = {} if before is None else {expert.id: expert.mix for expert in before.weights.experts}
     new = {expert.id: expert.mix for expert in after.weights.experts}
     if before is not None and before.weights.experts == after.weights.experts:
-        return "No weight moves"
+        return "No weight changes"
     moved = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in {**old, **new}}
     order = sorted(moved, key=lambda name: (-abs(moved[name]), name))
     pairs = [(name, f"{old.get(name, 0.0):.3f}", f"{new.get(name, 0.0):.3f}") for name in order]
     shown = [f"{name} {one} → {other}" for name, one, other in pairs if one != other]
-    return f"Weights in the mix: {shortened(shown, _SHOWN)}" if shown else "Weights move by less than 0.001"
+    return f"Weights in the mix: {shortened(shown, _SHOWN)}" if shown else "Weights change by less than 0.001"
 
 
 def _against_outcome(one: Logged, chapter: Chapter) -> Iterator[str]:
@@ -251,26 +251,26 @@ def _differences(before: Said, now: Said) -> Iterator[str]:
         if old is None:
             yield f"{expert} joins with {chance(new)}"
         elif new is None:
-            yield f"{expert} is not in it any more"
+            yield f"{expert} leaves"
         elif old != new:
             yield f"{expert} {chance(old)} → {chance(new)}"
     if before.final != now.final:
-        yield "it is the last one now" if now.final else "it is not the last one any more"
+        yield "it is the last one now" if now.final else "it is no longer the last one"
     if before.weight != now.weight:
         yield f"its weight is {now.weight:g}"
 
 
 def _outcome(record: OutcomeRevealed) -> str:
     if record.outcome == "open":
-        return "The outcome that was told is taken back"
+        return "The outcome is retracted"
     if record.outcome == "annulled":
-        return "The question is taken out of everything"
-    return f"The outcome is told: {OUTCOMES[record.outcome]}"
+        return "The question no longer counts"
+    return f"The outcome is known: {OUTCOMES[record.outcome]}"
 
 
 def _provisional(record: ProvisionalOutcome) -> str:
     if record.outcome == "open":
-        return "There is no provisional outcome any more"
+        return "The provisional outcome is retracted"
     return f"A provisional outcome is shown, and teaches nothing: {OUTCOMES.get(record.outcome, record.outcome)}"
 
 

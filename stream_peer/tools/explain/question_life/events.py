@@ -55,7 +55,7 @@ def moves(chapter: Chapter) -> Iterator[str]:
                 yield f"The {name} moves from {said(one, chapter.time)} to {said(other, chapter.time)}"
     states = state_of(before), state_of(after)
     if states[0] != states[1] and after.plan is None:
-        yield f"The question was {states[0]}; its history is gone now"
+        yield f"The question was {states[0]}; its history is deleted"
     elif states[0] != states[1] and before.plan is not None:
         yield f"The question was {states[0]}; it is {states[1]} now{_again(*states)}"
 
@@ -75,7 +75,7 @@ def reason(chapter: Chapter) -> str:
     if isinstance(event, ExpertControl):
         if event.rename is not None:
             return f"{event.expert_id} was renamed {event.rename}"
-        return f"{event.expert_id} {'asked to be forgotten' if event.forget else 'was changed'}"
+        return f"{event.expert_id} {'was erased' if event.forget else 'was changed'}"
     return "its moment has passed"
 
 
@@ -126,11 +126,11 @@ def _of_forecasts(chapter: Chapter) -> str:
     said_by = shortened((says(expert, p) for expert, p in chapter.forecasts.items()), _SHOWN)
     stated, plan = stated_moment(chapter), chapter.after.plan
     if stated < chapter.time:
-        return f"{said_by}: dated {said(stated, chapter.time)}, it comes only now"
+        return f"{said_by}: dated {said(stated, chapter.time)}, it arrives only now"
     if plan is not None and plan.opens is not None and stated < plan.opens:
         return f"{said_by}: it waits for the opening"
     if plan is not None and plan.close is not None and stated > plan.close:
-        return f"{said_by}: after the close, so that it counts in no round while that stands"
+        return f"{said_by}: after the close: it counts in no round unless the close moves"
     return said_by
 
 
@@ -142,20 +142,20 @@ def says(expert: str, probability: float | None) -> str:
 def _of_resolution(event: Resolution, chapter: Chapter) -> str:
     verdict = event.verdict
     if verdict == "open":
-        return "The resolution is taken back"
+        return "The resolution is retracted"
     what = "The question is annulled" if verdict == "annulled" else f"The question is resolved: {OUTCOMES[verdict]}"
     if event.closed_at is None:
         return what
-    return f"{what}, and was closed as early as {said(moment(event.closed_at), chapter.time)}"
+    return f"{what}, closed at {said(moment(event.closed_at), chapter.time)}"
 
 
 def _of_control(event: ExpertControl | FeedControl) -> str:
     if isinstance(event, FeedControl):
-        return f"The feed is {'deleted' if event.delete else 'begun anew'}"
+        return f"The feed is {'deleted' if event.delete else 'reset'}"
     if event.forget:
-        return f"{event.expert_id} asks to be forgotten"
+        return f"{event.expert_id} is erased"
     if event.rename is not None:
-        return f"{event.expert_id} is called {event.rename} from here on"
+        return f"{event.expert_id} is renamed {event.rename}"
     changes = []
     if event.excluded is True:
         changes.append("is excluded")
@@ -165,12 +165,12 @@ def _of_control(event: ExpertControl | FeedControl) -> str:
         changes.append(f"belongs to team {event.team}")
     if event.team is None:
         changes.append("belongs to no team")
-    return f"{event.expert_id} {joined(changes)}, from here on"
+    return f"{event.expert_id} {joined(changes)}, from now on"
 
 
 def _of_time(chapter: Chapter) -> str:
     if chapter.arrival.event.place == THE_END:
-        return "The files end, and time passes up to the last moment that they name"
+        return "The files end; time passes to the last moment that they name"
     states = state_of(chapter.before), state_of(chapter.after)
     if states[0] != states[1] and states[1] in _ENTERED:
         return f"{_ENTERED[states[1]]}, as time passes ({line(chapter)})"

@@ -106,34 +106,30 @@ def _passage(chapter: Chapter, teller: Teller) -> Passage:
 
 def _opening(teller: Teller, files: Sequence[str]) -> Iterator[str]:
     whose = f" of feed {teller.answer.feed}" if teller.answer else ""
+    yield (f"A question{whose}, published {many(len(teller.revisions), 'time')}, from {joined(files)}. Times are UTC.")
     yield (
-        f"A question{whose}, published {many(len(teller.revisions), 'time')}, as {joined(files)} "
-        f"{'tells' if len(files) == 1 else 'tell'} it. Times are UTC."
-    )
-    yield (
-        "A revision is the place in the feed-log of the record that caused what was published; readers keep the "
-        "highest. Whatever is due by the clock happens here with the next line of the files, in the service a moment "
-        "after it is due."
+        "A revision is the offset in the feed-log of the record that caused an output; readers keep the highest. "
+        "Deadlines pass here with the next line of the files, in the service a moment after they are due."
     )
 
 
 def _ending(chapters: Sequence[Chapter], teller: Teller) -> Iterator[str]:
     answer, mixed = teller.answer, teller.mixed
     if answer is None or mixed is None:
-        yield "Nothing was ever published of it."
+        yield "Nothing of it was published."
     elif teller.deleted:
-        yield "Its feed was deleted: nothing of it is published any more."
+        yield "Its feed was deleted: nothing of it is published now."
     else:
         state = f"{answer.state} {OUTCOMES[answer.outcome]}" if answer.outcome in OUTCOMES else answer.state
         yield f"Published last: revision {answer.revision}, {state}, mixed forecast {chance(mixed.mix)}."
         if mixed.scored is not None:
             yield (
                 f"Its scored forecast is {chance(mixed.scored.mix)}, as published first under revision"
-                f" {mixed.scored.revision}; what came later corrects it and is never scored."
+                f" {mixed.scored.revision}; later records correct it and are never scored."
             )
     late = [one for one in chapters if one.forecasts and stated_moment(one) < one.time and not one.refused]
     if late:
-        yield f"Late, dated earlier than they came: forecasts of {shortened(map(_of_line, late), _QUIET_SHOWN)}."
+        yield f"Late (dated earlier than they arrived): forecasts of {shortened(map(_of_line, late), _QUIET_SHOWN)}."
     refused = [
         f"{line(one)} ({joined([refusal.reason for refusal in one.refused])})" for one in chapters if one.refused
     ]
@@ -151,7 +147,7 @@ def _facts(teller: Teller) -> Iterator[str]:
             revisions = shortened((str(one.revision) for one in records), _QUIET_SHOWN)
             kept.append(f"{chance(records[0].mix)} for the round of {moment} (revisions {revisions})")
     if kept:
-        yield f"Never rewritten, whatever became of the outcome: the mixed forecast {shortened(kept, _QUIET_SHOWN)}."
+        yield f"Unchanged by outcomes: the mixed forecast {shortened(kept, _QUIET_SHOWN)}."
 
 
 def _of_line(chapter: Chapter) -> str:

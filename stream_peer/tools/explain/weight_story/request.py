@@ -103,7 +103,7 @@ def answer(request: WeightRequest, account: Account, log: LogRead) -> WeightStor
 def _of_part(story: WeightStory, start: int) -> WeightStory:
     """A story that says that the log was read from somewhere in the middle."""
     note = (
-        f"The feed's log begins at offset {start}: what came before is gone, so these weights need not be those that "
-        "were published."
+        f"The feed's log begins at offset {start}: earlier records are deleted, so these weights may differ "
+        "from those that were published."
     )
     return msgspec.structs.replace(story, sentences=[*story.sentences, note])

@@ -16,7 +16,7 @@ KINDS: dict[WeightKind, str] = {
 }
 _WORTH_SAYING = 0.25
 """A reason is told beside the first one from this share of it on."""
-BEYOND = "Points are counted move by move: what raised it again and again while others lowered it may be beyond 100."
+BEYOND = "Points add up over all moves, so repeated rises and falls can exceed 100."
 _VERDICTS: dict[Verdict, str] = {
     0: "the answer was no",
     1: "the answer was yes",
@@ -59,8 +59,8 @@ def _moved(story: WeightStory, decimals: int) -> str:
     if not story.difference:
         return f"{whose} was {end} before and after" + (", in all." if story.causes else ": nothing moved it.")
     verb = "rose" if story.difference > 0 else "fell"
-    first = "" if story.since.listed else " (it had none yet)"
-    last = "" if story.until.listed else " (it has none any more)"
+    first = "" if story.since.listed else " (not listed yet)"
+    last = "" if story.until.listed else " (no longer listed)"
     change = points(story.difference, decimals).lstrip("+-")
     return f"{whose} {verb} from {start}{first} to {end}{last}, by {change} points{_because(story, decimals)}."
 
@@ -114,7 +114,7 @@ def _listed(story: WeightStory, change: float) -> str:
     """What came of who was listed, where it is plain: it came or left itself, or how many share has changed."""
     since, until = story.since, story.until
     if since.listed != until.listed and until.listed == (change > 0):
-        return "it came among those who have a weight" if until.listed else "it is not among those who have a weight"
+        return "it was listed" if until.listed else "it is no longer listed"
     if since.experts and until.experts and since.experts != until.experts:
         fewer = until.experts < since.experts
         return f"{until.experts:,} experts share the 100% instead of {since.experts:,}" if fewer == (change > 0) else ""
@@ -124,10 +124,10 @@ def _listed(story: WeightStory, change: float) -> str:
 def _own(story: WeightStory, decimals: int) -> str:
     own = story.own
     if not own.questions:
-        return "None of its own forecasts came into it in between."
+        return "None of its own forecasts counted in between."
     parts = [
         f"{name} {points(one.change, decimals)}"
-        for cause, name in (("peer-loss", "provisional marks"), ("truth", "what the truth made of them"))
+        for cause, name in (("peer-loss", "provisional marks"), ("truth", "changes by outcomes"))
         for one in story.causes
         if one.cause == cause
     ]
@@ -153,13 +153,13 @@ def said_of(one: QuestionOfMove) -> str:
         return ""
     others = "yes" if one.reference_answer else "no"
     verdict = _VERDICTS["open" if one.outcome is None else one.outcome]
-    return f"it said {percent(one.probability, 0)}, most of the others said {others}, and {verdict}"
+    return f"it said {percent(one.probability, 0)}, most others said {others}, and {verdict}"
 
 
 def _equal(story: WeightStory, decimals: int) -> str:
     now = story.until.experts
     if not now:
-        return "No expert has a weight any more."
+        return "No expert has a weight now."
     before = story.since.experts
     equal = f"{percent(1.0 / now, decimals)} among the {many(now, 'expert')} at the end"
     if before and before != now:

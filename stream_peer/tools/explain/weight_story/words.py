@@ -30,46 +30,46 @@ WORDS: Mapping[Cause, Words] = {
     "listing": Words(
         "Experts who came or left",
         "The same 100% are shared by more experts, or by fewer.",
-        "experts left, and what they had went to the rest",
-        "experts came, and what they got came from the rest",
+        "experts left, and their share went to the others",
+        "experts came, and their share came from the others",
     ),
     "peer-loss": Words(
-        "Its forecasts beside the other experts'",
-        "Until the answer to a question is known, each forecast gets a provisional mark: how near it is to what most of"
-        " the others think.",
-        "its forecasts were near to what most of the others think",
-        "its forecasts were far from what most of the others think",
+        "Its forecasts against the other experts'",
+        "Until the answer to a question is known, each forecast gets a provisional mark: how close it is to what most"
+        " others think.",
+        "its forecasts were close to what most others think",
+        "its forecasts were far from what most others think",
     ),
     "truth": Words(
-        "Its forecasts beside the truth",
+        "Its forecasts against the outcomes",
         "When the answer to a question becomes known, the provisional mark is replaced by the real one.",
         "its forecasts were better than their provisional marks once the answers were known",
         "its forecasts were worse than their provisional marks once the answers were known",
     ),
     "ageing": Words(
-        "Its older questions fade",
-        "The feed is set to forget: what is long ago counts less.",
-        "older questions, which spoke against it, count less by now",
-        "older questions, which spoke for it, count less by now",
+        "Its older questions count less",
+        "The feed has a `memory`: older questions count less.",
+        "older questions that lowered it count less now",
+        "older questions that raised it count less now",
     ),
     "others": Words(
         "The marks of the other experts",
-        "All weights add up to 100%: what others lose it wins, and what they win it loses.",
-        "other experts did worse, and what they lost went to the rest",
-        "other experts did better, and what they won came from the rest",
+        "All weights add up to 100%: what others lose it gains, and what they gain it loses.",
+        "other experts did worse, and the rest gained their weight",
+        "other experts did better, and the rest gave them weight",
     ),
     "re-pricing": Words(
         "How much provisional marks are trusted",
-        "The estimate of how often most of the experts are wrong together has changed; all provisional marks, old ones "
-        "as well, count by the newest.",
-        "all provisional marks were weighed anew",
-        "all provisional marks were weighed anew",
+        "The estimate of how often most experts are wrong together has changed; all provisional marks, also old "
+        "ones, use the newest estimate.",
+        "all provisional marks use a new estimate",
+        "all provisional marks use a new estimate",
     ),
     "mixers": Words(
         "Which way of weighing is used",
         "Weights are blended from several ways of weighing experts; known answers show which of them forecasts best.",
-        "the ways of weighing that proved best give it more",
-        "the ways of weighing that proved best give it less",
+        "the ways of weighing that forecast best give it more",
+        "the ways of weighing that forecast best give it less",
     ),
     "guard": Words(
         "Experts who say the same",
@@ -79,15 +79,14 @@ WORDS: Mapping[Cause, Words] = {
     ),
     "shrinkage": Words(
         "Caution",
-        "While there is reason not to trust the feed's numbers, chances are moved towards equal ones, and back when"
-        " there is none any more.",
-        "caution, while the feed's numbers are not to be trusted, gives it more",
-        "caution, while the feed's numbers are not to be trusted, gives it less",
+        "While the feed's numbers cannot be trusted, chances move towards equal ones; afterwards they move back.",
+        "the feed's numbers cannot be trusted, and caution gives it more",
+        "the feed's numbers cannot be trusted, and caution gives it less",
     ),
     "safety-net": Words(
         "The safety net",
-        "Where the blend has not done better than the plain average, it is moved towards equal weights for all, and"
-        " back when it has.",
+        "When the blend does worse than the plain average, it moves towards equal weights for all; when it does"
+        " better, it moves back.",
         "the safety net against a blend that does worse than the plain average gives it more",
         "the safety net against a blend that does worse than the plain average gives it less",
     ),
@@ -98,7 +97,7 @@ WORDS: Mapping[Cause, Words] = {
         "settings were changed",
     ),
     "operator": Words(
-        "A step of the operator",
+        "An operator's command",
         "The feed was reset, imported or deleted.",
         "an operator reset, imported or deleted the feed",
         "an operator reset, imported or deleted the feed",
@@ -106,8 +105,8 @@ WORDS: Mapping[Cause, Words] = {
 }
 
 _TRUTH_IN_MIX = (
-    "When the answer to a question becomes known, the ways of weighing that go by known answers mark the forecast by"
-    " it; the one that goes by the other experts keeps the provisional mark."
+    "When the answer to a question becomes known, the ways of weighing that learn from answers use the real"
+    " mark; the one that learns from the other experts keeps the provisional mark."
 )
 
 

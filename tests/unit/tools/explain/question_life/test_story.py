@@ -33,7 +33,7 @@ def of(found: Story, start: str) -> tuple[str, ...]:
 
 
 def test_a_revision_says_that_a_late_forecast_caused_it() -> None:
-    items = of(told(LIFE), "ann says 0.10: dated 4 Mar 12:00, it comes only now (line 6)")
+    items = of(told(LIFE), "ann says 0.10: dated 4 Mar 12:00, it arrives only now (line 6)")
 
     assert items[0] == (
         "The round of 9 Mar 12:00 is revised, because a forecast of ann dated 4 Mar 12:00 arrived on 9 Mar 13:00: "
@@ -49,9 +49,9 @@ def test_rounds_go_because_the_close_moved_and_the_outcome_leaves_the_forecast_a
         "The question was open; it is closed now",
     )
     assert "withdrawn, because the close moved (revision 2)" in of(found, "The question is edited")[2]
-    resolved = of(found, "The question is resolved: yes, and was closed as early as 6 Mar 12:00 (line 8)")
+    resolved = of(found, "The question is resolved: yes, closed at 6 Mar 12:00 (line 8)")
     assert "Published as resolved: outcome yes; it was scored" in resolved
-    assert any(item.startswith("What was said of the latest round stays: mixed forecast 0.50") for item in resolved)
+    assert any(item.startswith("The latest round is unchanged: mixed forecast 0.50") for item in resolved)
 
 
 def test_an_outcome_that_is_taken_back_leaves_every_weight_as_it_was() -> None:
@@ -60,9 +60,9 @@ def test_an_outcome_that_is_taken_back_leaves_every_weight_as_it_was() -> None:
 
     found = told(values)
 
-    assert any("to the last bit" in item for item in of(found, "The resolution is taken back (line 7)"))
+    assert any("to the last bit" in item for item in of(found, "The resolution is retracted (line 7)"))
     assert not any("to the last bit" in item for item in of(found, "The question is resolved: no"))
-    assert "Never rewritten, whatever became of the outcome: the mixed forecast 0.70" in found.ending[-1]
+    assert "Unchanged by outcomes: the mixed forecast 0.70" in found.ending[-1]
 
 
 def test_an_annulled_question_counts_for_nothing_until_that_is_taken_back() -> None:
@@ -98,7 +98,7 @@ def test_what_was_refused_is_told_with_its_reason() -> None:
 def test_a_forecast_after_the_close_is_said_to_count_in_no_round() -> None:
     found = text(told([*OPEN, forecast("ann", 0.2, CLOSE + HOUR)]))
 
-    assert "ann says 0.20: after the close, so that it counts in no round while that stands (line 5)" in found
+    assert "ann says 0.20: after the close: it counts in no round unless the close moves (line 5)" in found
 
 
 def test_exclusion_team_and_forgetting_are_told_where_the_expert_spoke_of_the_question() -> None:
@@ -117,10 +117,10 @@ def test_exclusion_team_and_forgetting_are_told_where_the_expert_spoke_of_the_qu
 
     found = text(told(values))
 
-    assert "dora is excluded, from here on (line 6)\nIn the rounds scored from now on dora is absent" in found
-    assert "dora is included again and belongs to team panel, from here on (line 8)" in found
-    assert "ann is called anna from here on (line 9)\nWhat anna says from now on counts for ann" in found
-    assert "bob asks to be forgotten (line 10)\nThe feed's log is folded again from its start as if bob" in found
+    assert "dora is excluded, from now on (line 6)\nIn the rounds scored from now on dora is absent" in found
+    assert "dora is included again and belongs to team panel, from now on (line 8)" in found
+    assert "ann is renamed anna (line 9)\nWhat anna says from now on counts for ann" in found
+    assert "bob is erased (line 10)\nThe feed is rebuilt from its log without bob" in found
     assert "stranger" not in found
 
 
@@ -134,8 +134,8 @@ def test_a_question_of_a_feed_that_is_deleted_is_published_no_more() -> None:
     ended = told([*OPEN, LATER, event("feed", feed="econ", delete=True)])
     again = told([*OPEN, LATER, event("feed", feed="econ", delete=True), *OPEN])
 
-    assert "Nothing of the feed is left" in text(ended)
-    assert ended.ending[0] == "Its feed was deleted: nothing of it is published any more."
+    assert "The feed is deleted" in text(ended)
+    assert ended.ending[0] == "Its feed was deleted: nothing of it is published now."
     assert again.ending[0].startswith("Published last: ")
 
 
@@ -145,7 +145,7 @@ def test_a_late_outcome_of_a_question_whose_history_is_gone_is_told() -> None:
 
     found = told([*OPEN, *later, resolution(1, CLOSE + 9 * DAY)], document=document)
 
-    assert of(found, "Time passes (line 6)") == ("The question was closed; its history is gone now",)
+    assert of(found, "Time passes (line 6)") == ("The question was closed; its history is deleted",)
     assert "Published as resolved: outcome yes; it was scored" in of(found, "The question is resolved: yes (line 7)")
 
 
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_its_times_is_told_where_it_shows() -> None:
 
 
 def test_a_question_without_rounds_was_never_published() -> None:
-    assert told([question(at=T0, opens_at=T0)]).ending == ("Nothing was ever published of it.",)
+    assert told([question(at=T0, opens_at=T0)]).ending == ("Nothing of it was published.",)
 
 
 def test_lines_of_several_files_are_told_with_the_name_of_their_file() -> None:
@@ -166,7 +166,7 @@ def test_lines_of_several_files_are_told_with_the_name_of_their_file() -> None:
 
     found = story("q", explainer.chapters())
 
-    assert "as a.jsonl and b.jsonl tell it" in found.opening[0]
+    assert "from a.jsonl and b.jsonl" in found.opening[0]
     assert any("(line 1 of b.jsonl)" in passage.heading for passage in found.passages)
 
 
@@ -176,23 +176,23 @@ EXPECTED = [
     "Forecasts wait for the opening: amara 0.35, amara 0.42 on 28 Apr",
     "The question was scheduled; it is open now",
     "because a forecast of farid dated 10 May 20:00 arrived on 13 May",
-    "bruno is not in it any more",
+    "bruno leaves",
     "llm-a belongs to team llm-panel",
     "got 62 (percent? convert at the source)",
     "The close moves from 15 Jun 12:00 to 17 Jun 18:00",
-    "after the close, so that it counts in no round",
+    "after the close: it counts in no round",
     "The question is resolved: yes",
-    "The resolution is taken back",
+    "The resolution is retracted",
     "to the last bit",
     "The question is resolved: no",
-    "and was closed as early as 10 Jun 12:00",
+    "closed at 10 Jun 12:00",
     "The rounds of 15 Jun 12:00 and 17 Jun 18:00 are withdrawn, because the close moved",
     "it reopens",
     "chidi is excluded",
     "The question is annulled",
     "Published as scored: no outcome is known; it was annulled",
     "chidi is included again",
-    "farid asks to be forgotten",
+    "farid is erased",
 ]
 
 

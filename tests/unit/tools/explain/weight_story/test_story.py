@@ -69,7 +69,7 @@ def test_a_forecaster_reads_how_far_it_moved_and_mostly_why() -> None:
     assert re.search(r"because its own forecasts did worse than the average on \d+ of 40 questions \(-[\d.]+\)", first)
     assert own.startswith("Its own forecasts of 40 questions moved it by -")
     assert "Most of all q" in own
-    assert "most of the others said " in own
+    assert "most others said " in own
     said = r"The weights of all experts add up to 100%. If all were equal, each would be 20.0+% among the 5 experts .*"
     assert re.fullmatch(said, equal)
 
@@ -109,7 +109,7 @@ def test_where_nothing_moved_the_sentence_says_so() -> None:
 
     assert story.difference == 0.0
     assert story.sentences[0].endswith("before and after: nothing moved it.")
-    assert story.sentences[1] == "None of its own forecasts came into it in between."
+    assert story.sentences[1] == "None of its own forecasts counted in between."
 
 
 def test_the_moments_that_were_asked_for_are_told() -> None:
@@ -122,8 +122,8 @@ def test_the_moments_that_were_asked_for_are_told() -> None:
 def test_before_it_was_listed_it_had_no_weight() -> None:
     story = told(since=bound_of("2020-01-01"))
 
-    assert re.search(r"rose from 0.0+% \(it had none yet\) to", story.sentences[0])
-    assert re.search(r"because it came among those who have a weight \(\+20.0+\)", story.sentences[0])
+    assert re.search(r"rose from 0.0+% \(not listed yet\) to", story.sentences[0])
+    assert re.search(r"because it was listed \(\+20.0+\)", story.sentences[0])
     assert any(one.cause == "listing" for one in story.causes)
 
 
