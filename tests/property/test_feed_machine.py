@@ -48,6 +48,7 @@ LIMITS = {"ledger_for": "24s", "retract_for": "12s", "vote_rule": "half"}
 OF_THE_PATH = (
     *("regret", "absolute", "variance", "outcome_regret", "outcome_absolute", "true_regret", "judged_peer"),
     "fast",  # the mixer that competes at its own forecast
+    "evaluated",  # a question whose outcome comes before its first round has no scored forecast, for good
 )
 EXPERT_COLUMNS = [
     name for name in (*EXPERT.names(), "loss", "loss_if_one", "loss_if_zero") if not name.startswith(OF_THE_PATH)
