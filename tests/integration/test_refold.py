@@ -16,6 +16,7 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import Fold, Recovered
+from stream_peer.log.driver import fold, pump
 from stream_peer.log.stage import Effects, LogRecord
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question
@@ -137,13 +138,7 @@ def folded(service: Service, log: list[LogRecord], partition: int) -> FeedStage:
     """The stage after a log, driven in the plainest way."""
     stage = FeedStage(topic=service.topic(topics.FEED_LOG), partition=partition, secret=SECRET.encode())
     for record in log:
-        stage.step(record, Effects())
-        while stage.must_refold:
-            refolding = stage.refolding(record.offset)
-            for earlier in log:
-                if earlier.offset <= record.offset:
-                    refolding.step(earlier)
-            refolding.finish()
+        pump(fold(stage, record, Effects()), lambda _: log)
     return stage
 
 

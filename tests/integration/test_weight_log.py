@@ -12,6 +12,7 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.log.driver import pump
 from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.explain.weight_account import Account, Bound
@@ -44,14 +45,9 @@ def write(kafka: KafkaClient, settings: Settings, values: Sequence[bytes]) -> li
 def folded(log: Sequence[LogRecord], account: Account) -> Account:
     fold = WeightFold(FEED, [account], PARTITION)
     for record in log:
-        if not fold.step(record):
+        if fold.is_over(record):
             break
-        while fold.stage.must_refold:
-            refolding = fold.stage.refolding(record.offset)
-            for again in log[: record.offset + 1]:
-                refolding.step(again)
-            refolding.finish()
-        fold.folded(record)
+        pump(fold.fold(record), lambda up_to: log[: up_to + 1])
     fold.finish()
     return account
 

@@ -24,6 +24,7 @@ from stream_peer.kafka.worker.refolds import Progress, refold
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import OUTLIVES
+from stream_peer.log.driver import fold_portion
 from stream_peer.log.stage import Effects, Output, Record, Snapshot, Stage
 
 log = structlog.get_logger(__name__)
@@ -325,16 +326,15 @@ class OwnedPartition:
 
     def _step_portion(self, records: Sequence[Record], effects: Effects, until: float) -> int:
         """Fold records for a bounded time, and none after one that calls for a refold; how many that were."""
-        stage = self.stage
         for start in range(0, len(records), _STRIDE):
             if time.perf_counter() > until or len(effects.outputs) > _SLICE_OUTPUTS:
                 return start
-            for index, record in enumerate(records[start : start + _STRIDE], start + 1):
-                stage.step(record, effects)
-                self._bytes += len(record.value or b"")
-                self.applied = record.offset
-                if stage.must_refold:
-                    return index
+            stride = records[start : start + _STRIDE]
+            done = fold_portion(self.stage, stride, effects)
+            self._bytes += sum(len(record.value or b"") for record in stride[:done])
+            self.applied = stride[done - 1].offset
+            if self.stage.must_refold:
+                return start + done
         return len(records)
 
     def _publish_due(self, effects: Effects) -> None:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import structlog
 
 from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
-from stream_peer.log.stage import Record, Refolding, Stage
+from stream_peer.log.driver import Steps, advance, rebuild
+from stream_peer.log.stage import Record, Stage
 
 log = structlog.get_logger(__name__)
 
@@ -39,28 +40,29 @@ async def refold(
         Told at the start and after each slice how far it is.
     """
     async with around.refolds:
-        refolding = stage.refolding(applied)
-        async with around.logs.reading(tp, refolding.up_to) as reading:
+        steps = rebuild(stage, applied)
+        need = next(steps)
+        async with around.logs.reading(tp, need.up_to) as reading:
             begin = reading.begin
-            total = max(0, refolding.up_to + 1 - begin)
-            log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=refolding.up_to, records=total)
+            total = max(0, need.up_to + 1 - begin)
+            log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
             tell(Progress(0, total))
             while records := await reading.batch():
                 start = 0
                 while start < len(records):
                     async with around.turn:
-                        start = _fold(refolding, records, start)
+                        start = _fold(steps, records, start)
                         await asyncio.sleep(0)
                     tell(Progress(records[start - 1].offset + 1 - begin, total))
-        refolding.finish()
+        advance(steps, ())
     return begin
 
 
-def _fold(refolding: Refolding, records: Sequence[Record], start: int) -> int:
+def _fold(steps: Steps, records: Sequence[Record], start: int) -> int:
     """Fold records for a bounded time; return the index of the first that was not."""
     until = time.perf_counter() + _SLICE_SECONDS
     for index in range(start, len(records)):
-        refolding.step(records[index])
+        steps.send((records[index],))
         if time.perf_counter() > until:
             return index + 1
     return len(records)

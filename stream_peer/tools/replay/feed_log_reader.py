@@ -13,6 +13,7 @@ from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
+from stream_peer.log.driver import Publish, Steps, advance, fold
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
@@ -118,10 +119,7 @@ async def _replay(
 async def _folded(stage: FeedStage, record: Any, settings: Settings, place: TopicPartition) -> Effects:
     """What a record gives. Whether a revision of weights was published depends on timing, so all are."""
     effects = Effects()
-    stage.step(record, effects)
-    while stage.must_refold:
-        await refold_from_log(stage, record.offset, settings, place)
-    stage.publish(effects)
+    await pump_from_log(fold(stage, record, effects, Publish.RECORDS), settings, place)
     return effects
 
 
@@ -162,17 +160,16 @@ class _Beside:
         return {self._feed: [scores for scores in found if scores is not None]} if self._shadows else {}
 
 
-async def refold_from_log(stage: FeedStage, applied: int, settings: Settings, place: TopicPartition) -> None:
-    """Fold the log again from its start, as the stage asks for, with a consumer of its own."""
-    refolding = stage.refolding(applied)
-    async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
-        async for records in batches:
-            for record in records:
-                if record.offset <= refolding.up_to:
-                    refolding.step(record)
-            if records[-1].offset >= refolding.up_to:
-                break
-    refolding.finish()
+async def pump_from_log(steps: Steps, settings: Settings, place: TopicPartition) -> None:
+    """Answer a driver from the log in Kafka, for each rebuild with a consumer of its own."""
+    need = advance(steps)
+    while need is not None:
+        async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
+            async for records in batches:
+                steps.send(records)
+                if records[-1].offset >= need.up_to:
+                    break
+        need = advance(steps, ())
 
 
 class _Tally:

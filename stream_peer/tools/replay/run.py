@@ -16,6 +16,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
+from stream_peer.log.driver import Publish, fold, fold_portion, pump
 from stream_peer.log.portable import Line
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stage, Warned
@@ -205,7 +206,7 @@ class Run:
     def _fold_input(self, arrival: Arrival, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
         effects = Effects()
         self._witness.arrives(arrival, stage)
-        stage.step(record, effects)
+        fold_portion(stage, (record,), effects)
         self._witness.arrived(effects, stage)
         self._take(effects)
 
@@ -241,20 +242,10 @@ class Run:
             self._kept[partition].append(record)
         effects = Effects()
         self._witness.logs(record, stage)
-        stage.step(record, effects)
-        while stage.must_refold:
-            self._refold(partition, record.offset, effects)
+        steps = fold(stage, record, effects, Publish.REBUILDS)
+        pump(steps, lambda up_to: self._kept[partition].up_to(up_to))  # noqa: PLW0108 - no log is kept without need
         self._witness.logged(effects, stage)
         self._take(effects)
-
-    def _refold(self, partition: int, applied: int, effects: Effects) -> None:
-        """Fold a partition's log anew, as its stage asks for, and publish what came of it."""
-        stage = self._feeds[partition]
-        refolding = stage.refolding(applied)
-        for record in self._kept[partition].up_to(refolding.up_to):
-            refolding.step(record)
-        refolding.finish()
-        stage.publish(effects)
 
     def _refuse_settings(self, event: FileEvent, partition: int, time: Milliseconds) -> None:
         effects = Effects()

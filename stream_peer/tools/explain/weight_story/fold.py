@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.driver import Steps, fold, pump
 from stream_peer.log.stage import Effects, LogRecord, Output, Record
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.explain.weight_account import Account
@@ -16,8 +17,6 @@ from stream_peer.tools.replay.log import KeptLog
 
 class WeightFold:
     """Folds the records of one partition for the accounts of a feed.
-
-    Whoever drives it folds the log again for ``stage`` whenever it ``must_refold``, and calls ``folded`` after that.
 
     Parameters
     ----------
@@ -42,16 +41,14 @@ class WeightFold:
         self.stage = FeedStage(topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings, only=feed)
         self.stage.silent = True
 
-    def step(self, record: Record) -> bool:
-        """Fold a record; False if nothing that is asked for comes any more."""
-        if self.follower.is_over(record):
-            return False
-        self.follower.before(record, self.stage)
-        self.stage.step(record, Effects())
-        return True
+    def is_over(self, record: Record) -> bool:
+        """Whether neither this record nor a later one concerns the accounts."""
+        return self.follower.is_over(record)
 
-    def folded(self, record: Record) -> None:
-        """The record has been folded, and all that had to be folded anew."""
+    def fold(self, record: Record) -> Steps:
+        """Fold a record, with the rebuilds that it calls for."""
+        self.follower.before(record, self.stage)
+        yield from fold(self.stage, record, Effects())
         self.follower.after(record, self.stage)
 
     def finish(self) -> None:
@@ -115,15 +112,11 @@ class StoryLog:
         accounts = [Account(expert) for expert in experts]
         partition = partition_of(feed, len(self._logs))
         log = self._logs[partition]
-        fold = WeightFold(feed, accounts, partition, secret, settings)
+        folding = WeightFold(feed, accounts, partition, secret, settings)
         for record in log.up_to(self._records[partition]):
-            fold.step(record)
-            while fold.stage.must_refold:
-                refolding = fold.stage.refolding(record.offset)
-                for again in log.up_to(refolding.up_to):
-                    refolding.step(again)
-                refolding.finish()
-            fold.folded(record)
-        fold.finish()
+            if folding.is_over(record):
+                continue
+            pump(folding.fold(record), log.up_to)
+        folding.finish()
         told = (story_of(account, feed, weight, questions) for account in accounts)
         return [story for story in told if story is not None]

@@ -11,7 +11,7 @@ from stream_peer.settings.process import Settings
 from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_story.fold import WeightFold
 from stream_peer.tools.explain.weight_story.request import LogRead
-from stream_peer.tools.replay.feed_log_reader import place_of_log, refold_from_log
+from stream_peer.tools.replay.feed_log_reader import place_of_log, pump_from_log
 
 _EVERY = 500
 
@@ -73,11 +73,9 @@ async def _read(
 async def _folded(fold: WeightFold, records: Sequence[Any], settings: Settings, place: Any) -> bool:
     """Fold a batch; False if nothing that is asked for comes any more."""
     for number, record in enumerate(records):
-        if not fold.step(record):
+        if fold.is_over(record):
             return False
-        while fold.stage.must_refold:
-            await refold_from_log(fold.stage, record.offset, settings, place)
-        fold.folded(record)
+        await pump_from_log(fold.fold(record), settings, place)
         if number % _EVERY == 0:
             await asyncio.sleep(0)  # whoever waits for us may have given up
     return True
