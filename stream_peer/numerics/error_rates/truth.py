@@ -243,10 +243,10 @@ def _corrected(free_rate: float, variance: float, wrong: float, revealed: float)
 
 
 def _wilson(rate: float, count: float, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of a share among so many; all of [0, 1] for none."""
-    if not count > 0.0:
+    """Wilson's interval of a share among so many; all of [0, 1] for none, or for a trace of one."""
+    squared = normal_quantile(confidence) ** 2 / count if count > 0.0 else math.inf
+    if squared == math.inf:
         return 0.0, 1.0
-    squared = normal_quantile(confidence) ** 2 / count
     middle = (rate + 0.5 * squared) / (1.0 + squared)
     reach = math.sqrt(squared * (rate * (1.0 - rate) + 0.25 * squared)) / (1.0 + squared)
     return min(max(middle - reach, 0.0), rate), max(min(middle + reach, 1.0), rate)
