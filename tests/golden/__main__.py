@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.golden import comparing, lives, recorded, stages, state
+from tests.golden import comparing, lives, random_lives, recorded, stages, state
 from tests.golden.records import Life, read_life, read_tape, write_life, write_tape
 
 
@@ -47,7 +47,7 @@ def _makers(*, long: bool) -> dict[str, Callable[[], Life]]:
     of_data = lives.data_lives(Path(named)) if named and Path(named).is_dir() else {}
     if not of_data:
         _say("no data sets: STREAM_PEER_DATA names no directory")
-    return {**lives.lives(), **of_data, **({"longer": lives.longer} if long else {})}
+    return {**lives.lives(), **of_data, **({"longer": random_lives.longer} if long else {})}
 
 
 def _chosen(names: Sequence[str], *, long: bool) -> list[Life]:
@@ -63,12 +63,12 @@ def _fold(inputs: Path, outputs: Path) -> int:
 
 
 def _write() -> int:
-    write_life(lives.moved_by_events(stages.control_events_of_move(lives.moved())), lives.HERE)
+    write_life(random_lives.moved_by_events(stages.control_events_of_move(random_lives.moved())), lives.HERE)
     made = _chosen([], long=False)
     if not {*lives.data_names()} <= {life.name for life in made}:
         return 2
     recorded.write({life.name: recorded.record_of(life, stages.fold(life), stages.order_free) for life in made})
-    state.write(stages.question_changelogs(lives.short()))
+    state.write(stages.question_changelogs(random_lives.short()))
     return 0
 
 

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from tests.golden.records import KINDS, OF_FEEDS, Life, Numbers, Tape, Written, text_of
 
 TOLERANCE = 1e-9
+_LARGE = 20_000
 OrderFree = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -189,7 +190,8 @@ def some_values(tape: Tape, most: int) -> list[list[Any]]:
     """A few outputs of each topic: topic, key, revision and value, to be compared to the tolerance elsewhere."""
     found = []
     for topic in sorted({record.topic for record in tape.written if record.kind in ("questions", "feeds")}):
-        of_topic = [record for record in tape.written if record.topic == topic and record.revision is not None]
+        of_topic = [one for one in tape.written if one.topic == topic and len(one.value or b"") < _LARGE]
+        of_topic = [one for one in of_topic if one.revision is not None]
         step = max(1, len(of_topic) // most)
         found += [[topic, text_of(one.key), one.revision, one.decoded()] for one in of_topic[step - 1 :: step][:most]]
     return found

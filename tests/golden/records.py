@@ -44,7 +44,10 @@ class Sent(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What is sent, under which settings, and who drives the stages. ``ends``: only the end is compared."""
+    """What is sent, under which settings, and who drives the stages.
+
+    ``ends``: only the end is compared. ``producers``: who may say what; everybody may say everything if left out.
+    """
 
     name: str
     driver: Driver
@@ -53,6 +56,7 @@ class Life(NamedTuple):
     partitions: int = 1
     feed_log_partitions: int = 1
     ends: bool = False
+    producers: Mapping[str, Any] | None = None
 
     @property
     def header(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.portable import Header
+from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stage
 from stream_peer.log.transfers import transfer_of
@@ -39,21 +40,20 @@ __all__ = ["fold", "order_free"]
 SECRET = b"golden"
 OUTPUT_PARTITIONS = 4
 KILLED_EVERY = 97
-"""Records of a life between two snapshots of all stages; with ``kill``, their owners are gone 41 records later."""
-_LATER = 41
 
 Rows = list[tuple[bytes, bytes | None]]
 S = TypeVar("S", bound=Stage)
 
 
-def fold(life: Life, *, kill: bool = False, questions: Sequence[Rows] = ()) -> Tape:
+def fold(life: Life, *, kill: int = 0, questions: Sequence[Rows] = ()) -> Tape:
     """What the service writes.
 
     Parameters
     ----------
     life : Life
-    kill : bool
-        Whether owners are killed; only of ``worker`` lives.
+    kill : int
+        Records between two snapshots of all stages, whose owners are gone halfway to the next; 0: they live on. Only
+        of ``worker`` lives.
     questions : sequence of rows
         Changelogs of the question stage's partitions that are taken up in the middle of the life in place of its state.
     """
@@ -69,7 +69,7 @@ def fold(life: Life, *, kill: bool = False, questions: Sequence[Rows] = ()) -> T
         else:
             worker.send(sent)
         if kill:
-            worker.restart(number)
+            worker.restart(number, kill)
         if questions and number == len(life.sent) // 2:
             worker.take_up(questions)
         if number % EVERY == 0:
@@ -84,7 +84,7 @@ def question_changelogs(life: Life) -> list[Rows]:
     worker = _Worker(life, Tape())
     for number, sent in enumerate(life.sent[: len(life.sent) // 2], 1):
         worker.send(sent)
-        worker.restart(number)
+        worker.restart(number, KILLED_EVERY)
     return worker.question_changelogs()
 
 
@@ -295,14 +295,14 @@ class _Worker:
 
     # --- owners ---
 
-    def restart(self, number: int) -> None:
+    def restart(self, number: int, every: int) -> None:
         """Snapshots, or the end of all owners, if it is time for that."""
-        if number % KILLED_EVERY == 0:
+        if number % every == 0:
             for feeds in self._feeds:
                 self._take(feeds.publish())
             for owned in self._all:
                 owned.snapshot()
-        elif number % KILLED_EVERY == _LATER and number > KILLED_EVERY:
+        elif number % every == every // 2 and number > every:
             for owned in self._all:
                 owned.take_over()
 
@@ -338,7 +338,18 @@ def _question_stage(life: Life, number: int) -> Callable[[], QuestionStage]:
         partitions=life.partitions,
         feed_log_partitions=life.feed_log_partitions,
         secret=SECRET,
+        producers=_producers(life),
     )
+
+
+def _producers(life: Life) -> Producers | None:
+    if life.producers is None:
+        return None
+    named = [
+        Producer(name=name, **{**rights, "keys": tuple(key.encode() for key in rights["keys"])})
+        for name, rights in life.producers.items()
+    ]
+    return Producers(named)
 
 
 def _feed_stage(number: int) -> Callable[[], FeedStage]:

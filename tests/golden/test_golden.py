@@ -59,9 +59,11 @@ def test_a_feed_that_moved_ends_as_it_did(name: str) -> None:
     assert comparing.apart(RECORDED[name]["ends"], comparing.ends(tape_of(name), stages.order_free)) == []
 
 
-@pytest.mark.parametrize("name", ["short", "long"])
-def test_owners_who_are_killed_write_the_same(name: str) -> None:
-    assert comparing.missing(tape_of(name), stages.fold(life_of(name), kill=True)) == []
+@pytest.mark.parametrize(
+    ("name", "every"), [("short", 31), ("long", stages.KILLED_EVERY), ("crowd", 331), ("wide", 3), ("edges", 13)]
+)
+def test_owners_who_are_killed_write_the_same(name: str, every: int) -> None:
+    assert comparing.missing(tape_of(name), stages.fold(life_of(name), kill=every)) == []
 
 
 def test_question_state_of_the_release_that_recorded_it_is_taken_up() -> None:
