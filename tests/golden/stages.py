@@ -1,6 +1,6 @@
 """Adapters: how the service folds a life. The only file here that imports the product: it changes when modules move.
 
-``replay`` lives run through the product's own replay. ``worker`` lives run through the stages as a worker drives them:
+``replay`` lives run through the product's own replay. ``worker`` lives run through its driver, as a worker runs it:
 settings and controls through the control stage, rebuilds from the start of the feed-log, and, with ``kill``, owners
 that leave a changelog and are gone. Two things differ from a worker on purpose, so that a life is a function of its
 records: a feed publishes whenever the time of the feed-log moves on (a worker goes by its own clock), and then always
@@ -20,6 +20,7 @@ from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
+from stream_peer.log import driver
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.portable import Header
 from stream_peer.log.producers import Producer, Producers
@@ -160,17 +161,11 @@ class _Owned(Generic[S]):
 
     def _fold(self, record: LogRecord) -> list[Output]:
         effects = Effects()
-        self.stage.step(record, effects)
-        while self.stage.must_refold:
-            self._rebuild(record.offset)
-            self.stage.publish(effects)
+        driver.pump(driver.fold(self.stage, record, effects, driver.Publish.REBUILDS), self._up_to)
         return effects.outputs
 
-    def _rebuild(self, applied: int) -> None:
-        refolding = self.stage.refolding(applied)
-        for earlier in self.log[: refolding.up_to + 1]:
-            refolding.step(earlier)
-        refolding.finish()
+    def _up_to(self, offset: int) -> Sequence[LogRecord]:
+        return self.log[: offset + 1]
 
     def publish(self) -> list[Output]:
         """What there is to say of changed feeds."""
@@ -209,7 +204,7 @@ class _Owned(Generic[S]):
         for _ in self.stage.recount():
             pass
         while self.stage.must_refold:
-            self._rebuild(found.applied)
+            driver.pump(driver.rebuild(self.stage, found.applied), self._up_to)
 
     def state(self) -> StageState:
         """All that is stored."""
