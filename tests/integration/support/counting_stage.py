@@ -151,7 +151,7 @@ def sabotage(environment: Mapping[str, str]) -> None:
 
     async def lossy_put(self: OwnedPartition, event: Any) -> None:
         if random.random() < share:
-            self._source.forget(event.message)
+            self._source.forget(event)
         else:
             await put(self, event)
 
