@@ -71,7 +71,7 @@ def rebuild(stage: Stage, applied: int) -> Steps:
     refolding.finish()
 
 
-def advance(steps: Steps, records: Sequence[Record] | None = None) -> NeedsLog | None:
+def answer(steps: Steps, records: Sequence[Record] | None = None) -> NeedsLog | None:
     """Answer with records, none to end a rebuild; return what is needed next, None at the end."""
     try:
         return steps.send(records)
@@ -81,9 +81,9 @@ def advance(steps: Steps, records: Sequence[Record] | None = None) -> NeedsLog |
 
 def pump(steps: Steps, log: Callable[[int], Iterable[Record]]) -> None:
     """Answer from a log that can be read at once; ``log`` has its records up to an offset."""
-    need = advance(steps)
+    need = answer(steps)
     while need is not None:
         records = iter(log(need.up_to))
         while some := list(islice(records, _AT_ONCE)):
             steps.send(some)
-        need = advance(steps, ())
+        need = answer(steps, ())

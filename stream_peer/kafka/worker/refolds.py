@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
-from stream_peer.log.driver import Steps, advance, rebuild
+from stream_peer.log.driver import Steps, answer, rebuild
 from stream_peer.log.stage import Record, Stage
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ async def refold(
                         start = _fold(steps, records, start)
                         await asyncio.sleep(0)
                     tell(Progress(records[start - 1].offset + 1 - begin, total))
-        advance(steps, ())
+        answer(steps, ())
     return begin
 
 

@@ -13,7 +13,7 @@ from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
-from stream_peer.log.driver import Publish, Steps, advance, fold
+from stream_peer.log.driver import Publish, Steps, answer, fold
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
@@ -162,14 +162,14 @@ class _Beside:
 
 async def pump_from_log(steps: Steps, settings: Settings, place: TopicPartition) -> None:
     """Answer a driver from the log in Kafka, for each rebuild with a consumer of its own."""
-    need = advance(steps)
+    need = answer(steps)
     while need is not None:
         async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
             async for records in batches:
                 steps.send(records)
                 if records[-1].offset >= need.up_to:
                     break
-        need = advance(steps, ())
+        need = answer(steps, ())
 
 
 class _Tally:

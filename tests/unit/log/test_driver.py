@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stream_peer.log.driver import Publish, advance, fold, fold_portion, pump, rebuild
+from stream_peer.log.driver import Publish, answer, fold, fold_portion, pump, rebuild
 from stream_peer.log.stage import Effects, LogRecord
 from tests.unit.kafka.worker.fakes import MEANING, RefoldingStage
 
@@ -32,7 +32,7 @@ def test_a_rebuild_is_the_same_whatever_the_portions_in_which_its_log_comes(size
     next(steps)
     for start in range(0, len(LOG), size):
         steps.send(LOG[start : start + size])
-    assert advance(steps, ()) is None
+    assert answer(steps, ()) is None
     assert stage.counts == counted(LOG[:3])[0].counts
 
 
