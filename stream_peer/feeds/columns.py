@@ -5,7 +5,7 @@ follow from the table: where a column lies, and so the stored form (``Layout``);
 (``Layout.written``); and the table of the documentation.
 
 Columns ``by_rule`` exist once for each vote rule, since each set is priced with the error rates of its own rule. The
-order of the table is the order of the stored sums: whoever changes it raises the schema number of the feed state.
+order of the table is the order of the stored sums: a change of it needs a higher schema number of the feed state.
 """
 
 from collections.abc import Iterator, Sequence

@@ -281,12 +281,11 @@ class Feed:
 
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""
-        self.accounts.blocks, self._reading = sums, None
+        self.accounts.blocks = sums
 
     def recount(self) -> Iterator[None]:
         """Compute the sums anew from the ledger, a bounded piece an item."""
         yield from self.accounts.recount(self.method)
-        self._reading = None
 
 
 decode_feed = msgspec.msgpack.Decoder(StoredFeed).decode

@@ -26,7 +26,7 @@ from stream_peer.feeds.output_records import published
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import DECIMALS
 from stream_peer.feeds.views import heading, summary
-from stream_peer.log.owners import Reading
+from stream_peer.log.owners import QuestionReading
 from stream_peer.log.stage import Output
 from stream_peer.numerics.losses import FloatArray
 from stream_peer.numerics.losses.arguments import unchecked
@@ -48,18 +48,18 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     ]
 
 
-def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> Reading:
+def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> QuestionReading:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
     return _reading(feed, entry, facts, _common(feed, question_id, entry, facts))
 
 
-def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> Reading:
+def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> QuestionReading:
     provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
     outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
     rates = summary(_rates(feed, facts))
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
-    return Reading(
+    return QuestionReading(
         ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=rates),
         MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
     )

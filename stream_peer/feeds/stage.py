@@ -53,7 +53,7 @@ from stream_peer.feeds.views import FeedView
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.origins import Seen
-from stream_peer.log.owners import Reading
+from stream_peer.log.owners import QuestionReading
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Output, Record, Refolding, Snapshot, Warned
 from stream_peer.numerics.losses.arguments import unchecked
@@ -349,7 +349,7 @@ class FeedStage:
         """Whether there is such a feed."""
         return feed in self.feeds.by_name
 
-    def reading(self, feed: str, question_id: str) -> Reading | None:
+    def reading(self, feed: str, question_id: str) -> QuestionReading | None:
         """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
         found = self.feeds.by_name.get(feed)
         entry = None if found is None else found.entries.get(question_id)

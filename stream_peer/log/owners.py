@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer
 
 
-class Reading(NamedTuple):
+class QuestionReading(NamedTuple):
     """The newest that can be said of a question, as of the last record that changed its feed."""
 
     reference_answer: ReferenceAnswer
@@ -18,7 +18,7 @@ class Home(Protocol):
     def has_feed(self, feed: str) -> bool:
         """Whether there is such a feed."""
 
-    def reading(self, feed: str, question_id: str) -> Reading | None:
+    def reading(self, feed: str, question_id: str) -> QuestionReading | None:
         """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
 
 

@@ -30,7 +30,6 @@ CLASSES = {
     "Point",
     "Progress",
     "Published",
-    "Reading",
     "Record",
     "Revealed",
     "Row",

@@ -124,8 +124,8 @@ def read(
 ) -> Reading:
     """The reading of sums under a vote rule.
 
-    ``known``: the feed's last reading, which is returned if nothing has changed since, and of which the parts are
-    taken whose sums have not changed. ``outcomes``: how often an outcome has moved the sums.
+    ``known``: the feed's last reading. It is returned if nothing has changed since; else the parts of it are taken
+    whose sums have not changed. ``outcomes``: how often an outcome has moved these sums.
     """
     rule = VOTE_RULES.index(vote_rule)
     if known is not None and (known.settings is not settings or known.rule != rule):
@@ -135,7 +135,6 @@ def read(
     feed = sums.feed
     rates = tuple([read_rates(feed, used, settings.confidence, method) for used in used_rules(feed, rule)])
     key, votes = mixing_key(feed), dependence_key(feed, rule)
-    ranked = known is not None and known.outcomes == outcomes and settings.memory is None
     asked, voters, unit = int(feed[_ASKED]), VOTES * int(feed[_VOTERS]), UNIT * VOTES
     return Reading(
         sums,
@@ -153,5 +152,5 @@ def read(
         else method.vote_rule,
         known.dependence if known is not None and known.dependence_key == votes else read_dependence(feed, rule),
         votes,
-        known.ranks if known is not None and ranked else read_ranks(sums),
+        known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
     )

@@ -769,14 +769,14 @@ class Table(NamedTuple):
 
 
 def stage_app(
-    app_id: str, settings: Settings, around: WorkerContext, inputs: Iterable[StageInput], table: Table
+    app_id: str, settings: Settings, context: WorkerContext, inputs: Iterable[StageInput], table: Table
 ) -> StageApp:
     """Make an app that folds ``inputs``, one agent each, and keeps its state in ``table``."""
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))
-    keepers = (StagePartitions(each, around, settings.on_recreated) for each in inputs)
-    app.ownership = Ownership(keepers, around.fail, around.producer.topic_ids, settings.on_recreated)
-    app.observer = around.observer
-    app.notices = around.notices
+    keepers = (StagePartitions(each, context, settings.on_recreated) for each in inputs)
+    app.ownership = Ownership(keepers, context.fail, context.producer.topic_ids, settings.on_recreated)
+    app.observer = context.observer
+    app.notices = context.notices
     app.gather = settings.gather
     # Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
     app.start_at_end = settings.start == "latest" and settings.topic(FORECAST_EVENTS) in app.ownership.keepers

@@ -115,7 +115,7 @@ class GapChecker:
         return lost
 
     async def _report(self) -> None:
-        """GapChecker are markers of transactions or compaction, unless the log begins behind them."""
+        """A gap is a marker of a transaction or compaction, unless the log begins behind it: then records are lost."""
         while self._gaps:
             gaps, self._gaps = self._gaps, []
             begin = await self._source.log_start(self._tp)
@@ -154,7 +154,7 @@ class Inbox:
 
     Parameters
     ----------
-    tp : TP
+    tp : TopicPartition
         Whose records.
     want : int
         The offset that comes next.

@@ -50,13 +50,13 @@ class StageInput(NamedTuple):
 class StagePartitions:
     """Folds, claims and owned partitions of one stage. ``on_recreated``: what to do if its topics were recreated."""
 
-    def __init__(self, stage_input: StageInput, around: WorkerContext, on_recreated: Choice = "stop") -> None:
+    def __init__(self, stage_input: StageInput, context: WorkerContext, on_recreated: Choice = "stop") -> None:
         self.input = stage_input
         self._on_recreated = on_recreated
         self.folds: dict[int, Fold] = {}
         self.claims: dict[int, Claim] = {}
         self.partitions: dict[int, OwnedPartition] = {}
-        self._around = around
+        self._context = context
 
     def assigned(self, assigned: Iterable[TopicPartition]) -> list[int]:
         """Partitions of this stage's input among the assigned ones."""
@@ -75,7 +75,7 @@ class StagePartitions:
         name = uuid.uuid4().hex[:12]
         rows = [claim_row(partition, name)]
         at = time.time_ns() // 1_000_000
-        ((offset, _),) = await self._around.producer.append(changelog, partition, rows, at)
+        ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
         return Claim(name, offset)
 
     def drop(self) -> None:
@@ -109,7 +109,7 @@ class StagePartitions:
                 stage = self.input.make_stage(tp.partition)
                 start, writer = self._begin(tp, stage, logs[tp], findings.get(tp))
                 place = self.input.stage_name, tp
-                owned = OwnedPartition(place, stage, start, writer, source, self._around, draining)
+                owned = OwnedPartition(place, stage, start, writer, source, self._context, draining)
                 self.partitions[tp.partition] = owned
                 owned.start()
 

@@ -78,7 +78,7 @@ class OwnedPartition:
         begin: StartPosition,
         writer: StateWriter | None,
         source: Source,
-        around: WorkerContext,
+        context: WorkerContext,
         draining: Callable[[], bool],
     ) -> None:
         self.stage_name, self.tp = place
@@ -88,9 +88,9 @@ class OwnedPartition:
         self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source
-        self._around = around
+        self._context = context
         self._draining = draining
-        self._holes = GapChecker(self.tp, source, around.observer)
+        self._gaps = GapChecker(self.tp, source, context.observer)
         self._inbox = Inbox(self.tp, begin.want, source, self._explain)
         self._open: list[Delivery] = []
         self._since = now()
@@ -117,12 +117,12 @@ class OwnedPartition:
     def stop(self) -> None:
         """Drop what is not acknowledged: the next owner reads it again."""
         self._halt()
-        self._around.observer.released(self.stage_name, self.tp.partition)
+        self._context.observer.released(self.stage_name, self.tp.partition)
 
     def _halt(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._holes.stop()
+        self._gaps.stop()
         self._stopped = True
         self._inbox.stop()
         self._rested.set()
@@ -218,7 +218,7 @@ class OwnedPartition:
 
     def _explain(self, hole: OffsetGap) -> None:
         if self._recovered:
-            self._holes.explain(hole)
+            self._gaps.explain(hole)
 
     # Working.
 
@@ -235,14 +235,14 @@ class OwnedPartition:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
-            self._around.fail(error)
+            self._context.fail(error)
 
     async def _find_marker(self) -> None:
         """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
         if not self.stage.needs_marker:
             return
         with self._inbox.paused():
-            async with self._around.logs.reading(self.tp, None, self.reached) as reading:
+            async with self._context.logs.reading(self.tp, None, self.reached) as reading:
                 while records := await reading.batch():
                     self._slices += 1
                     if any(map(self.stage.is_marker, records)):
@@ -255,12 +255,12 @@ class OwnedPartition:
         pieces, goes_on = self.stage.recount(), True
         with self._inbox.paused():
             while goes_on:
-                async with self._around.turn:
+                async with self._context.turn:
                     _, goes_on = audits.advance(pieces, _SLICE_SECONDS)
                     await asyncio.sleep(0)
                 self._slices += 1
         self.counting = False
-        self._around.observer.owned(self.stage_name, self.tp.partition, self.stage)
+        self._context.observer.owned(self.stage_name, self.tp.partition, self.stage)
         if self._writer is not None:
             self._tell_size(self._writer)
 
@@ -271,7 +271,7 @@ class OwnedPartition:
         self._audit()
         if self.stage.must_refold:
             await self._fold_anew()
-        if lost := self._holes.take_lost():
+        if lost := self._gaps.take_lost():
             self.stage.lost(lost)
         if self._snapshot_due() and not self._stopped:
             await self._snapshot()
@@ -287,26 +287,26 @@ class OwnedPartition:
         idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
         if not self._records:
             return idle
-        return min(idle, max(0.001, self._since + self._around.every.seconds - now()))
+        return min(idle, max(0.001, self._since + self._context.every.seconds - now()))
 
     async def _handle(self) -> None:
         effects = Effects()
-        async with self._around.turn:
+        async with self._context.turn:
             began = time.perf_counter()
             finished, count = self._step(effects)
             self._publish_due(effects)
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
-        self._around.notices.note(effects.warnings)
-        self._around.notices.note_unused(effects.of_feeds)
-        self._around.notices.note_unknown(effects.unknown_fields)
-        self._around.notices.note_busy(effects.busy_experts)
-        await self._around.producer.send(effects.outputs)
+        self._context.notices.note(effects.warnings)
+        self._context.notices.note_unused(effects.of_feeds)
+        self._context.notices.note_unknown(effects.unknown_fields)
+        self._context.notices.note_busy(effects.busy_experts)
+        await self._context.producer.send(effects.outputs)
         if not self._records:
             self._since = now()
         self._records += count
         seconds = time.perf_counter() - began
-        self._around.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
+        self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
 
     def _step(self, effects: Effects) -> tuple[list[Delivery], int]:
         """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
@@ -355,7 +355,7 @@ class OwnedPartition:
             return
         agrees = self._audits.work(self.stage)
         if agrees is not None:
-            self._around.observer.audited(self.stage_name, self.tp.partition, agrees)
+            self._context.observer.audited(self.stage_name, self.tp.partition, agrees)
             if not agrees:
                 log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self.applied)
 
@@ -370,32 +370,32 @@ class OwnedPartition:
         began = time.perf_counter()
         with self._inbox.paused():
             while self.stage.must_refold:
-                lost = await refold(self.stage, self.applied, self.tp, self._around, self._refolded_up_to)
-                self._holes.take_lost()  # the log's start, of which the refold knows, lies behind them
+                lost = await refold(self.stage, self.applied, self.tp, self._context, self._refolded_up_to)
+                self._gaps.take_lost()  # the log's start, of which the refold knows, lies behind them
                 if lost:
-                    report_lost(self.tp, 0, lost, self._around.observer)
+                    report_lost(self.tp, 0, lost, self._context.observer)
                     self.stage.lost(lost)
             self._anew = True
             await self._say_owed()
             self._progress = None
             effects = Effects()
             self.stage.publish(effects, None)
-            await self._around.producer.send(effects.outputs)
+            await self._context.producer.send(effects.outputs)
         seconds = time.perf_counter() - began
         log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
-        self._around.observer.refolded(self.stage_name, self.tp.partition, seconds)
+        self._context.observer.refolded(self.stage_name, self.tp.partition, seconds)
 
     async def _say_owed(self) -> None:
         """What the refold has left to be said, as much at a time as may be made and written without a pause."""
         owed = self.stage.owed()
         while outputs := _some(owed):
-            await self._around.producer.send(outputs)
+            await self._context.producer.send(outputs)
             self._slices += 1
             await asyncio.sleep(0)
 
     def _refolded_up_to(self, progress: Progress) -> None:
         self._progress = progress
-        self._around.observer.refolding(self.stage_name, self.tp.partition, *progress)
+        self._context.observer.refolding(self.stage_name, self.tp.partition, *progress)
 
     def _snapshot_due(self) -> bool:
         """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew.
@@ -409,7 +409,7 @@ class OwnedPartition:
             return self.applied > self._covered
         if not self._records:
             return self._fresh and self._writer.rows.must_rewrite
-        every = self._around.every
+        every = self._context.every
         enough = self._records >= every.records or self._bytes >= every.bytes
         return enough or self._fresh or self._draining() or now() - self._since >= every.seconds
 
@@ -418,7 +418,7 @@ class OwnedPartition:
         began = time.perf_counter()
         effects = Effects()
         self.stage.publish(effects, None)
-        await self._around.producer.send(effects.outputs)
+        await self._context.producer.send(effects.outputs)
         if self._writer is not None:
             await self._write(self._writer, began)
         events, self._open = self._open, []
@@ -442,14 +442,14 @@ class OwnedPartition:
             if self._anew:
                 goes_on()
             snapshot, applied = await self._taken(), self.applied
-            written = await writer.write(self.tp.partition, snapshot, applied, self._around, goes_on)
+            written = await writer.write(self.tp.partition, snapshot, applied, self._context, goes_on)
             self._covered = applied
         seconds = time.perf_counter() - began
-        self._around.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
+        self._context.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
         self._tell_size(writer)
 
     def _tell_size(self, writer: StateWriter) -> None:
-        self._around.observer.stored(self.stage_name, self.tp.partition, *writer.rows.size)
+        self._context.observer.stored(self.stage_name, self.tp.partition, *writer.rows.size)
 
 
 def _some(outputs: Iterator[Output]) -> list[Output]:

@@ -80,7 +80,7 @@ class Position(Protocol):
         """Commit ``end``, before which there is no further record."""
 
 
-class Reading(Protocol):
+class BoundedLog(Protocol):
     """A log that is read from its start, up to an offset."""
 
     @property
@@ -94,7 +94,7 @@ class Reading(Protocol):
 class Logs(Protocol):
     """Reads logs beside the consumers of the apps."""
 
-    def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AbstractAsyncContextManager[Reading]:
+    def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AbstractAsyncContextManager[BoundedLog]:
         """Read a partition from ``first`` or its start up to ``up_to`` or its end, included; closed in every case."""
 
 

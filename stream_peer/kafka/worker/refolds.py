@@ -24,7 +24,7 @@ class Progress(NamedTuple):
 
 
 async def refold(
-    stage: Stage, applied: int, tp: TopicPartition, around: WorkerContext, tell: Callable[[Progress], None]
+    stage: Stage, applied: int, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
 ) -> int:
     """Carry out the refold that is due; return how many records the log had lost at its start.
 
@@ -39,10 +39,10 @@ async def refold(
     tell : callable
         Told at the start and after each slice how far it is.
     """
-    async with around.refolds:
+    async with context.refolds:
         steps = rebuild(stage, applied)
         need = next(steps)
-        async with around.logs.reading(tp, need.up_to) as reading:
+        async with context.logs.reading(tp, need.up_to) as reading:
             begin = reading.begin
             total = max(0, need.up_to + 1 - begin)
             log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
@@ -50,7 +50,7 @@ async def refold(
             while records := await reading.batch():
                 start = 0
                 while start < len(records):
-                    async with around.turn:
+                    async with context.turn:
                         start = _fold(steps, records, start)
                         await asyncio.sleep(0)
                     tell(Progress(records[start - 1].offset + 1 - begin, total))

@@ -30,7 +30,7 @@ class StateWriter(NamedTuple):
     rows: Writer
 
     async def write(
-        self, partition: int, snapshot: Snapshot, applied: int, around: WorkerContext, tell: Callable[[], None]
+        self, partition: int, snapshot: Snapshot, applied: int, context: WorkerContext, tell: Callable[[], None]
     ) -> Written:
         """Make a snapshot durable; cut short anywhere, it counts for nothing.
 
@@ -40,19 +40,19 @@ class StateWriter(NamedTuple):
         for rows in _slices(self.rows.entry_rows(snapshot, applied)):
             if count:
                 tell()
-                around.fault(BETWEEN_SLICES)
-            await self._append(partition, rows, around)
+                context.fault(BETWEEN_SLICES)
+            await self._append(partition, rows, context)
             count += len(rows)
             size += _size(rows)
-        around.fault(BETWEEN_ENTRIES_AND_HEAD)
+        context.fault(BETWEEN_ENTRIES_AND_HEAD)
         head = self.rows.head_row(snapshot, applied)
-        await self._append(partition, [head], around)
+        await self._append(partition, [head], context)
         self.rows.committed(snapshot, applied)
         return Written(count + 1, size + _size([head]))
 
-    async def _append(self, partition: int, rows: list[Row], around: WorkerContext) -> None:
+    async def _append(self, partition: int, rows: list[Row], context: WorkerContext) -> None:
         at = time.time_ns() // 1_000_000
-        for base, count in await around.producer.append(self.topic, partition, rows, at):
+        for base, count in await context.producer.append(self.topic, partition, rows, at):
             self.rows.appended(base, count)
         await asyncio.sleep(0)
 

@@ -59,7 +59,7 @@ def top_committee(regrets: FloatArray, size: int, awake: BoolArray | None = None
 def follow_the_leader(regrets: FloatArray, awake: BoolArray | None = None) -> FloatArray:
     """All weight to the best expert that is awake, a committee of one.
 
-    Without promise: whoever chooses the losses can make its regret grow with the number of questions.
+    Nothing is promised: an adversary who chooses the losses makes its regret grow with the number of questions.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ def gate() -> None:
         del waiting[:_PORTION]
         return portion
 
-    async def gated_append(self: StateWriter, partition: int, rows: Any, around: Any) -> None:
-        await append(self, partition, rows, around)
+    async def gated_append(self: StateWriter, partition: int, rows: Any, context: Any) -> None:
+        await append(self, partition, rows, context)
         slices[partition] = 0 if len(rows) == 1 else slices[partition] + 1  # alone is the head
         if slices[partition] > 1:
             await passed("snapshot")

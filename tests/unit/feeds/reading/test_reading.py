@@ -40,3 +40,16 @@ def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
     assert after.all_rates == before.all_rates
     assert (after.mixing, after.dependence, after.ranks) == (before.mixing, before.dependence, before.ranks)
     assert np.array_equal(after.columns(feed.listed()), columns)
+
+
+def test_after_a_reset_nothing_is_known_of_how_outcomes_rank_experts() -> None:
+    feed = feed_with_a_round(["a", "b", "c", "d", "e", "f", "g", "h"])
+    entry = feed.entries["q"]
+    feed.take_out(entry)
+    entry.evidence, entry.weight = 1, 20.0
+    feed.put_in(contribution(entry, feed.method), entry)
+    assert feed.read().ranks is not None
+
+    feed.reset()
+
+    assert feed.read().ranks is None
