@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -145,7 +145,14 @@ class Client:
             body = await asyncio.wait_for(reader.readexactly(int(headers.get("Content-Length", 0))), 30)
             return Answer(int(status.split()[1]), headers, body)
         finally:
-            writer.close()
+            await ended(writer)
+
+
+async def ended(writer: asyncio.StreamWriter) -> None:
+    """End a connection at once, also if the server has not read all that was written."""
+    writer.transport.abort()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -160,4 +167,4 @@ async def serving(found: Sources | None = None, settings: Http | None = None) ->
         await server.on_stop()
 
 
-__all__ = ["FEED", "QUESTION", "Broken", "Followed", "Group", "Patient", "Unknown", "serving", "sources"]
+__all__ = ["FEED", "QUESTION", "Broken", "Followed", "Group", "Patient", "Unknown", "ended", "serving", "sources"]

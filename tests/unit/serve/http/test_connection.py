@@ -10,7 +10,7 @@ from aiohttp import web
 
 from stream_peer.serve.http import connection
 from stream_peer.serve.http.feeds import FeedAnswers
-from tests.unit.serve.http.serving import Client, serving
+from tests.unit.serve.http.serving import Client, ended, serving
 
 HEAD = b"GET /feeds HTTP/1.1\r\nHost: localhost\r\n"
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -25,7 +25,7 @@ async def opened(client: Client, number: int) -> AsyncIterator[list[Pair]]:
         yield made
     finally:
         for _, writer in made:
-            writer.close()
+            await ended(writer)
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
