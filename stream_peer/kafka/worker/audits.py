@@ -1,9 +1,7 @@
 """Audits: once an hour a partition's state is compared with what it follows from, a little at a time."""
 
-import time
 from collections.abc import Callable, Iterator
 
-from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.stage import Stage
 
 EVERY_SECONDS = 3600.0
@@ -15,12 +13,12 @@ _SLICE_SECONDS = 0.01
 _GOLDEN_RATIO = 0.6180339887  # its multiples, modulo 1, lie far apart: no two partitions are audited at a time
 
 
-def advance(pieces: Iterator[None], seconds: float) -> tuple[int, bool]:
+def advance(pieces: Iterator[None], seconds: float, clock: Callable[[], float]) -> tuple[int, bool]:
     """Do pieces of work for a bounded time; (how many those were, whether there may be more)."""
-    until, done = time.perf_counter() + seconds, 0
+    until, done = clock() + seconds, 0
     for _ in pieces:
         done += 1
-        if time.perf_counter() > until:
+        if clock() > until:
             return done, True
     return done, False
 
@@ -31,7 +29,7 @@ class Audits:
     The first audit comes within an hour of the start; recovery itself computes sums anew.
     """
 
-    def __init__(self, partition: int, clock: Callable[[], float] = now) -> None:
+    def __init__(self, partition: int, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._due = clock() + EVERY_SECONDS * (1.0 + (partition * _GOLDEN_RATIO) % 1.0) / 2.0
         self._pieces: Iterator[None] | None = None
@@ -52,7 +50,7 @@ class Audits:
                 return None
             self._due = self._clock() + EVERY_SECONDS
             self._pieces, self._compared = stage.audit(), 0
-        compared, goes_on = advance(self._pieces, _SLICE_SECONDS)
+        compared, goes_on = advance(self._pieces, _SLICE_SECONDS, self._clock)
         self._compared += compared
         if goes_on:
             return None

@@ -424,7 +424,7 @@ class BatchConsumer(driver.Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._accepted: dict[Any, deque[Any]] = {}
-        self._proof = OrderProof()
+        self._proof = OrderProof(now)
         self._reading: dict[Any, int] = {}  # next offset of changelogs, which have no other check of order
         self._catch_up: dict[Any, int] = {}  # group offsets to commit although nothing was acknowledged
         self._polled = now()

@@ -15,7 +15,6 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.kafka.worker.faust_bridge import owners_in_group
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.owners import Elsewhere, Here, Owner, Unknown
 from stream_peer.settings.process import Settings
 
@@ -34,7 +33,7 @@ class GroupMembers:
         Seconds.
     """
 
-    def __init__(self, options: Mapping[str, Any], group: str, topic: str, clock: Callable[[], float] = now) -> None:
+    def __init__(self, options: Mapping[str, Any], group: str, topic: str, clock: Callable[[], float]) -> None:
         self._options = options
         self._group, self._topic = group, topic
         self._clock = clock
@@ -60,7 +59,7 @@ class FeedOwners:
         self._topic = topics.FEED_LOG
         self._partitions = 1
 
-    def attach(self, settings: Settings, app: Any, partitions: int) -> None:
+    def attach(self, settings: Settings, app: Any, partitions: int, clock: Callable[[], float]) -> None:
         """Say whose group it is about.
 
         Parameters
@@ -70,11 +69,13 @@ class FeedOwners:
             The feed app; None if this worker has none.
         partitions : int
             Of the feed-log.
+        clock : callable
+            Seconds.
         """
         self._app, self._topic, self._partitions = app, settings.topic(topics.FEED_LOG), partitions
         if app is None:
             options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
-            self._others = GroupMembers(options, settings.app_id("feed"), self._topic)
+            self._others = GroupMembers(options, settings.app_id("feed"), self._topic, clock)
 
     async def of(self, feed: str) -> Owner:
         """The owner of a feed: of the partition of the feed-log that it belongs to."""

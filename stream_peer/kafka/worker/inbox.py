@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,8 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition
-from stream_peer.kafka.worker.watchdog import now
+from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Record
 
@@ -26,7 +24,7 @@ class OrderProof:
     which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
     """
 
-    def __init__(self, clock: Callable[[], float] = now) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._asked: dict[TopicPartition, int] = {}
         self._sought: dict[TopicPartition, int] = {}
@@ -90,10 +88,10 @@ def report_lost(tp: TopicPartition, offset: int, records: int, observer: Observe
 class GapChecker:
     """Finds out in the background what gaps in offsets are: the broker's answer waits for fetches under way."""
 
-    def __init__(self, tp: TopicPartition, source: Source, observer: Observer) -> None:
+    def __init__(self, tp: TopicPartition, source: Source, context: WorkerContext) -> None:
         self._tp = tp
         self._source = source
-        self._observer = observer
+        self._context = context
         self._gaps: list[OffsetGap] = []
         self._lost = 0
         self._task: asyncio.Task[None] | None = None
@@ -102,7 +100,7 @@ class GapChecker:
         """Find out whether records were lost."""
         self._gaps.append(gap)
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._report())
+            self._task = self._context.start(self._report)
 
     def stop(self) -> None:
         """End the search: the partition is not owned any more."""
@@ -122,7 +120,7 @@ class GapChecker:
             for want, first in gaps:
                 lost = min(begin, first) - want
                 if lost > 0:
-                    report_lost(self._tp, want, lost, self._observer)
+                    report_lost(self._tp, want, lost, self._context.observer)
                     self._lost += lost
 
 
@@ -160,14 +158,24 @@ class Inbox:
         The offset that comes next.
     explain : callable
         Receives each gap that is proven to hold no record that could still be read.
+    wall : callable
+        The time of day.
     """
 
-    def __init__(self, tp: TopicPartition, want: int, source: Source, explain: Callable[[OffsetGap], None]) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        want: int,
+        source: Source,
+        explain: Callable[[OffsetGap], None],
+        wall: Callable[[], Milliseconds],
+    ) -> None:
         self.want = want
         self.filled = asyncio.Event()
         self._tp = tp
         self._source = source
         self._explain = explain
+        self._wall = wall
         self._portions: deque[PendingBatch] = deque()
         self._size = 0
         self._room = asyncio.Event()
@@ -197,7 +205,7 @@ class Inbox:
             return
         self._source.accept(delivery)
         if self._sample is None:
-            self._sample = ArrivalSample(records[0].offset, time.time() - records[0].timestamp / 1000)
+            self._sample = ArrivalSample(records[0].offset, (self._wall() - records[0].timestamp) / 1000)
         self.want = records[-1].offset + 1
         self._portions.append(PendingBatch(delivery, records))
         self._size += len(records)

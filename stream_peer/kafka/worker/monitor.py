@@ -1,7 +1,6 @@
 """Beside folding: the heartbeat of the event loop, progress, lag, open transactions, clock skew and ticks."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +13,9 @@ from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.apps import QUESTION
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.partition import OwnedPartition
-from stream_peer.kafka.worker.port import Position, TopicPartition
+from stream_peer.kafka.worker.port import Position, Runtime, TopicPartition
 from stream_peer.kafka.worker.producer import BatchProducer
-from stream_peer.kafka.worker.watchdog import Vitals, Watchdog, now
+from stream_peer.kafka.worker.watchdog import Vitals, Watchdog
 from stream_peer.log.observer import Observer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
@@ -36,7 +35,7 @@ class _Wait(NamedTuple):
 class OpenTransactions:
     """Since when partitions wait, and a line of the log at the beginning and the end of a wait."""
 
-    def __init__(self, clock: Callable[[], float] = now) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._waits: dict[TopicPartition, _Wait] = {}
 
@@ -105,7 +104,7 @@ class _Sought(NamedTuple):
 class Lags:
     """Lag by partition; reads again where only that can tell."""
 
-    def __init__(self, clock: Callable[[], float] = now) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._sought: dict[TopicPartition, _Sought] = {}
 
@@ -145,7 +144,7 @@ _SPANS = 5
 class ClockSkew:
     """Looks at what came to partitions. ``clock``: seconds that go on steadily."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._ends: dict[TopicPartition, int] = {}
         self._least: dict[int, float] = {}
@@ -229,6 +228,7 @@ class HealthMonitor:
         watchdog: Watchdog,
         stalls: StallLimits,
         signatures: Signatures,
+        runtime: Runtime,
         skew: ClockSkew | None = None,
     ) -> None:
         self._apps = apps
@@ -237,8 +237,9 @@ class HealthMonitor:
         self._watchdog = watchdog
         self._stalls = stalls
         self._ticker = Ticker(signatures)
-        self._lags = Lags()
-        self._transactions = OpenTransactions()
+        self._lags = Lags(runtime.now)
+        self._transactions = OpenTransactions(runtime.now)
+        self._wall = runtime.wall
         self._skew = skew
         self._retries = 0
         self._observer: Observer = apps[0].observer
@@ -281,7 +282,7 @@ class HealthMonitor:
             self._vitals.retain(names)
             self._transactions.retain(places)
             self._tell_of_clients()
-            ticks = self._ticker.due(caught_up, time.time_ns() // 1_000_000)
+            ticks = self._ticker.due(caught_up, self._wall())
             await self._producer.send(ticks)
             self._notices.close()
             await asyncio.sleep(_LOOK_SECONDS)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
-from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.stage import UNUSED, Warned
 
 log = structlog.get_logger(__name__)
@@ -40,7 +39,7 @@ class _Hour:
 class Notices:
     """Logs warnings, of each code at most ``MOST`` a minute; how many more there were is said once it is over."""
 
-    def __init__(self, clock: Callable[[], float] = now) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._minutes: dict[str, _Minute] = {}
         self._hours: dict[str, _Hour] = {}

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -64,17 +62,16 @@ class StagePartitions:
 
     async def claim(self, partitions: list[int]) -> None:
         """Take over the changelog partitions. What others append from here on does not count."""
-        for lost in set(self.folds) - set(partitions):
-            del self.folds[lost]
+        self.folds = {partition: fold for partition, fold in self.folds.items() if partition in partitions}
         changelog = self.input.changelog
         if changelog is not None:
             claims = await asyncio.gather(*(self._claim(changelog, partition) for partition in partitions))
             self.claims = dict(zip(partitions, claims, strict=True))
 
     async def _claim(self, changelog: str, partition: int) -> Claim:
-        name = uuid.uuid4().hex[:12]
+        name = self._context.runtime.fresh_id()
         rows = [claim_row(partition, name)]
-        at = time.time_ns() // 1_000_000
+        at = self._context.runtime.wall()
         ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
         return Claim(name, offset)
 

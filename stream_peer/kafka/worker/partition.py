@@ -9,7 +9,6 @@ whoever takes this one away gets it at once: what was not finished counts for no
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,7 +21,6 @@ from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, Off
 from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.refolds import Progress, refold
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import fold_portion
 from stream_peer.log.stage import Effects, Output, Record, Snapshot, Stage
@@ -89,11 +87,12 @@ class OwnedPartition:
         self._writer = writer
         self._source = source
         self._context = context
+        self._now = context.runtime.now
         self._draining = draining
-        self._gaps = GapChecker(self.tp, source, context.observer)
-        self._inbox = Inbox(self.tp, begin.want, source, self._explain)
+        self._gaps = GapChecker(self.tp, source, context)
+        self._inbox = Inbox(self.tp, begin.want, source, self._explain, context.runtime.wall)
         self._open: list[Delivery] = []
-        self._since = now()
+        self._since = self._now()
         self._records = self._bytes = 0
         self._fresh = True
         self._anew = begin.must_settle
@@ -104,7 +103,7 @@ class OwnedPartition:
         self._progress: Progress | None = None
         self._slices = 0
         self._published: dict[str, float] = {}
-        self._audits = audits.Audits(self.tp.partition)
+        self._audits = audits.Audits(self.tp.partition, self._now)
         self._stopped = False
         self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -112,7 +111,7 @@ class OwnedPartition:
     def start(self) -> None:
         """Begin to work."""
         self.counting = True
-        self._task = asyncio.ensure_future(self._run())
+        self._task = self._context.start(self._run)
 
     def stop(self) -> None:
         """Drop what is not acknowledged: the next owner reads it again."""
@@ -223,19 +222,14 @@ class OwnedPartition:
     # Working.
 
     async def _run(self) -> None:
-        try:
-            await self._find_marker()
-            await self._count()
-            while not self._stopped:
-                await self._wait()
-                self._busy = True
-                await self._work()
-                self._busy = False
-                self._rested.set()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the state may be half changed: end the process
-            self._context.fail(error)
+        await self._find_marker()
+        await self._count()
+        while not self._stopped:
+            await self._wait()
+            self._busy = True
+            await self._work()
+            self._busy = False
+            self._rested.set()
 
     async def _find_marker(self) -> None:
         """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
@@ -256,7 +250,7 @@ class OwnedPartition:
         with self._inbox.paused():
             while goes_on:
                 async with self._context.turn:
-                    _, goes_on = audits.advance(pieces, _SLICE_SECONDS)
+                    _, goes_on = audits.advance(pieces, _SLICE_SECONDS, self._now)
                     await asyncio.sleep(0)
                 self._slices += 1
         self.counting = False
@@ -287,12 +281,12 @@ class OwnedPartition:
         idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
         if not self._records:
             return idle
-        return min(idle, max(0.001, self._since + self._context.every.seconds - now()))
+        return min(idle, max(0.001, self._since + self._context.every.seconds - self._now()))
 
     async def _handle(self) -> None:
         effects = Effects()
         async with self._context.turn:
-            began = time.perf_counter()
+            began = self._now()
             finished, count = self._step(effects)
             self._publish_due(effects)
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
@@ -303,14 +297,14 @@ class OwnedPartition:
         self._context.notices.note_busy(effects.busy_experts)
         await self._context.producer.send(effects.outputs)
         if not self._records:
-            self._since = now()
+            self._since = self._now()
         self._records += count
-        seconds = time.perf_counter() - began
+        seconds = self._now() - began
         self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
 
     def _step(self, effects: Effects) -> tuple[list[Delivery], int]:
         """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
-        until = time.perf_counter() + _SLICE_SECONDS
+        until = self._now() + _SLICE_SECONDS
         finished: list[Delivery] = []
         count = 0
         while self._inbox and not self.stage.must_refold:
@@ -327,7 +321,7 @@ class OwnedPartition:
     def _step_portion(self, records: Sequence[Record], effects: Effects, until: float) -> int:
         """Fold records for a bounded time, and none after one that calls for a refold; how many that were."""
         for start in range(0, len(records), _STRIDE):
-            if time.perf_counter() > until or len(effects.outputs) > _SLICE_OUTPUTS:
+            if self._now() > until or len(effects.outputs) > _SLICE_OUTPUTS:
                 return start
             stride = records[start : start + _STRIDE]
             done = fold_portion(self.stage, stride, effects)
@@ -341,7 +335,7 @@ class OwnedPartition:
         changed = {} if self.stage.must_refold else self.stage.changed_feeds()
         if not changed:
             return
-        at = now()
+        at = self._now()
         due = [feed for feed, every in changed.items() if at - self._published.get(feed, 0.0) >= every / 1000]
         if due:
             self.stage.publish(effects, due)
@@ -367,7 +361,7 @@ class OwnedPartition:
         self._audits.give_up()
         if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
             log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
-        began = time.perf_counter()
+        began = self._now()
         with self._inbox.paused():
             while self.stage.must_refold:
                 lost = await refold(self.stage, self.applied, self.tp, self._context, self._refolded_up_to)
@@ -381,14 +375,14 @@ class OwnedPartition:
             effects = Effects()
             self.stage.publish(effects, None)
             await self._context.producer.send(effects.outputs)
-        seconds = time.perf_counter() - began
+        seconds = self._now() - began
         log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
         self._context.observer.refolded(self.stage_name, self.tp.partition, seconds)
 
     async def _say_owed(self) -> None:
         """What the refold has left to be said, as much at a time as may be made and written without a pause."""
         owed = self.stage.owed()
-        while outputs := _some(owed):
+        while outputs := _some(owed, self._now):
             await self._context.producer.send(outputs)
             self._slices += 1
             await asyncio.sleep(0)
@@ -411,25 +405,25 @@ class OwnedPartition:
             return self._fresh and self._writer.rows.must_rewrite
         every = self._context.every
         enough = self._records >= every.records or self._bytes >= every.bytes
-        return enough or self._fresh or self._draining() or now() - self._since >= every.seconds
+        return enough or self._fresh or self._draining() or self._now() - self._since >= every.seconds
 
     async def _snapshot(self) -> None:
         """Make the state durable, then acknowledge the messages that it covers wholly."""
-        began = time.perf_counter()
+        began = self._now()
         effects = Effects()
         self.stage.publish(effects, None)
         await self._context.producer.send(effects.outputs)
         if self._writer is not None:
             await self._write(self._writer, began)
         events, self._open = self._open, []
-        self._since, self._records, self._bytes = now(), 0, 0
+        self._since, self._records, self._bytes = self._now(), 0, 0
         self._fresh = self._anew = False
         for event in events:
             event.ack()
 
     async def _taken(self) -> Snapshot:
-        """All of the state is new after a refold. Meanwhile nothing changes it: a thread may read it."""
-        return await asyncio.to_thread(self.stage.snapshot) if self._anew else self.stage.snapshot()
+        """All of the state is new after a refold. Meanwhile nothing changes it."""
+        return await self._context.runtime.aside(self.stage.snapshot) if self._anew else self.stage.snapshot()
 
     async def _write(self, writer: StateWriter, began: float) -> None:
         with contextlib.ExitStack() as stack:
@@ -444,7 +438,7 @@ class OwnedPartition:
             snapshot, applied = await self._taken(), self.applied
             written = await writer.write(self.tp.partition, snapshot, applied, self._context, goes_on)
             self._covered = applied
-        seconds = time.perf_counter() - began
+        seconds = self._now() - began
         self._context.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
         self._tell_size(writer)
 
@@ -452,12 +446,12 @@ class OwnedPartition:
         self._context.observer.stored(self.stage_name, self.tp.partition, *writer.rows.size)
 
 
-def _some(outputs: Iterator[Output]) -> list[Output]:
+def _some(outputs: Iterator[Output], clock: Callable[[], float]) -> list[Output]:
     """The next outputs, made for a bounded time; none: that was all."""
     some: list[Output] = []
-    until = time.perf_counter() + _SLICE_SECONDS
+    until = clock() + _SLICE_SECONDS
     for output in outputs:
         some.append(output)
-        if time.perf_counter() > until or len(some) >= _SLICE_OUTPUTS:
+        if clock() > until or len(some) >= _SLICE_OUTPUTS:
             break
     return some

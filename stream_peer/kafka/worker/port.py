@@ -1,15 +1,17 @@
 """The port between the work on partitions and Kafka: what is asked of a broker. ``faust_bridge`` implements it."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Output, Record, Warned
 from stream_peer.settings.process import SnapshotEvery
+
+_T = TypeVar("_T")
 
 
 class TopicPartition(NamedTuple):
@@ -127,6 +129,22 @@ class Noticing(Protocol):
         """Log experts that send more forecasts of a question than are kept."""
 
 
+class Runtime(Protocol):
+    """Time, chance and threads of the process; no file above the port asks the operating system for them."""
+
+    def now(self) -> float:
+        """Seconds on a clock that neither steps nor stops while a machine is suspended."""
+
+    def wall(self) -> Milliseconds:
+        """The time of day as the machine believes it. It may jump: for timestamps only, never for durations."""
+
+    def fresh_id(self) -> str:
+        """An id that no other call of any process returns."""
+
+    async def aside(self, work: Callable[[], _T]) -> _T:
+        """Compute something long while the event loop serves others; nothing may change what ``work`` reads."""
+
+
 class WorkerContext(NamedTuple):
     """What all partitions of a worker share.
 
@@ -143,3 +161,16 @@ class WorkerContext(NamedTuple):
     logs: Logs
     refolds: asyncio.Lock
     notices: Noticing
+    runtime: Runtime
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Start a task, which its caller owns and cancels. An error in it ends the process: state may be half done."""
+        return asyncio.ensure_future(self._watched(work))
+
+    async def _watched(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is
+            self.fail(error)

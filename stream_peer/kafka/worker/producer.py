@@ -96,7 +96,7 @@ class BatchProducer:
 
     async def _grouped(self, outputs: Sequence[Output]) -> dict[TopicPartition, list[Writing]]:
         names: dict[str, str] = {}
-        for logical in {output.topic for output in outputs}:
+        for logical in dict.fromkeys(output.topic for output in outputs):
             names[logical] = name = self._topic(logical)
             if name not in self._partitions:
                 self._partitions[name] = await self._writer.partitions(name)

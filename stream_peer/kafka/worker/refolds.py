@@ -1,7 +1,6 @@
 """A refold: the partition's log is folded anew from its start, beside everything else that the worker does."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -51,18 +50,18 @@ async def refold(
                 start = 0
                 while start < len(records):
                     async with context.turn:
-                        start = _fold(steps, records, start)
+                        start = _fold(steps, records, start, context.runtime.now)
                         await asyncio.sleep(0)
                     tell(Progress(records[start - 1].offset + 1 - begin, total))
         answer(steps, ())
     return begin
 
 
-def _fold(steps: Steps, records: Sequence[Record], start: int) -> int:
+def _fold(steps: Steps, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
     """Fold records for a bounded time; return the index of the first that was not."""
-    until = time.perf_counter() + _SLICE_SECONDS
+    until = clock() + _SLICE_SECONDS
     for index in range(start, len(records)):
         steps.send((records[index],))
-        if time.perf_counter() > until:
+        if clock() > until:
             return index + 1
     return len(records)

@@ -1,7 +1,6 @@
 """A partition's snapshots to its changelog: entries in slices, each acknowledged, then the head."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ class StateWriter(NamedTuple):
         ``tell`` is called between its slices: a snapshot of many takes long.
         """
         count = size = 0
-        for rows in _slices(self.rows.entry_rows(snapshot, applied)):
+        for rows in _slices(self.rows.entry_rows(snapshot, applied), context.runtime.now):
             if count:
                 tell()
                 context.fault(BETWEEN_SLICES)
@@ -51,22 +50,22 @@ class StateWriter(NamedTuple):
         return Written(count + 1, size + _size([head]))
 
     async def _append(self, partition: int, rows: list[Row], context: WorkerContext) -> None:
-        at = time.time_ns() // 1_000_000
+        at = context.runtime.wall()
         for base, count in await context.producer.append(self.topic, partition, rows, at):
             self.rows.appended(base, count)
         await asyncio.sleep(0)
 
 
-def _slices(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _slices(rows: Iterable[Row], clock: Callable[[], float]) -> Iterator[list[Row]]:
     """Rows, as many at a time as may be in memory and are made without holding up the event loop."""
     part: list[Row] = []
-    size, until = 0, time.perf_counter() + _SLICE_SECONDS
+    size, until = 0, clock() + _SLICE_SECONDS
     for row in rows:
         part.append(row)
         size += _size([row])
-        if size >= _SLICE_BYTES or time.perf_counter() > until:
+        if size >= _SLICE_BYTES or clock() > until:
             yield part
-            part, size, until = [], 0, time.perf_counter() + _SLICE_SECONDS
+            part, size, until = [], 0, clock() + _SLICE_SECONDS
     if part:
         yield part
 

@@ -4,17 +4,23 @@ A worker that was expelled from its group can still write. What it writes is ign
 sooner it is gone the better; and leaving is always safe, because nothing depends on a clean stop.
 """
 
+import asyncio
 import logging
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 
+from stream_peer.events.times import Milliseconds
+
 log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
 
 LOOK_EVERY_SECONDS = 0.02
 _SECONDS_TO_SAY_WHY = 1.0
@@ -24,6 +30,24 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while 
 def now() -> float:
     """Seconds on a clock that neither steps nor stops in suspension."""
     return time.clock_gettime(_CLOCK)
+
+
+class SystemRuntime:
+    """Time, chance and threads of this process."""
+
+    now = staticmethod(now)
+
+    def wall(self) -> Milliseconds:
+        """Return the time of day."""
+        return time.time_ns() // 1_000_000
+
+    def fresh_id(self) -> str:
+        """Return 12 random hex digits."""
+        return uuid.uuid4().hex[:12]
+
+    async def aside(self, work: Callable[[], _T]) -> _T:
+        """Compute in a thread."""
+        return await asyncio.to_thread(work)
 
 
 class Exit(NamedTuple):

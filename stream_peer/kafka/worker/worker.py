@@ -20,7 +20,7 @@ from stream_peer.kafka.worker.monitor import ClockSkew, HealthMonitor, StallLimi
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
-from stream_peer.kafka.worker.watchdog import Limits, Vitals, Watchdog, leave
+from stream_peer.kafka.worker.watchdog import Limits, SystemRuntime, Vitals, Watchdog, leave
 from stream_peer.log.observer import Observer
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures
@@ -91,7 +91,7 @@ def run(
     if health is not None:
         health.attach(assembly.vitals, assembly.apps)
     if owners is not None:
-        owners.attach(settings, assembly.feed_app, partition_counts(settings)[1])
+        owners.attach(settings, assembly.feed_app, partition_counts(settings)[1], SystemRuntime.now)
     monitor = assembly.monitor
     watching = Jobs(monitor.beat, monitor.ask_broker, monitor.look, begin=monitor.start, end=monitor.stop)
     worker = StageWorker(assembly.vitals, assembly.writer, watching, *assembly.apps, *services)
@@ -132,6 +132,7 @@ def _assemble(
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     writer = KafkaWriter(options, compression)
     producer = BatchProducer(writer, settings.topic, vitals, signatures)
+    runtime = SystemRuntime()
     context = WorkerContext(
         producer,
         observer,
@@ -141,12 +142,13 @@ def _assemble(
         turn=asyncio.Lock(),
         logs=LogReader(options, check_crcs=settings.broker != "embedded"),
         refolds=asyncio.Lock(),
-        notices=Notices(),
+        notices=Notices(runtime.now),
+        runtime=runtime,
     )
     apps = make_apps(settings, context, stages)
     stalls = StallLimits(settings.session, settings.rebalance_timeout, settings.broker_patience)
-    skew = ClockSkew() if settings.broker == "kafka" else None
-    monitor = HealthMonitor(apps, producer, vitals, Watchdog(vitals), stalls, signatures, skew)
+    skew = ClockSkew(runtime.now) if settings.broker == "kafka" else None
+    monitor = HealthMonitor(apps, producer, vitals, Watchdog(vitals), stalls, signatures, runtime, skew)
     return _Assembly(vitals, monitor, writer, apps)
 
 

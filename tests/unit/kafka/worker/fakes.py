@@ -8,6 +8,7 @@ from typing import Any
 
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.watchdog import SystemRuntime
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
@@ -281,7 +282,8 @@ def surroundings(
         turn=asyncio.Lock(),
         logs=logs or FakeLogs([]),
         refolds=asyncio.Lock(),
-        notices=Notices(),
+        notices=Notices(SystemRuntime.now),
+        runtime=SystemRuntime(),
     )
     return around, errors
 

@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def _one_piece_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.audits._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.audits._SLICE_SECONDS", -1.0)
 
 
 def test_the_first_audits_of_partitions_lie_apart_and_within_the_first_hour() -> None:

@@ -3,6 +3,7 @@
 from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, _cut
 from stream_peer.kafka.worker.inbox import OrderProof
 from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.watchdog import now
 from tests.unit.kafka.worker.fakes import records
 
 HERE = TopicPartition("forecast-events", 0)
@@ -16,7 +17,7 @@ class Clock:
 
 
 def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_it_began() -> None:
-    proof = OrderProof()
+    proof = OrderProof(now)
 
     before = proof.admits(HERE, 5, 7)
     sought = proof.asked([HERE])
@@ -29,7 +30,7 @@ def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_
 
 
 def test_a_proof_holds_for_its_pair_only() -> None:
-    proof = OrderProof()
+    proof = OrderProof(now)
     proof.admits(HERE, 5, 7)
     proof.sought(proof.asked([HERE]))
     proof.fetched(HERE, 7)
@@ -39,7 +40,7 @@ def test_a_proof_holds_for_its_pair_only() -> None:
 
 
 def test_a_fetch_without_a_seek_proves_nothing() -> None:
-    proof = OrderProof()
+    proof = OrderProof(now)
     proof.admits(HERE, 5, 7)
 
     proof.fetched(HERE, 7)
@@ -48,7 +49,7 @@ def test_a_fetch_without_a_seek_proves_nothing() -> None:
 
 
 def test_nothing_is_found_from_a_seek_that_was_done_until_a_record_comes() -> None:
-    proof = OrderProof()
+    proof = OrderProof(now)
     proof.ask(HERE, 5)
 
     asked = proof.asked([HERE])
@@ -77,7 +78,7 @@ def test_the_same_seek_is_asked_for_at_most_every_half_second() -> None:
 
 
 def test_only_assigned_partitions_are_sought_and_a_new_position_forgets_all() -> None:
-    proof = OrderProof()
+    proof = OrderProof(now)
     proof.admits(HERE, 5, 7)
     elsewhere = proof.asked([])
     proof.admits(TopicPartition("forecast-events", 1), 5, 7)

@@ -11,7 +11,7 @@ from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import Limits, Vitals, Watchdog
+from stream_peer.kafka.worker.watchdog import Limits, SystemRuntime, Vitals, Watchdog, now
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures
 from tests.unit.kafka.worker.test_health import Clock
@@ -41,7 +41,7 @@ def worker(*, is_member: bool, rebalancing: bool = False) -> Any:
         consumer=SimpleNamespace(is_member=is_member, assignment=set),
         conf=SimpleNamespace(id="acme-feed"),
         observer=NullObserver(),
-        notices=Notices(),
+        notices=Notices(now),
         ownership=SimpleNamespace(partitions=list, keepers={}),
     )
 
@@ -73,7 +73,7 @@ async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     clock, stalls, producer = Clock(), StallLimits(10.0, 20.0, 30.0), Idle()
     vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
     health.attach(vitals, [app])
-    pulse = HealthMonitor([app], producer, vitals, Watchdog(vitals), stalls, Signatures())  # type: ignore[arg-type]
+    pulse = HealthMonitor([app], producer, vitals, Watchdog(vitals), stalls, Signatures(), SystemRuntime())  # type: ignore[arg-type]
     looking = asyncio.ensure_future(pulse.look())
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits

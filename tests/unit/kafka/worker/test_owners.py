@@ -11,6 +11,7 @@ from yarl import URL
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.worker.apps import StageMakers, make_apps
 from stream_peer.kafka.worker.feed_owners import FeedOwners, GroupMembers
+from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.owners import Elsewhere, Here, Unknown
 from stream_peer.settings.process import Http, Settings
 from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
@@ -42,7 +43,7 @@ def group(
         assignor=SimpleNamespace(external_topics_metadata=lambda: told),
     )
     owners = FeedOwners()
-    owners.attach(Settings(prefix="acme-"), app, PARTITIONS)
+    owners.attach(Settings(prefix="acme-"), app, PARTITIONS, now)
     return owners
 
 
@@ -97,7 +98,7 @@ async def test_a_worker_that_folds_no_feeds_asks_what_those_who_do_were_told(mon
 
     monkeypatch.setattr(GroupMembers, "owners", owners_of_group)
     owners = FeedOwners()
-    owners.attach(Settings(stage="question"), None, PARTITIONS)
+    owners.attach(Settings(stage="question"), None, PARTITIONS, now)
 
     assert await owners.of(FEED) == Elsewhere(THEIRS)
     assert await owners.of(FEED) == Unknown("no worker is known to own the feed")

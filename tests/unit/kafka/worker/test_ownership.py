@@ -14,6 +14,7 @@ from stream_peer.kafka.worker.ownership import Ownership, StageInput, StageParti
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.recreated import Choice, InputLog
 from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import Fold, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
@@ -182,7 +183,7 @@ class SeekingConsumer(BatchConsumer):
     def __init__(self, world: World) -> None:  # without Faust's
         self.app = world  # it has an ownership
         world.start_at_end = False  # type: ignore[attr-defined]  # as a StageApp has it
-        self._proof = OrderProof()
+        self._proof = OrderProof(now)
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
         self._acked: Any = defaultdict(list)
