@@ -31,7 +31,7 @@ BEFORE: Mapping[str, str] = {
     "files a round passes, without numerics": "35",
     "imports, share of code lines": "12.8%",
     "longest chain of imports inside a room": "20",
-    "words of docs": "38,137",
+    "words of docs": "36,158",
 }
 """At commit 66ed76e, the last one before the rooms."""
 
@@ -127,9 +127,9 @@ def _reached(start: str, imports: Mapping[str, set[str]]) -> set[str]:
 
 
 def words_of_docs(tree: Path) -> int:
-    """Words of the pages that people write: those that are generated do not count."""
+    """Words of the pages that people write: those that a generator or a benchmark writes do not count."""
     pages = [tree / "README.md", *(tree / "docs").rglob("*.md")]
-    written = (page for page in pages if not {"generated", "reference"} & set(page.parts))
+    written = (page for page in pages if not {"generated", "measured", "reference"} & set(page.parts))
     return sum(len(re.findall(r"\S+", page.read_text(encoding="utf-8"))) for page in written)
 
 

@@ -13,6 +13,6 @@ version = release
 extensions = ["myst_parser", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "generated"]
+exclude_patterns = ["_build", "generated", "measured"]
 html_theme = "furo"
 html_title = f"stream_peer {release}"

@@ -116,6 +116,6 @@ def test_only_middle_levels_are_drawn_several_times() -> None:
 
 @pytest.mark.data
 def test_the_published_page_speaks_of_the_data_sets_there_are(repository: Path, data_directory: Path) -> None:
-    text = (repository / "docs" / "quality.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "measured" / "quality.md").read_text(encoding="utf-8")
 
     assert all(path.name.partition(".")[0] in text for path in data_sets(data_directory))

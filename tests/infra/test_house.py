@@ -37,10 +37,11 @@ def test_an_import_of_several_lines_counts_each() -> None:
     assert house.import_lines("import os\nfrom a import (\n    b,\n    c,\n)\nx = 1\n") == 5
 
 
-def test_pages_that_are_generated_have_no_words(tmp_path: Path) -> None:
-    (tmp_path / "docs" / "reference").mkdir(parents=True)
+def test_pages_that_programs_write_have_no_words(tmp_path: Path) -> None:
+    for folder in ("reference", "measured"):
+        (tmp_path / "docs" / folder).mkdir(parents=True)
+        (tmp_path / "docs" / folder / "made.md").write_text("none of these\n", encoding="utf-8")
     (tmp_path / "README.md").write_text("three words here\n", encoding="utf-8")
     (tmp_path / "docs" / "page.md").write_text("two words\n", encoding="utf-8")
-    (tmp_path / "docs" / "reference" / "made.md").write_text("none of these\n", encoding="utf-8")
 
     assert house.words_of_docs(tmp_path) == 5
