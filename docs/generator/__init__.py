@@ -24,7 +24,7 @@ def files() -> dict[str, str]:
     return {
         **message_schemas.files(),
         **asyncapi.files(ROOT),
-        **tables.files(),
+        **tables.files(ROOT),
         **numerics.files(ROOT),
         **life.files(ROOT),
         **metrics.files(),

@@ -1,21 +1,27 @@
-"""Tables that other pages include: events, reasons of refusals, settings of feeds and of a process."""
+"""Tables that other pages include: events, reasons of refusals, settings, alerts, routes, causes of a weight."""
 
 import ast
 import inspect
 import json
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import yaml
 
 from stream_peer.events import incoming
 from stream_peer.events.rejections import Reason
 from stream_peer.feeds.columns import COLUMNS
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.serve.http.routes import OPEN, ROUTES
 from stream_peer.settings.process import leaves
+from stream_peer.tools.explain.weight_story.words import WORDS
 
 DIRECTORY = "docs/generated"
+ALERTS = "helm/stream-peer/rules/alerts.yaml"
+RUNBOOK = "docs/runbook"
 
 INCOMING = get_args(incoming.Event)
 FEED_SETTINGS = {
@@ -87,16 +93,44 @@ FEED_SETTINGS = {
 }
 
 
-def files() -> dict[str, str]:
+def files(root: Path) -> dict[str, str]:
     """The tables: path in the repository and content."""
     tables = {
+        "alerts": _alerts(root),
+        "causes": _causes(),
         "columns": _columns(),
         "events": _events(),
         "reasons": _reasons(),
+        "routes": _routes(),
         "feed-settings": _feed_settings(),
         "settings": _settings(),
     }
     return {f"{DIRECTORY}/{name}.md": text for name, text in tables.items()}
+
+
+def _alerts(root: Path) -> str:
+    """The alerts, the most severe first; what each means is the first sentence of its page."""
+    groups = yaml.safe_load((root / ALERTS).read_text(encoding="utf-8"))["groups"]
+    severities = ("critical", "warning", "info")
+    alerts = sorted((rule for group in groups for rule in group["rules"]), key=lambda rule: rule["alert"])
+    alerts.sort(key=lambda rule: severities.index(rule["labels"]["severity"]))
+    rows = []
+    for rule in alerts:
+        name, severity = rule["alert"], rule["labels"]["severity"]
+        page = (root / RUNBOOK / f"{name}.md").read_text(encoding="utf-8")
+        meaning = " ".join(page.partition("## Meaning")[2].partition("## Check")[0].split())
+        rows.append((f"[{name}](../runbook/{name}.md)", severity, rule["for"], re.split(r"[.:] ", meaning)[0]))
+    return _table(("alert", "severity", "after", "meaning"), rows)
+
+
+def _causes() -> str:
+    return _table(("cause", "in the text", "meaning"), [(f"`{name}`", *words[:2]) for name, words in WORDS.items()])
+
+
+def _routes() -> str:
+    """All routes but the probes, which have a table in Operations."""
+    routes = [(f"`{route.path}`", route.about) for route in ROUTES if not route.path.startswith(OPEN)]
+    return _table(("path", "answer"), routes)
 
 
 def _columns() -> str:

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 from stream_peer.tools.explain.weight_story.words import OWN, WORDS, meaning_of, points
 from stream_peer.tools.explain.weight_terms import CAUSES
 
@@ -21,10 +19,3 @@ def test_what_the_truth_does_depends_on_the_weight() -> None:
 def test_a_trace_is_no_zero() -> None:
     assert points(-1e-9, 2) == "~0"
     assert points(0.0, 2) == "0"
-
-
-def test_the_page_of_operations_lists_every_cause_by_its_name(repository: Path) -> None:
-    page = (repository / "docs" / "operations.md").read_text(encoding="utf-8")
-
-    for cause, words in WORDS.items():
-        assert f"| `{cause}` | {words.name} | " in page
