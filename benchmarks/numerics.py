@@ -78,13 +78,11 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
     for number in range(ROUNDS_BEFORE):
         forecasts = np.clip(random.normal(0.5 + 0.2 * random.choice((-1, 1)), 0.2, n_experts), 0.0, 1.0)
         facts = scored(feed, number, experts, forecasts)
-        feed.put_in(
-            contribution_of(facts.alone(), Entry(evidence=1 if number % 4 == 0 else "open"), feed.method), Entry()
-        )
+        feed.put_in(contribution_of((facts,), Entry(evidence=1 if number % 4 == 0 else "open"), feed.method), Entry())
     forecasts = random.random(n_experts)
     under = feed.circumstances(experts, "question", 0)
     facts = score(0, experts, forecasts, under, feed.method)
-    part = contribution_of(facts.alone(), Entry(), feed.method)
+    part = contribution_of((facts,), Entry(), feed.method)
     weights = microseconds(
         lambda: feed.circumstances(experts, "question", 0),
         before=lambda: feed.put_in(part, Entry()),  # so that nothing is read from what was kept
@@ -92,7 +90,7 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
     return {
         "weights": weights,
         "facts": microseconds(lambda: score(0, experts, forecasts, under, feed.method)),
-        "contribution": microseconds(lambda: contribution_of(facts.alone(), Entry(), feed.method)),
+        "contribution": microseconds(lambda: contribution_of((facts,), Entry(), feed.method)),
         "sums": microseconds(lambda: feed.sums.add(part)),
         "stored form": microseconds(facts.pack),
     }
@@ -130,13 +128,13 @@ class Beside:
 
     def news(self, facts: Facts, evidence: Verdict) -> None:
         """Something to read the sums anew for."""
-        self.feed.put_in(contribution_of(facts.alone(), Entry(evidence=evidence), self.feed.method), Entry())
+        self.feed.put_in(contribution_of((facts,), Entry(evidence=evidence), self.feed.method), Entry())
 
     def round(self) -> float:
         """Seconds for a round: what it is scored under, its facts, its contribution."""
         start = time.perf_counter()
         facts = scored(self.feed, 0, self.experts, self.forecasts)
-        part = contribution_of(facts.alone(), Entry(), self.feed.method)
+        part = contribution_of((facts,), Entry(), self.feed.method)
         taken = time.perf_counter() - start
         self.feed.put_in(part, Entry())
         return taken

@@ -1,9 +1,13 @@
-"""Facts: what was computed for a round when it was scored. They are history; no later outcome changes them."""
+"""Facts: what was computed for a round when it was scored. They are history; no later outcome changes them.
+
+They come in four named parts: votes, losses, mix and moments. What there is not is None; only the stored form, in
+``pack`` and ``unpack``, has numbers that stand for it.
+"""
 
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,101 +16,87 @@ from stream_peer.feeds.method import Method
 from stream_peer.feeds.shadow_mixers import ShadowForecast, unpack_shadows
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.losses import FloatArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import unchecked
-from stream_peer.numerics.references import votes
-
-_HEADER = struct.Struct("<qBBBBBBiiiii32d")
 
 Bits = npt.NDArray[np.uint8]
-NOBODY = -1
-"""Who was selected in a scored forecast, if that expert was erased."""
+LossMeans: TypeAlias = tuple[float, float, float]
+"""Weighted means of the losses of a round: against the experts' own reference answers, against 1 and against 0."""
+
+_HEADER = struct.Struct("<qBBBBBBiiiii32d")
+_MIX = struct.Struct("<9d")
+_BEFORE_MIX = _HEADER.size - 8 * 15
+_NOBODY = -1
+"""Stored in place of the selected expert's position, if that expert was erased."""
+_NO_CLASSES, _NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
+"""Stored in place of moments that there are not: the moments themselves are never negative."""
 _CAST = np.uint8(12)
 """Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
 
 
-class Head(NamedTuple):
-    """The numbers of a round.
+class Votes(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The votes of a round, and the published reference answer.
 
     Attributes
     ----------
-    boundary : int
-        The round's moment.
     rule : int
         Number of the vote rule.
-    counts : int
-        1 if there were voters enough by the vote rule for the round to count while no outcome is known, else 0.
-    final : int
-        1 if the boundary was the close of the question, else 0.
-    answer, tie : int
-        The published reference answer, the majority of everybody; 1 if it was a tie.
+    counts : bool
+        Whether there were voters enough by the vote rule for the round to count while no outcome is known.
+    answer, tie : int, bool
+        The published reference answer, the majority of everybody; whether it was a tie.
     groups : int
         Answers of the groups, as ``OwnAnswers.coded``.
     half_voters, half_yes : int
         Votes at ½, as published, and those for yes.
     voters : int
         Independent votes by the vote rule: those of a team are one.
-    selected : int
-        Position among those present of the expert that was drawn from ``select``.
-    n_experts : int
-        How many were present.
+    """
+
+    rule: int
+    counts: bool
+    answer: int
+    tie: bool
+    groups: int
+    half_voters: int
+    half_yes: int
+    voters: int
+
+
+class Losses(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Mean losses of a round, and the error rates that priced them.
+
+    Attributes
+    ----------
     rate_zero, rate_one : float
-        The error rates that priced.
-    own_answer, own_one, own_zero : float
-        Weighted means of the losses against the own reference answers, against 1 and against 0, under the
-        learner's own selection weights.
-    published_answer, published_one, published_zero : float
-        The same under the published ones.
+        The error rates.
+    own, published : (float, float, float)
+        Mean losses under the learner's own selection weights, and under the published ones.
     spread : float
         Weighted mean of the distance between ℓ(p, 1) and ℓ(p, 0), under the published weights.
-    pair, rest : float
-        Moments of the votes by the vote rule.
-    ones : float
-        Share of the experts' own reference answers that are 1, a team counting once.
-    class_first, class_second, class_third, class_answer, class_both : float
-        Those of the vote count, where each class has a rate; else, or with fewer than three voters, all -1.
+    gap : float
+        Mixability gap, for AdaHedge only; else 0.
+    """
+
+    rate_zero: float
+    rate_one: float
+    own: LossMeans
+    published: LossMeans
+    spread: float
+    gap: float
+
+
+class Mix(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The combined forecasts of a round.
+
+    Attributes
+    ----------
     mean, peer, truth_slow, truth_fast : float
         The mixers' forecasts.
     unguarded, mix, stretched : float
         The mixed forecast before the safety net, as published, and stretched.
     median, logit_mean : float
         Of the forecasts.
-    gap : float
-        Mixability gap, for AdaHedge only.
-    vote_first, vote_second, vote_third, vote_fourth : float
-        Moments of the votes for yes, by the vote rule; with fewer than four voters all -1.
-    block : float
-        Number of the block that these moments of the question go to.
     """
 
-    boundary: Milliseconds
-    rule: int
-    counts: int
-    final: int
-    answer: int
-    tie: int
-    groups: int
-    half_voters: int
-    half_yes: int
-    voters: int
-    selected: int
-    n_experts: int
-    rate_zero: float
-    rate_one: float
-    own_answer: float
-    own_one: float
-    own_zero: float
-    published_answer: float
-    published_one: float
-    published_zero: float
-    spread: float
-    pair: float
-    rest: float
-    ones: float
-    class_first: float
-    class_second: float
-    class_third: float
-    class_answer: float
-    class_both: float
     mean: float
     peer: float
     truth_slow: float
@@ -116,110 +106,161 @@ class Head(NamedTuple):
     stretched: float
     median: float
     logit_mean: float
-    gap: float
-    vote_first: float
-    vote_second: float
-    vote_third: float
-    vote_fourth: float
-    block: float
 
 
-class Facts(NamedTuple):
-    """What was computed for a round.
+class Moments(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Moments of the votes by the vote rule, from which error rates are estimated.
 
-    Its numbers; and of each expert present, sorted by id: index, forecast, published selection weight, own
-    (leave-one-out) reference answer, whether that was a tie, and the vote by the rule in force (None stands for those
-    at 1/2). ``losses`` (3, n) are ``Method.losses``, as long as they are at hand: they are not stored. ``shadows``:
-    what shadows said.
+    Attributes
+    ----------
+    pair, rest : float
+        How the votes agree with each other, and with the reference answers of the others.
+    ones : float
+        Share of the experts' own reference answers that are 1, a team counting once.
+    classes : five floats, optional
+        ``ClassMomentTerms`` of the vote count, where each class has a rate; None with fewer than three voters.
+    fourth : four floats, optional
+        ``VoteMoments`` of the votes for yes; None with fewer than four voters.
+    block : int
+        Number of the block that these four of the question go to.
     """
 
-    head: Head
+    pair: float
+    rest: float
+    ones: float
+    classes: tuple[float, float, float, float, float] | None
+    fourth: tuple[float, float, float, float] | None
+    block: int
+
+
+class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What was computed for a round.
+
+    Attributes
+    ----------
+    boundary : int
+        The round's moment.
+    final : bool
+        Whether the boundary was the close of the question.
+    votes, losses, mix, moments
+        The named parts.
+    selected : int or None
+        Position among those present of the expert that was drawn from ``select``; None if that one was erased.
+    experts : (n,) int32
+        Indices of those present, sorted by id; the arrays below are in the same order.
+    forecasts : (n,) float64
+    select : (n,) float64
+        Published selection weights.
+    answers : (n,) uint8
+        Own (leave-one-out) reference answers.
+    ties : (n,) uint8
+        Whether those were ties.
+    cast : (n,) int8
+        Votes by the rule in force: +1, -1, 0 for none.
+    expert_losses : (3, n) float64, optional
+        ``Method.losses``. They are not stored: None of facts that were unpacked.
+    shadows : tuple of ShadowForecast
+        What shadows said.
+    """
+
+    boundary: Milliseconds
+    final: bool
+    votes: Votes
+    losses: Losses
+    mix: Mix
+    moments: Moments
+    selected: int | None
     experts: IndexArray
     forecasts: FloatArray
     select: FloatArray
     answers: Bits
     ties: Bits
-    losses: FloatArray | None = None
-    cast: SmallIntArray | None = None
+    cast: SmallIntArray
+    expert_losses: FloatArray | None = None
     shadows: tuple[ShadowForecast, ...] = ()
-
-    def alone(self) -> "Stack":
-        """As the only round of its question."""
-        shadows = (self.shadows,) if self.shadows else ()
-        return Stack([self.head], *self[1:7], shadows=shadows)
 
     def pack(self) -> bytes:
         """Stored form: a header, 21 bytes an expert, and ``SHADOW_BYTES`` a shadow."""
+        votes, losses, mix, moments = self.votes, self.losses, self.mix, self.moments
         return b"".join(
             (
-                _HEADER.pack(*self.head),
+                _HEADER.pack(
+                    self.boundary,
+                    votes.rule,
+                    votes.counts,
+                    self.final,
+                    votes.answer,
+                    votes.tie,
+                    votes.groups,
+                    votes.half_voters,
+                    votes.half_yes,
+                    votes.voters,
+                    _NOBODY if self.selected is None else self.selected,
+                    len(self.experts),
+                    losses.rate_zero,
+                    losses.rate_one,
+                    *losses.own,
+                    *losses.published,
+                    losses.spread,
+                    moments.pair,
+                    moments.rest,
+                    moments.ones,
+                    *(_NO_CLASSES if moments.classes is None else moments.classes),
+                    mix.mean,
+                    mix.peer,
+                    mix.truth_slow,
+                    mix.truth_fast,
+                    mix.unguarded,
+                    mix.mix,
+                    mix.stretched,
+                    mix.median,
+                    mix.logit_mean,
+                    losses.gap,
+                    *(_NO_FOURTH if moments.fourth is None else moments.fourth),
+                    moments.block,
+                ),
                 self.experts.astype("<i4", copy=False).tobytes(),
                 self.forecasts.astype("<f8", copy=False).tobytes(),
                 self.select.astype("<f8", copy=False).tobytes(),
-                (self.answers | (self.ties << 1) | (cast_of(self).view(np.uint8) << 2 & _CAST)).tobytes(),
+                (self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)).tobytes(),
                 *(shadow.pack() for shadow in self.shadows),
             )
         )
 
 
-class Stack(NamedTuple):
-    """Facts of all rounds of a question, by boundary, those of the experts one behind the other.
-
-    ``shadows``: what shadows said of each round; empty if there were none in any.
-    """
-
-    heads: Sequence[Head]
-    experts: IndexArray
-    forecasts: FloatArray
-    select: FloatArray
-    answers: Bits
-    ties: Bits
-    losses: FloatArray | None = None
-    cast: SmallIntArray | None = None
-    shadows: Sequence[tuple[ShadowForecast, ...]] = ()
-
-
-def losses_of(known: Facts | Stack, method: Method) -> FloatArray:
-    """``Method.losses`` of facts, computed anew if need be."""
-    return method.losses(known.forecasts, known.answers) if known.losses is None else known.losses
-
-
-def cast_of(facts: Facts) -> SmallIntArray:
-    """The votes of a round by the rule that was in force: +1, -1, 0 for none."""
-    return unchecked(votes)(facts.forecasts) if facts.cast is None else facts.cast
-
-
-def stacked(rounds: Sequence[bytes]) -> Stack:
-    """Facts of several rounds from their stored form, bit for bit."""
-    heads = [Head._make(_HEADER.unpack_from(packed)) for packed in rounds]
-    counted = [(packed, head.n_experts) for packed, head in zip(rounds, heads, strict=True)]
-    start = _HEADER.size
-    experts = b"".join([packed[start : start + 4 * n] for packed, n in counted])
-    forecasts = b"".join([packed[start + 4 * n : start + 12 * n] for packed, n in counted])
-    select = b"".join([packed[start + 12 * n : start + 20 * n] for packed, n in counted])
-    bits = np.frombuffer(b"".join([packed[start + 20 * n : start + 21 * n] for packed, n in counted]), np.uint8)
-    shadows = [packed[start + 21 * n :] for packed, n in counted]
-    return Stack(
-        heads,
-        np.frombuffer(experts, "<i4"),
-        np.frombuffer(forecasts, "<f8"),
-        np.frombuffer(select, "<f8"),
+def unpack(packed: bytes) -> Facts:
+    """Facts of a round from their stored form, bit for bit."""
+    h = _HEADER.unpack_from(packed)
+    n, start = h[11], _HEADER.size
+    bits = np.frombuffer(packed, np.uint8, n, start + 20 * n)
+    shadows = packed[start + 21 * n :]
+    return Facts(
+        h[0],
+        bool(h[3]),
+        Votes(h[1], bool(h[2]), h[4], bool(h[5]), *h[6:10]),
+        Losses(h[12], h[13], h[14:17], h[17:20], h[20], h[38]),
+        Mix(*h[29:38]),
+        Moments(h[21], h[22], h[23], None if h[24] < 0.0 else h[24:29], None if h[42] < 0.0 else h[39:43], int(h[43])),
+        None if h[10] == _NOBODY else h[10],
+        np.frombuffer(packed, "<i4", n, start),
+        np.frombuffer(packed, "<f8", n, start + 4 * n),
+        np.frombuffer(packed, "<f8", n, start + 12 * n),
         np.bitwise_and(bits, 1),
         np.bitwise_and(np.right_shift(bits, 1), 1),
-        cast=((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
-        shadows=[unpack_shadows(packed) for packed in shadows] if any(shadows) else (),
+        ((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
+        None,
+        unpack_shadows(shadows) if shadows else (),
     )
 
 
-def unpack(packed: bytes) -> Facts:
-    """Facts of one round from their stored form, bit for bit."""
-    stack = stacked([packed])
-    return Facts(stack.heads[0], *stack[1:8], shadows=stack.shadows[0] if stack.shadows else ())
+def losses_of(facts: Facts, method: Method) -> FloatArray:
+    """``Method.losses`` of facts, computed again if need be."""
+    return method.losses(facts.forecasts, facts.answers) if facts.expert_losses is None else facts.expert_losses
 
 
-def head_of(packed: bytes) -> Head:
-    """The numbers of a round from the stored form of its facts."""
-    return Head._make(_HEADER.unpack_from(packed))
+def mix_of(packed: bytes) -> Mix:
+    """The combined forecasts of a round from the stored form of its facts."""
+    return Mix(*_MIX.unpack_from(packed, _BEFORE_MIX))
 
 
 def boundary_of(packed: bytes) -> Milliseconds:

@@ -18,7 +18,7 @@ from stream_peer.events.incoming import FeedImport
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.contributions import contribution
-from stream_peer.feeds.facts import NOBODY, stacked
+from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, StoredFeed
 from stream_peer.feeds.feed_without import facts_without, feed_without, scored_with_places
 from stream_peer.feeds.feeds import Feeds
@@ -204,15 +204,16 @@ class _Building:
 
 def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
     """Whether facts are as long as they say, and of experts that there are."""
-    stack = stacked(rounds)
-    n_present = sum(head.n_experts for head in stack.heads)
-    lowest, highest = int(stack.experts.min(initial=0)), int(stack.experts.max(initial=0))
-    if {n_present} != {len(array) for array in stack[1:6]} or lowest < 0:
-        msg = "facts that are cut off"
-        raise ValueError(msg)
-    if highest >= n_experts > 0 or not all(NOBODY <= head.selected < max(head.n_experts, 1) for head in stack.heads):
-        msg = "facts of an expert that the feed does not have"
-        raise ValueError(msg)
+    for facts in map(unpack, rounds):
+        present = len(facts.experts)
+        lowest, highest = int(facts.experts.min(initial=0)), int(facts.experts.max(initial=0))
+        of_experts = (facts.forecasts, facts.select, facts.answers, facts.ties)
+        if any(len(array) != present for array in of_experts) or lowest < 0:
+            msg = "facts that are cut off"
+            raise ValueError(msg)
+        if highest >= n_experts > 0 or not (facts.selected is None or 0 <= facts.selected < max(present, 1)):
+            msg = "facts of an expert that the feed does not have"
+            raise ValueError(msg)
 
 
 def goes_on(feed: Feed | None, event: FeedImported, record: Record) -> None:

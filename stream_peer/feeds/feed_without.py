@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.feeds.blocks import Blocks
-from stream_peer.feeds.facts import NOBODY, Facts, cast_of, unpack
+from stream_peer.feeds.facts import Facts, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.standing import Standing
 from stream_peer.feeds.sums import IndexArray
@@ -35,9 +35,8 @@ def facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | None
     rows = stay[facts.experts]
     if not rows.any():
         return None
-    selected = facts.head.selected
-    kept = int(np.count_nonzero(rows[:selected])) if rows[selected] else int(np.argmax(facts.select[rows]))
-    return _rows_of(facts, rows, places, kept).pack()
+    kept = _position(facts.selected, rows)
+    return _rows_of(facts, rows, places, int(np.argmax(facts.select[rows])) if kept is None else kept).pack()
 
 
 def places_in(feed: Feed, before: Feed) -> IndexArray:
@@ -55,22 +54,25 @@ def scored_with_places(packed: bytes, places: IndexArray) -> bytes:
         return packed
     facts = unpack(packed)
     rows = places[facts.experts] != _GONE
-    selected = facts.head.selected
-    stays = selected != NOBODY and bool(rows[selected])
-    return _rows_of(facts, rows, places, int(np.count_nonzero(rows[:selected])) if stays else NOBODY).pack()
+    return _rows_of(facts, rows, places, _position(facts.selected, rows)).pack()
 
 
-def _rows_of(facts: Facts, rows: Bits, places: IndexArray, selected: int) -> Facts:
+def _position(selected: int | None, rows: Bits) -> int | None:
+    """The selected expert's position among those who stay; None if it is not one of them."""
+    return int(np.count_nonzero(rows[:selected])) if selected is not None and rows[selected] else None
+
+
+def _rows_of(facts: Facts, rows: Bits, places: IndexArray, selected: int | None) -> Facts:
     """Some of the experts of a round, at their new places."""
-    return Facts(
-        facts.head._replace(selected=selected, n_experts=int(np.count_nonzero(rows))),
-        places[facts.experts[rows]],
-        facts.forecasts[rows],
-        facts.select[rows],
-        facts.answers[rows],
-        facts.ties[rows],
-        cast=cast_of(facts)[rows],
-        shadows=facts.shadows,
+    return msgspec.structs.replace(
+        facts,
+        selected=selected,
+        experts=places[facts.experts[rows]],
+        forecasts=facts.forecasts[rows],
+        select=facts.select[rows],
+        answers=facts.answers[rows],
+        ties=facts.ties[rows],
+        cast=facts.cast[rows],
     )
 
 

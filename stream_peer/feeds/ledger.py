@@ -86,7 +86,7 @@ class Entry:
         if not self.rounds:  # by far the most frequent
             self.rounds = (facts.pack(),)
             return
-        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.head.boundary]
+        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.boundary]
         self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
 
     def drop(self, boundary: Milliseconds) -> bool:

@@ -18,7 +18,7 @@ from stream_peer.events.outputs import (
     StateOfQuestion,
 )
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.feeds.facts import NOBODY, Facts, losses_of, unpack
+from stream_peer.feeds.facts import Facts, losses_of, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
@@ -73,7 +73,7 @@ def _scored_forecast(feed: Feed, entry: Entry, facts: Facts | None, said: dict[s
     if facts is None or len(entry.rounds) > 1 or entry.rounds[-1] is not packed:
         facts = unpack(packed)
         said = _forecast(feed, facts)
-    boundary, shadows = to_iso(facts.head.boundary), _shadows(feed, facts)
+    boundary, shadows = to_iso(facts.boundary), _shadows(feed, facts)
     return ScoredForecast(revision=entry.revision, boundary=boundary, **said, shadows=shadows)
 
 
@@ -87,8 +87,8 @@ def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> 
         "trust": feed.standing.trust,
         "question": question_id,
         "state": _state(entry, facts),
-        "boundary": to_iso(facts.head.boundary) if facts else None,
-        "final": bool(facts and facts.head.final),
+        "boundary": to_iso(facts.boundary) if facts else None,
+        "final": bool(facts and facts.final),
         "rounds": len(entry.rounds),
     }
 
@@ -113,23 +113,23 @@ def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
         return "annulled"
     if entry.evidence != "open":
         return "resolved"
-    return "scored" if facts.head.counts else "low-evidence"
+    return "scored" if facts.votes.counts else "low-evidence"
 
 
 def _rates(feed: Feed, facts: Facts | None) -> Rates:
     """Error rates of the vote rule that gave the experts' own reference answers."""
     reading = feed.read()
-    return reading.rates_of(facts.head.rule) if facts else reading.rates
+    return reading.rates_of(facts.votes.rule) if facts else reading.rates
 
 
 def _answer(facts: Facts | None) -> dict[str, Any]:
     if facts is None:
         return {"reference_answer": None, "tie": False, "votes": 0, "yes": 0, "experts": 0}
     return {
-        "reference_answer": facts.head.answer,
-        "tie": bool(facts.head.tie),
-        "votes": facts.head.half_voters,
-        "yes": facts.head.half_yes,
+        "reference_answer": facts.votes.answer,
+        "tie": facts.votes.tie,
+        "votes": facts.votes.half_voters,
+        "yes": facts.votes.half_yes,
         "experts": len(facts.experts),
     }
 
@@ -171,15 +171,18 @@ def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
 
 def _forecast(feed: Feed, facts: Facts) -> dict[str, Any]:
     """Combined forecasts and the draw, as they were made when the round was scored."""
-    head, place = facts.head, facts.head.selected
-    expert = None if place == NOBODY else feed.shown[int(facts.experts[place])]
+    mix, place = facts.mix, facts.selected
+    selected = None
+    if place is not None:
+        expert = feed.shown[int(facts.experts[place])]
+        selected = SelectedExpert(expert=expert, probability=float(facts.forecasts[place]))
     return {
-        "mix": round(head.mix, DECIMALS),
-        "stretched": round(head.stretched, DECIMALS),
-        "mean": round(head.mean, DECIMALS),
-        "median": head.median,
-        "logit_mean": round(head.logit_mean, DECIMALS),
-        "selected": expert and SelectedExpert(expert=expert, probability=float(facts.forecasts[place])),
+        "mix": round(mix.mix, DECIMALS),
+        "stretched": round(mix.stretched, DECIMALS),
+        "mean": round(mix.mean, DECIMALS),
+        "median": mix.median,
+        "logit_mean": round(mix.logit_mean, DECIMALS),
+        "selected": selected,
     }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round, Verdict
 from stream_peer.events.outputs import MixedForecast, ScoredForecast
 from stream_peer.feeds.columns import FEED, VOTE_RULES
-from stream_peer.feeds.facts import Head, boundary_of, head_of, unpack
+from stream_peer.feeds.facts import Mix, boundary_of, mix_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import UNIT, Evaluated, fixed
@@ -74,8 +74,8 @@ def scored_losses(entry: Entry) -> tuple[float, float, float] | None:
     packed = scored_facts(entry)
     if packed is None:
         return None
-    head = head_of(packed)
-    return losses_of_mix(head.mix, head.stretched, int(entry.evidence == 1))
+    mix = mix_of(packed)
+    return losses_of_mix(mix.mix, mix.stretched, int(entry.evidence == 1))
 
 
 def scored_of(record: MixedForecast) -> tuple[ScoredForecast, int] | None:
@@ -106,17 +106,17 @@ class Evaluation(NamedTuple):
 def evaluation(packed: bytes, outcome: int, weight: float) -> Evaluation:
     """What the scored forecast of a question adds, given its outcome."""
     facts = unpack(packed)
-    head = facts.head
-    losses = [(forecast - outcome) * (forecast - outcome) for forecast in forecasts_of(head).values()]
+    mix = facts.mix
+    losses = [(forecast - outcome) * (forecast - outcome) for forecast in forecasts_of(mix).values()]
     columns = np.ones((2, len(facts.forecasts)))
     np.square(facts.forecasts - outcome, out=columns[1])
-    shadows = shadow_columns((head.mix, head.stretched), facts.shadows, outcome, weight)
+    shadows = shadow_columns((mix.mix, mix.stretched), facts.shadows, outcome, weight)
     return Evaluation([1.0, *losses], Evaluated(facts.experts, fixed(columns, weight)), shadows)
 
 
-def forecasts_of(head: Head) -> Mapping[str, float]:
+def forecasts_of(mix: Mix) -> Mapping[str, float]:
     """The combined forecasts of a round that are scored."""
-    return {name: getattr(head, name) for name in FORECASTS}
+    return {name: getattr(mix, name) for name in FORECASTS}
 
 
 def read_scores(feed: IntArray) -> Mapping[str, float]:

@@ -1,13 +1,13 @@
 """Scoring a round: its facts, under the weights and error rates of a moment at which its question was not known."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import united
-from stream_peer.feeds.facts import Facts, Head
+from stream_peer.feeds.facts import Facts, Losses, LossMeans, Mix, Moments, Votes
 from stream_peer.feeds.medians import Medians
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import Chance, OwnAnswers, round_gap, variant_answers
@@ -39,8 +39,8 @@ from stream_peer.numerics.peer_losses import unit_peer_loss
 from stream_peer.numerics.references import votes
 from stream_peer.numerics.references.majorities import MajorityAnswer, leave_one_out_of, majority_of
 
-_NO_CLASSES = (-1.0,) * 5
-_NO_FOURTH = (-1.0,) * 4
+MixerForecasts: TypeAlias = tuple[float, float, float, float]
+"""Of the plain mean, and of the mixers ``peer``, ``truth_slow`` and ``truth_fast``."""
 
 
 class Circumstances(NamedTuple):
@@ -124,29 +124,39 @@ def score(
     everybody = _everybody(at_half, forecasts, under)
     others = own_answers(cast, forecasts, under, method)
     answers, ties = others.answers.view(np.uint8), others.ties.view(np.uint8)
-    voters, moments, fourth = _votes(cast, others, under, method)
+    voters, moments = _moments(cast, others, under, method)
     losses, weights = method.losses(forecasts, answers), under.weights
     select = selection_published(weights.select, under.shrink, under.groups)
-    weighted, spread, mixers = _weighted(forecasts, losses, weights._replace(select=select))
-    learnt = _weighted(forecasts, losses, weights)[0] if select is not weights.select else weighted
+    published, spread, mixers = _weighted(forecasts, losses, weights._replace(select=select))
+    learnt = _weighted(forecasts, losses, weights)[0] if select is not weights.select else published
     own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else learnt
-    unguarded, mix = _mixed(forecasts, mixers, under)
-    numbers = (
-        *(boundary, under.rule, int(voters >= under.min_experts and others.given), int(final)),
-        *(everybody.answer, int(everybody.tie), others.coded, everybody.voters, everybody.yes, voters),
-        *(_drawn(select, under.ticket), len(forecasts)),
-        *(under.rate_zero, under.rate_one),
-        *(*own, *weighted, spread),
-        *moments[:2],
-        unchecked(share_of_ones)(others.answers, under.teams),
-        *moments[2:],
-        *mixers,
-        *(unguarded, mix, unchecked(stretched)(mix, under.mixing.stretch if under.stretch else 0.0)),
-        *(unchecked(median)(forecasts), unchecked(logit_mean)(forecasts), _gap(losses, learnt, under, method)),
-        *(*fourth, float(under.block)),
+    counts = voters >= under.min_experts and others.given
+    return Facts(
+        boundary,
+        final,
+        Votes(
+            under.rule,
+            counts,
+            everybody.answer,
+            everybody.tie,
+            others.coded,
+            everybody.voters,
+            everybody.yes,
+            voters,
+        ),
+        Losses(under.rate_zero, under.rate_one, own, published, spread, _gap(losses, learnt, under, method)),
+        _mix(forecasts, mixers, under),
+        moments,
+        _drawn(select, under.ticket),
+        experts,
+        forecasts,
+        select,
+        answers,
+        ties,
+        cast,
+        losses,
+        _shadows(forecasts, mixers, under),
     )
-    shadows = _shadows(forecasts, mixers, under)
-    return Facts(Head._make(numbers), experts, forecasts, select, answers, ties, losses, cast, shadows)
 
 
 def _everybody(at_half: SmallIntArray, forecasts: FloatArray, under: Circumstances) -> MajorityAnswer:
@@ -156,12 +166,15 @@ def _everybody(at_half: SmallIntArray, forecasts: FloatArray, under: Circumstanc
     return united(at_half, forecasts, None, under.groups, None).majority(under.coin)
 
 
-def _mixed(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[float, float]:
-    """The mixed forecast before and after the safety net, whose mean is the plain one."""
+def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: Circumstances) -> Mix:
+    """The combined forecasts. The mean that the safety net falls back to is the plain one, whatever the groups."""
     if under.groups is None:
-        return mixed(under.mixing.shares, mixers, under.net_share)
-    shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
-    return guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
+        unguarded, mix = mixed(under.mixing.shares, mixers, under.net_share)
+    else:
+        shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
+        unguarded, mix = guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
+    told = unchecked(stretched)(mix, under.mixing.stretch if under.stretch else 0.0)
+    return Mix(*mixers, unguarded, mix, told, unchecked(median)(forecasts), unchecked(logit_mean)(forecasts))
 
 
 def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[ShadowForecast, ...]:
@@ -200,25 +213,27 @@ def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[floa
     return regrets
 
 
-def _votes(
-    cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method
-) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
-    """How many vote independently by the rule in force; moments of their votes for error rates; those to the fourth."""
+def _moments(cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method) -> tuple[int, Moments]:
+    """How many vote independently by the rule in force, and the moments of their votes."""
     by_class = under.thresholds is not None or method.reads_classes
+    classes: tuple[float, float, float, float, float] | None = None
     if under.teams is None:
         counts = vote_counts(cast, others.answers)
-        of_classes = class_terms_of(counts) if by_class else None
-        rates_of = (*(agreement_of(counts) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
-        return counts.voters, rates_of, moments_of_counts(counts.yes, counts.voters) or _NO_FOURTH
-    found = unchecked(team_votes)(cast, others.answers, under.teams)
-    of_classes = unchecked(class_terms_of_teams)(found) if by_class else None
-    rates_of = (*(unchecked(agreement_of_teams)(found) or (0.0, 0.0)), *(of_classes or _NO_CLASSES))
-    return found.voters, rates_of, vote_moments_of_teams(found) or _NO_FOURTH
+        agreement, voters = agreement_of(counts), counts.voters
+        classes = class_terms_of(counts) if by_class else None
+        fourth = moments_of_counts(counts.yes, voters)
+    else:
+        found = unchecked(team_votes)(cast, others.answers, under.teams)
+        agreement, voters = unchecked(agreement_of_teams)(found), found.voters
+        classes = unchecked(class_terms_of_teams)(found) if by_class else None
+        fourth = vote_moments_of_teams(found)
+    ones = unchecked(share_of_ones)(others.answers, under.teams)
+    return voters, Moments(*(agreement or (0.0, 0.0)), ones, classes, fourth, under.block)
 
 
 def _weighted(
     forecasts: FloatArray, losses: FloatArray, weights: ExpertWeights
-) -> tuple[list[float], float, list[float]]:
+) -> tuple[LossMeans, float, MixerForecasts]:
     """Weighted means, summed in one go.
 
     By the selection weights: of the losses against the own reference answers, 1 and 0; of the distance of the last two.
@@ -232,7 +247,7 @@ def _weighted(
     for part, of_mixer in zip(parts[5:], weights[1:], strict=True):
         np.multiply(of_mixer, forecasts, out=part)
     sums: list[float] = np.add.reduce(parts, axis=1).tolist()
-    return sums[:3], sums[3], [sums[4] / len(forecasts), *sums[5:]]
+    return (sums[0], sums[1], sums[2]), sums[3], (sums[4] / len(forecasts), sums[5], sums[6], sums[7])
 
 
 def _uniform(weights: ExpertWeights) -> ExpertWeights:

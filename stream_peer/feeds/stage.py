@@ -201,13 +201,13 @@ class FeedStage:
             self.feeds.carry_over(feed, event.question_id, entry)
         alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
         if alone:
-            feed.put_in(contribution_of(facts.alone(), entry, feed.method), entry)
+            feed.put_in(contribution_of((facts,), entry, feed.method), entry)
         else:
             feed.put_in(contribution(entry, feed.method), entry)
         feed.learn(facts, entry)
         self.feeds.finish(feed, event.question_id, entry, record)
         self._say(feed, event.question_id, entry, effects, facts if alone else None)
-        counts = facts.head.counts
+        counts = facts.votes.counts
         effects.counts["round", "counts" if counts else "low-evidence"] += 1
         effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from stream_peer.feeds.columns import RULE_PART
 from stream_peer.feeds.contributions import rule_part
-from stream_peer.feeds.facts import cast_of, head_of
 from stream_peer.feeds.ledger import Entry
 from stream_peer.numerics.dependence.followers import crowd_distances
 from stream_peer.numerics.dependence.tallies import Float32Array
@@ -115,21 +114,21 @@ class Recent:
         return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
 
     def _write(self, slot: int, entry: Entry) -> None:
-        facts = None if entry.evidence == "annulled" else entry.latest()
-        if facts is None:
+        rounds = [] if entry.evidence == "annulled" else entry.facts()
+        if not rounds:
             self._ordinals[slot] = _NOBODY
             return
-        head, experts = facts.head, facts.experts
+        facts = rounds[-1]
+        votes_of, moments, experts = facts.votes, facts.moments, facts.experts
         self._reserve(int(np.maximum.reduce(experts)) + 1)
         self._ordinals[slot] = entry.ordinal
-        before = [head_of(packed) for packed in entry.rounds[-2:-1]]
-        said_before = [said for former in before for said in (former.mix, former.stretched)]
+        said_before = [said for before in rounds[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
         crowd = unchecked(crowd_distances)(facts.forecasts, said_before)
-        self._heads[:, slot] = head.counts, head.pair, head.rest, crowd.scatter
-        self._rules[slot], self._parts[slot] = head.rule, rule_part(entry)
+        self._heads[:, slot] = votes_of.counts, moments.pair, moments.rest, crowd.scatter
+        self._rules[slot], self._parts[slot] = votes_of.rule, rule_part(rounds, entry)
         votes, answers = self._marks[:, slot]
         votes[:], answers[:] = 0, 0
-        votes[experts] = cast_of(facts)
+        votes[experts] = facts.cast
         answers[experts] = 2 * facts.answers.view(np.int8) - 1
         self._distances[:, slot] = 0.0
         self._distances[:, slot, experts] = crowd.apart, crowd.near

@@ -78,7 +78,7 @@ class FiveMixers:
         self._shares[entry] = [
             self._share(facts, self._said[entry][packed], outcome, entry.weight / len(rounds))
             for packed, facts in zip(entry.rounds, rounds, strict=True)
-            if facts.head.counts or (outcome is not None and len(facts.experts) > 1)
+            if facts.votes.counts or (outcome is not None and len(facts.experts) > 1)
         ]
         for share in self._shares[entry]:
             self._add(share, share.weight)
@@ -120,7 +120,7 @@ def _kept(name: str, amounts: FloatArray) -> FloatArray:
 
 
 def _rates(facts: Facts) -> _Rates:
-    return facts.head.rate_zero, facts.head.rate_one
+    return facts.losses.rate_zero, facts.losses.rate_one
 
 
 def _columns(sums: RegretSums, experts: Sequence[int] | IndexArray) -> RegretSums:

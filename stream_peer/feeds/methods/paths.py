@@ -74,13 +74,12 @@ class Paths(NamedTuple):
 
     def learn(self, facts: Facts, entry: Entry, seen: Extent, method: Method) -> None:
         """Go on by a round of a question that is in the sums, if the learner is fixed share; ``seen``: until then."""
-        variant, head = method.variant, facts.head
-        if variant is None or not method.shares or not head.counts or entry.evidence == "annulled":
+        variant, losses = method.variant, facts.losses
+        if variant is None or not method.shares or not facts.votes.counts or entry.evidence == "annulled":
             return
-        means = head.own_answer, head.own_one, head.own_zero
-        rates = head.rate_zero, head.rate_one
-        regrets = entry.weight * priced_regrets(losses_of(facts, method), means, rates)
-        loss_range = 1.0 + abs(head.rate_zero - head.rate_one)
+        rates = losses.rate_zero, losses.rate_one
+        regrets = entry.weight * priced_regrets(losses_of(facts, method), losses.own, rates)
+        loss_range = 1.0 + abs(losses.rate_zero - losses.rate_one)
         rate = variant.learning_rate or float(unchecked(hedge_rate)(seen.experts, seen.questions, loss_range))
         self.shared.learn(facts.experts, regrets, rate, variant.share)
 

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds import contributions
@@ -99,8 +100,8 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
 def resolved_question() -> Contribution:
     """Contribution of one round, with mixed forecasts set by hand, of a question whose outcome is 1."""
     facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
-    head = facts.head._replace(peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
-    return contribution(entry_of([facts._replace(head=head)], 1))
+    mix = replace(facts.mix, peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
+    return contribution(entry_of([replace(facts, mix=mix)], 1))
 
 
 def test_expert_columns_of_a_question_with_outcome_worked_out_by_hand() -> None:
@@ -232,7 +233,7 @@ OWN = [0.5, 0.7, 0.1]
 @pytest.mark.parametrize("evidence", ["open", 1])
 def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evidence: Verdict) -> None:
     facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT, thresholds=OWN))
-    as_if_half = facts._replace(head=facts.head._replace(rule=0))
+    as_if_half = replace(facts, votes=replace(facts.votes, rule=0))
 
     own, half = (columns_of(contribution(entry_of([f], evidence))) for f in (facts, as_if_half))
 
@@ -255,8 +256,8 @@ def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half
     assert (feed(part, "yes"), feed(part, "votes")) == (1.0 / VOTES, 1.5 / VOTES)
     assert feed(part, "moment_weight") == feed(part, "right_one") == 0.0
     assert of_rule("moment_weight") == of_rule("right_one") == 0.5
-    head = facts.head
-    sums = ClassMomentSums.contribution(ClassMomentTerms(*head[head._fields.index("class_first") :][:5]), 0.5)
+    assert facts.moments.classes is not None
+    sums = ClassMomentSums.contribution(ClassMomentTerms(*facts.moments.classes), 0.5)
     for name in ClassMomentSums.__dataclass_fields__:
         assert feed(part, f"class_{name}") == pytest.approx(getattr(sums, name), abs=1e-11)
 

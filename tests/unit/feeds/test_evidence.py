@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict
@@ -194,9 +195,9 @@ CROSSED = ("peer_error", "slow_error", "fast_error")
 @pytest.mark.parametrize("evidence", EVIDENCE)
 def test_outer_layer_and_safety_net_learn_from_outcomes_alone(evidence: Verdict) -> None:
     facts = facts_of(P.tolist(), under=circumstances(4, select=W.tolist()))
-    said = facts.head._replace(mean=0.5, peer=0.6, truth_slow=0.7, truth_fast=0.4, unguarded=0.8, mix=0.65)
+    said = replace(facts.mix, mean=0.5, peer=0.6, truth_slow=0.7, truth_fast=0.4, unguarded=0.8, mix=0.65)
     entry = Entry(evidence=evidence)
-    entry.put(facts._replace(head=said))
+    entry.put(replace(facts, mix=said))
     part = contribution(entry, Method())
     found = {name: float(part.feed[FEED.at(name)]) * UNIT for name in (*LAYER, *CROSSED, "net_difference")}
 

@@ -1,17 +1,84 @@
+import struct
+from typing import Any
+
+import msgspec
 import numpy as np
+import pytest
 
-from stream_peer.feeds.facts import boundary_of, losses_of, unpack
-from tests.unit.feeds.sample_facts import METHOD, facts_of
+from stream_peer.feeds.facts import Facts, boundary_of, losses_of, mix_of, unpack
+from stream_peer.feeds.shadow_mixers import ShadowForecast
+from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
+
+WHOLE = {"rule": 1, "counts": 1, "final": 1, "answer": 1, "tie": 1, "groups": 26, "half_voters": 7, "half_yes": 4}
+CLASSES, FOURTH = (0.5, 0.25, 0.125, 0.75, 0.375), (0.5, 0.3, 0.2, 0.1)
+NO_CLASSES, NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
+RATES, OWN, PUBLISHED, SPREAD = (0.125, 0.25), (0.31, 0.32, 0.33), (0.41, 0.42, 0.43), 0.51
+MOMENTS, GAP, BLOCK = (0.61, -0.62, 0.63), 0.81, 24.0
+COMBINED = (0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.77, 0.78, 0.79)
+EXPERTS, FORECASTS, SELECT = (2, 5, 700_000), (0.9, 1 / 3, 0.0), (0.5, 0.3, 0.2)
+BITS = bytes([0b0101, 0b1110, 0b0000])
+"""From the right: answer, tie, vote (01 for yes, 11 for no, 00 for none)."""
 
 
-def test_packed_facts_come_back_bit_for_bit() -> None:
+def stored(selected: int, classes: tuple[float, ...], fourth: tuple[float, ...], shadows: bytes = b"") -> bytes:
+    """Facts in the form that every release has stored them in."""
+    numbers = (*RATES, *OWN, *PUBLISHED, SPREAD, *MOMENTS, *classes, *COMBINED, GAP, *fourth, BLOCK)
+    head = struct.pack("<qBBBBBBiiiii32d", 1_700_000_000_123, *WHOLE.values(), 6, selected, 3, *numbers)
+    return head + struct.pack("<3i6d", *EXPERTS, *FORECASTS, *SELECT) + BITS + shadows
+
+
+CASES: list[tuple[int, tuple[float, ...], tuple[float, ...], bytes]] = [
+    (1, CLASSES, FOURTH, b""),
+    (-1, NO_CLASSES, NO_FOURTH, struct.pack("<q2d", -7, 0.4, 0.3)),
+]
+
+
+@pytest.mark.parametrize(("selected", "classes", "fourth", "shadows"), CASES)
+def test_stored_facts_are_read_and_stored_again_byte_for_byte(
+    selected: int, classes: tuple[float, ...], fourth: tuple[float, ...], shadows: bytes
+) -> None:
+    packed = stored(selected, classes, fourth, shadows)
+
+    facts = unpack(packed)
+
+    assert facts.pack() == packed
+    assert msgspec.structs.astuple(mix_of(packed)) == COMBINED
+    assert boundary_of(packed) == facts.boundary == 1_700_000_000_123
+    assert msgspec.structs.astuple(facts.votes) == (1, True, 1, True, 26, 7, 4, 6)
+    assert msgspec.structs.astuple(facts.losses) == (*RATES, OWN, PUBLISHED, SPREAD, GAP)
+    assert msgspec.structs.astuple(facts.mix) == COMBINED
+    assert (facts.moments.pair, facts.moments.rest, facts.moments.ones, facts.moments.block) == (*MOMENTS, 24)
+    assert facts.experts.tolist() == [*EXPERTS]
+    assert (facts.answers.tolist(), facts.ties.tolist(), facts.cast.tolist()) == ([1, 0, 0], [0, 1, 0], [1, -1, 0])
+
+
+def test_what_there_is_not_of_facts_is_none() -> None:
+    whole, without = (unpack(stored(*case)) for case in CASES)
+
+    assert (whole.selected, whole.moments.classes, whole.moments.fourth, whole.shadows) == (1, CLASSES, FOURTH, ())
+    assert (without.selected, without.moments.classes, without.moments.fourth) == (None, None, None)
+    assert without.shadows == (ShadowForecast(-7, 0.4, 0.3),)
+
+
+@pytest.mark.parametrize("thresholds", [None, [0.4] * 50])
+def test_packed_facts_come_back_bit_for_bit(thresholds: list[float] | None) -> None:
     generator = np.random.default_rng(5)
-    facts = facts_of(generator.random(50).tolist(), boundary=1_700_000_000_123)
+    under = circumstances(50, thresholds=thresholds)
+    facts = facts_of(generator.random(50).tolist(), boundary=1_700_000_000_123, under=under)
 
     again = unpack(facts.pack())
 
-    for name, value in facts._replace(losses=None)._asdict().items():
-        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
-    np.testing.assert_array_equal(losses_of(again, METHOD), facts.losses)
-    assert boundary_of(facts.pack()) == facts.head.boundary
+    assert _plain(again) == _plain(msgspec.structs.replace(facts, expert_losses=None))
+    np.testing.assert_array_equal(losses_of(again, METHOD), facts.expert_losses)
     assert len(facts.pack()) <= 50 * 21 + 300
+
+
+def _plain(facts: Facts) -> dict[str, Any]:
+    values = msgspec.structs.asdict(facts)
+    return {name: _value(value) for name, value in values.items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return msgspec.structs.astuple(value) if isinstance(value, msgspec.Struct) else value

@@ -240,8 +240,7 @@ def with_feed_line(lines: list[Line], **changes: Any) -> list[Line]:
 
 
 def with_selected(packed: bytes, place: int) -> bytes:
-    facts = unpack(packed)
-    return facts._replace(head=facts.head._replace(selected=place)).pack()
+    return msgspec.structs.replace(unpack(packed), selected=place).pack()
 
 
 def rounds_of(lines: list[Line]) -> list[bytes]:

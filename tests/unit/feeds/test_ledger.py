@@ -16,13 +16,13 @@ def test_a_round_replaces_that_of_its_boundary() -> None:
 
     entry.put(facts_of([0.1, 0.2, 0.3], boundary=2))
 
-    assert [facts.head.boundary for facts in entry.facts()] == [1, 2]
+    assert [facts.boundary for facts in entry.facts()] == [1, 2]
     latest = entry.latest()
     assert latest is not None
     assert latest.forecasts.tolist() == [0.1, 0.2, 0.3]
     assert entry.drop(2)
     assert not entry.drop(2)
-    assert [facts.head.boundary for facts in entry.facts()] == [1]
+    assert [facts.boundary for facts in entry.facts()] == [1]
 
 
 def test_stored_entries_add_the_same() -> None:

@@ -123,7 +123,7 @@ def test_a_group_votes_once_and_shares_one_weight() -> None:
         assert sum(weights[copy][name] for copy in COPIES) < 0.4 * sum(free[copy][name] for copy in COPIES)
     facts = guarded.feeds.by_name["f"].entries["q299"].latest()
     assert facts is not None
-    assert facts.head.voters == 5
+    assert facts.votes.voters == 5
     of_copies = [place for place, name in enumerate(sorted((*GOOD, *COPIES))) if name in COPIES]
     assert len(set(facts.answers[of_copies].tolist())) == 1  # they are left out together
 

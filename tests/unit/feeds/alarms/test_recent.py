@@ -10,7 +10,7 @@ from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.alarms.recent import WINDOW, Recent, Window
 from stream_peer.feeds.columns import RULE_PART, rule_span
 from stream_peer.feeds.contributions import contribution
-from stream_peer.feeds.facts import cast_of, unpack
+from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.numerics.dependence.tallies import Float32Array
@@ -39,22 +39,23 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
     known = sorted((ordinal, facts) for ordinal, facts in rows if facts is not None)
     votes, answers = np.zeros((2, len(known), len(found.experts)), np.int8)
     for row, (_, facts) in enumerate(known):
-        for place, vote, answer in zip(facts.experts, cast_of(facts), facts.answers, strict=True):
+        for place, vote, answer in zip(facts.experts, facts.cast, facts.answers, strict=True):
             votes[row, place], answers[row, place] = vote, 1 if answer else -1
-    heads = [facts.head for _, facts in known]
+    votes_of = [facts.votes for _, facts in known]
+    moments = [facts.moments for _, facts in known]
     by_ordinal = {e.ordinal: e for e in found.entries.values()}
     squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
     wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
-    columns = [rule_span(head.rule) for head in heads]
+    columns = [rule_span(of_round.rule) for of_round in votes_of]
     parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
-        np.array([head.counts > 0 for head in heads], np.bool_),
-        np.array([head.pair for head in heads]),
-        np.array([head.rest for head in heads]),
+        np.array([of_round.counts for of_round in votes_of], np.bool_),
+        np.array([of_round.pair for of_round in moments]),
+        np.array([of_round.rest for of_round in moments]),
         votes,
         answers,
-        np.array([head.rule for head in heads], np.int64),
+        np.array([of_round.rule for of_round in votes_of], np.int64),
         np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
         np.array([scatter for scatter, _ in squares]),
         *distances_of([square for _, square in squares], len(found.experts)),
@@ -64,7 +65,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
 def crowd_of(of_question: Entry) -> tuple[float, dict[int, tuple[float, float]]]:
     """By its latest round: scatter, distances from the others, and squares of those, or of what was said before."""
     *before, latest = of_question.facts()
-    said = [x for former in before[-1:] for x in (former.head.mix, former.head.stretched)]
+    said = [x for former in before[-1:] for x in (former.mix.mix, former.mix.stretched)]
     ours = dict(zip(latest.experts.tolist(), latest.forecasts.tolist(), strict=True))
     if len(ours) < 4:
         return 0.0, dict.fromkeys(ours, (0.0, 0.0))
@@ -102,7 +103,7 @@ def test_votes_are_stored_with_facts_whatever_the_rule() -> None:
         again = unpack(facts.pack())
 
         expected = [1, 0, -1, 1] if thresholds is None else [-1, 1, 0, 1]
-        assert cast_of(facts).tolist() == cast_of(again).tolist() == expected
+        assert facts.cast.tolist() == again.cast.tolist() == expected
         assert again.answers.tolist() == facts.answers.tolist()
         assert again.ties.tolist() == facts.ties.tolist()
 

@@ -69,14 +69,14 @@ def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_dep
         facts = feed.entries[f"q{number}"].facts()[0]
         moments = vote_moments(votes(facts.forecasts))
         assert moments is not None
-        expected = expected.merge(DependenceSums.contribution(moments, int(facts.head.block)))
+        expected = expected.merge(DependenceSums.contribution(moments, int(facts.moments.block)))
     reading, found = expected.reading(), feed.signs(feed.read()).dependence
     assert found.gap == pytest.approx(reading.gap, abs=1e-9)
     assert found.z == pytest.approx(reading.z, rel=1e-6)
     of_others = [round_of(f"q{number}", dict.fromkeys(["a", "b", "c", "d"], 0.9)) for number in range(40)]
     other = feed_of(folded(log_of(of_others), stage(vote_rule="half"))[0])
     for number in range(40):
-        blocks = {each.entries[f"q{number}"].facts()[0].head.block for each in (feed, other)}
+        blocks = {each.entries[f"q{number}"].facts()[0].moments.block for each in (feed, other)}
         assert len(blocks) == 1
 
 
@@ -88,8 +88,9 @@ def test_members_of_a_team_are_one_voter_in_the_moments() -> None:
         facts = feed.entries[f"q{number}"].facts()[0]
         yes = votes(facts.forecasts) > 0
         voters = [np.mean(yes[:6]), *yes[6:].astype(float)]
-        assert facts.head.vote_first == pytest.approx(np.mean(voters))
-        assert facts.head.vote_fourth == pytest.approx(np.prod(voters))
+        assert facts.moments.fourth is not None
+        assert facts.moments.fourth[0] == pytest.approx(np.mean(voters))
+        assert facts.moments.fourth[3] == pytest.approx(np.prod(voters))
 
 
 def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
@@ -110,7 +111,7 @@ def test_what_is_compared_are_mean_losses_beside_those_present() -> None:
         (facts,) = entry.facts()
         loss = np.square(facts.forecasts - float(entry.evidence == 1))
         against, one, zero = (np.square(facts.forecasts - answer) for answer in (facts.answers, 1, 0))
-        e0, e1 = facts.head.rate_zero, facts.head.rate_one
+        e0, e1 = facts.losses.rate_zero, facts.losses.rate_one
         priced = (against - e0 * one - e1 * zero) / (1.0 - e0 - e1)
         peer += priced - priced.mean()
         true += loss - loss.mean()
