@@ -2,9 +2,11 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import hypothesis
 import pytest
@@ -25,6 +27,7 @@ from tests.integration.support.kafka_broker import KafkaBroker
 REPOSITORY = Path(__file__).parent.parent
 DATA = "STREAM_PEER_DATA"
 BROKER_FIXTURES = {"broker", "kafka", "kafka_bootstrap", "own_kafka"}
+TESTS_OF_A_BROKER = "tests/integration/"
 
 # No deadline: a busy machine is no fault. CI draws the same examples each time, a developer's machine new ones.
 hypothesis.settings.register_profile("dev", deadline=None)
@@ -32,13 +35,39 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, prin
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _choice = pytest.StashKey[Choice | LadderError]()
+_shared_broker = "stream_peer_bootstrap_file"
+
+
+class _OneBroker:
+    """With xdist the controller starts one broker for all its workers, once it knows that their tests need one."""
+
+    def __init__(self, rung: Rung) -> None:
+        self._rung = rung
+        self._stack = ExitStack()
+        self._directory = Path(self._stack.enter_context(TemporaryDirectory()))
+        self._bootstrap_file = self._directory / "bootstrap"
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[_shared_broker] = str(self._bootstrap_file)
+
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        # No test starts before every worker has collected: the file is there when the first one reads it.
+        if not self._bootstrap_file.exists() and any(name.startswith(TESTS_OF_A_BROKER) for name in ids):
+            started = self._stack.enter_context(running(self._rung, self._directory / "kafka"))
+            self._bootstrap_file.write_text(started.bootstrap, encoding="utf-8")
+
+    def pytest_unconfigure(self) -> None:
+        self._stack.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     try:
-        config.stash[_choice] = choose(os.environ, real_probes(os.environ))
+        choice = config.stash[_choice] = choose(os.environ, real_probes(os.environ))
     except LadderError as error:  # only runs that have broker tests fail of it
         config.stash[_choice] = error
+        return
+    if choice.rung.is_real and config.getoption("dist", "no") != "no":
+        config.pluginmanager.register(_OneBroker(choice.rung))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -98,6 +127,10 @@ def broker(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
     """The broker of this run, started once. Use it with a ``topic_prefix``; do not break it: see ``own_kafka``."""
     choice = pytestconfig.stash[_choice]
     assert isinstance(choice, Choice)
+    shared = Path(getattr(pytestconfig, "workerinput", {}).get(_shared_broker, ""))
+    if shared.is_file():
+        yield RunningBroker(shared.read_text(encoding="utf-8"), choice.rung)
+        return
     with running(choice.rung, tmp_path_factory.mktemp("broker") / "kafka") as started:
         yield started
 

@@ -1,17 +1,9 @@
-"""Results of claims: one that is made up, to test what is done with results, and real ones, each re-run once."""
+"""A result of a claim that is made up, to test what is done with results."""
 
-from functools import cache
-
-from stream_peer.lab.paper.results import Area, Cells, Check, Figure, Line, Result, Size, Table
-from stream_peer.lab.paper.run import rerun
+from stream_peer.lab.paper.results import Area, Cells, Check, Figure, Line, Result, Table
 
 SEED = 2020
-
-
-@cache
-def quick_result(number: int) -> Result:
-    """A claim, re-run as ``stream-peer paper --quick`` does, in this process."""
-    return rerun(number, Size.QUICK, SEED).result
+"""That of ``stream-peer paper``."""
 
 
 def sample_result(number: int = 1, *, missed: bool = False) -> Result:

@@ -216,7 +216,7 @@ def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() 
     ],
 )
 def test_a_mix_that_is_made_in_one_way_is_said_to_be(variant: str, shown: str) -> None:
-    history = sample_history()
+    history = sample_history(questions=5, n_experts=4)
     (feed,) = history.feeds
 
     alone, four = (
