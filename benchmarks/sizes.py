@@ -1,13 +1,12 @@
-"""What one of each takes, in memory and in the changelogs after compaction: the table of docs/sizing.md.
+"""What one of each takes, in memory and in the changelogs after compaction: the tables of docs/sizing.md.
 
-``python -m benchmarks.sizes [--json]``. The stages are run with so many of a thing and with twice as many; the
-difference is what it takes. Memory counts the stage and what recovery keeps of its changelog.
+``python -m benchmarks.sizes [--json] [--write docs/measured/sizes.md]``. The stages are run with so many of a thing and
+with twice as many; the difference is what it takes. Memory counts the stage and what recovery keeps of its changelog.
 """
 
 import argparse
 import gc
 import json
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -274,21 +273,33 @@ def recoveries() -> dict[str, float]:
     }
 
 
+def tables(found: dict[str, Any], seconds: dict[str, float]) -> Iterator[str]:
+    """Lines of three tables: of what stays, of records, of recoveries."""
+    yield from ("| one more, bytes | memory | state |", "| --- | ---: | ---: |")
+    for name, size in found.items():
+        if isinstance(size, Size):
+            yield f"| {name} | {size.memory:,.0f} | {size.state:,.0f} |"
+    yield from ("", "| one more record | bytes |", "| --- | ---: |")
+    yield from (f"| {name} | {size:,.0f} |" for name, size in found.items() if not isinstance(size, Size))
+    yield from ("", "| recovery of a million | seconds |", "| --- | ---: |")
+    yield from (f"| {name} | {taken:,.1f} |" for name, taken in seconds.items())
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page as well")
     options = parser.parse_args()
     found, seconds = measured(), recoveries()
     if options.json:
         print(json.dumps({"bytes": found, "recovery": seconds}))
         return
-    for name, size in found.items():
-        told = f"memory {size.memory:8,.0f}  state {size.state:8,.0f}" if isinstance(size, Size) else f"{size:8,.0f}"
-        print(f"{name:44} {told}")
-    for name, taken in seconds.items():
-        print(f"recovery of a million {name:30} {taken:8,.1f} s")
+    lines = "\n".join(tables(found, seconds))
+    print(lines)
+    if options.write:
+        options.write.write_text(f"{lines}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

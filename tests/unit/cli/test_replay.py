@@ -239,7 +239,7 @@ def test_the_variants_of_the_documentation_do_what_it_says(capsys: Capture, repo
     text = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
     examples = SHOWN.findall(text)
 
-    assert len(examples) == 2
+    assert len(examples) == 1
     for command, shown in examples:
         words = [str(repository / word) if word.startswith("stream_peer/") else word for word in command.split()]
         said = run(capsys, *words).out.splitlines()
