@@ -1,11 +1,11 @@
 """The two apps of a worker: forecast-events → question stage → feed-log → feed stage → outputs, and control-events."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from stream_peer.events import topics
-from stream_peer.kafka.worker.faust_bridge import StageApp, Table, stage_app
-from stream_peer.kafka.worker.ownership import StageInput
+from stream_peer.kafka.worker.faust_bridge import Table, stage_app
+from stream_peer.kafka.worker.ownership import Ownership, RunningApp, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures
@@ -29,7 +29,7 @@ class StageMakers(NamedTuple):
     control: StageMaker
 
 
-def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -> list[StageApp]:
+def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -> list[RunningApp]:
     """Make the apps of the stages that this worker runs, ``<id>-question`` first."""
     apps = []
     if settings.stage in ("all", "question"):
@@ -39,19 +39,36 @@ def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -
     return apps
 
 
-def question_app(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> StageApp:
-    """Make the app ``<id>-question``: forecast-events to feed-log."""
-    forecasts = StageInput(QUESTION, settings.topic(topics.FORECAST_EVENTS), settings.changelog("question"), make_stage)
-    table = Table("question-state", partition_counts(settings)[0])
-    return stage_app(settings.app_id("question"), settings, context, [forecasts], table)
+def question_app(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> RunningApp:
+    """Make the app ``<id>-question``: forecast-events to feed-log.
+
+    Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
+    """
+    topic, latest = settings.topic(topics.FORECAST_EVENTS), settings.start == "latest"
+    forecasts = StageInput(QUESTION, topic, settings.changelog("question"), make_stage, begins_at_end=latest)
+    return _app(settings, context, "question", [forecasts], partition_counts(settings)[0])
 
 
-def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> StageApp:
+def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> RunningApp:
     """Make the app ``<id>-feed``: feed-log to outputs. Controls belong to it, and have no state of their own."""
     feed_log = StageInput(FEED, settings.topic(topics.FEED_LOG), settings.changelog("feed"), stages.feed)
     controls = StageInput(CONTROL, settings.topic(topics.CONTROL_EVENTS), None, stages.control)
-    table = Table("feed-state", partition_counts(settings)[1])
-    return stage_app(settings.app_id("feed"), settings, context, [feed_log, controls], table)
+    return _app(settings, context, "feed", [feed_log, controls], partition_counts(settings)[1])
+
+
+def _app(
+    settings: Settings,
+    context: WorkerContext,
+    app: Literal["question", "feed"],
+    inputs: Sequence[StageInput],
+    partitions: int,
+) -> RunningApp:
+    choice = settings.on_recreated
+    stages = [StagePartitions(each, context, choice) for each in inputs]
+    ownership = Ownership(stages, context.fail, context.producer.topic_ids, choice)
+    read = {each.stage_name: each.topic for each in inputs}
+    table = Table(f"{app}-state", partitions)
+    return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, read, table), ownership)
 
 
 def partition_counts(settings: Settings) -> tuple[int, int]:

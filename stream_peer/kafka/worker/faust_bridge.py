@@ -16,7 +16,7 @@ import tempfile
 import time
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,15 +45,12 @@ from mode import Service
 from yarl import URL
 
 from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
-from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.kafka.client.log_ends import LogEnd, high_watermarks, log_end
 from stream_peer.kafka.client.security import ISOLATION, aiokafka_options
 from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
-from stream_peer.kafka.worker.inbox import OrderProof
-from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
-from stream_peer.kafka.worker.port import Appended, Delivery, TopicPartition, WorkerContext, Writing
-from stream_peer.kafka.worker.recreated import InputLog
+from stream_peer.kafka.worker.port import Appended, Delivery, Listener, LogBounds, TopicPartition, Writing
 from stream_peer.kafka.worker.watchdog import Vitals, leave, now
+from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Record
 from stream_peer.settings.process import Security, Settings
 
@@ -232,7 +229,7 @@ def owners_of(assignments: Iterable[bytes], topic: str) -> Iterable[tuple[int, s
                 yield from ((partition, url) for partition in partitions)
 
 
-# The table of an app: Faust reads its changelog, ownership reads the records, and the store stays empty.
+# The table of an app: Faust fetches its changelog, the listener reads the records, and the store stays empty.
 
 
 class BatchSchema(faust.Schema):
@@ -251,17 +248,16 @@ class FoldTable(faust.Table):
 
     def apply_changelog_batch(self, batch: Any) -> None:
         """Read batches of changelog records. Faust would log an error here and go on with half a state: leave."""
-        ownership = self.app.ownership
+        listener: Listener = self.app.listener
         try:
             for event in batch:
-                tp = event.message.tp
-                ownership.recover(tp.topic, tp.partition, event.message.value)
+                listener.recover(TopicPartition(*event.message.tp), event.message.value)
         except BaseException as error:  # noqa: BLE001 - see above
-            ownership.fail(error)
+            listener.failed(error)
 
     def persisted_offset(self, tp: Any) -> int:
-        """The last changelog offset that the fold knows, -1 for none: recovery reads on from there."""
-        return int(self.app.ownership.recovered_up_to(tp.topic, tp.partition))
+        """The last changelog offset that was read, -1 for none: recovery reads on from there."""
+        return int(self.app.listener.unread(TopicPartition(*tp)).begin) - 1
 
 
 # Two workers with one `instance`: the former one has to notice that the other took its place in the group.
@@ -359,7 +355,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         await super().on_start()
         coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
         if coordinator._group_instance_id is not None:  # noqa: SLF001
-            notice_replacement(coordinator, self.consumer.app.ownership.fail)
+            notice_replacement(coordinator, self.consumer.app.listener.failed)
 
     async def on_thread_stop(self) -> None:
         """Close the client.
@@ -417,6 +413,65 @@ BATCH_RECORDS = 20_000
 
 _SMALL_FETCH = 2_000  # records, below which it is worth while to gather
 _POSITION_SECONDS = 2.0
+
+
+_ASK_AGAIN_SECONDS = 0.5
+
+
+class OrderProof:
+    """Whether nothing lies between the offset that is wanted and the one that came.
+
+    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: aborted records, markers of
+    transactions, retention and compaction leave such gaps. The seek is asked for here and done by the fetch loop, in
+    which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._asked: dict[TopicPartition, int] = {}
+        self._sought: dict[TopicPartition, int] = {}
+        self._proofs: dict[TopicPartition, tuple[int, int]] = {}
+        self._last: dict[TopicPartition, tuple[int, float]] = {}
+
+    def admits(self, tp: TopicPartition, want: int, first: int) -> bool:
+        """Whether it is proven; otherwise ask for a seek, at most every half second for the same offset."""
+        if self._proofs.get(tp) == (want, first):
+            return True
+        last_want, at = self._last.get(tp, (-1, 0.0))
+        if last_want != want or self._clock() - at > _ASK_AGAIN_SECONDS:
+            self._last[tp] = (want, self._clock())
+            self._asked[tp] = want
+        return False
+
+    def ask(self, tp: TopicPartition, want: int) -> None:
+        """Ask for a seek."""
+        self._asked[tp] = want
+
+    def asked(self, assignment: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Seeks to do now, of assigned partitions."""
+        mine = set(assignment)
+        asked = {tp: want for tp, want in self._asked.items() if tp in mine}
+        self._asked.clear()
+        return asked
+
+    def sought(self, places: Mapping[TopicPartition, int]) -> None:
+        """Remember seeks that are done: whatever is fetched from now on begins there, or behind."""
+        self._sought.update(places)
+
+    def found_nothing(self, tp: TopicPartition, want: int) -> bool:
+        """Whether no record has come since a seek to ``want``."""
+        return self._sought.get(tp) == want
+
+    def fetched(self, tp: TopicPartition, first: int) -> None:
+        """Remember where the first fetch after a seek began."""
+        want = self._sought.pop(tp, None)
+        if want is not None:
+            self._proofs[tp] = (want, first)
+
+    def clear(self) -> None:
+        """Forget everything: the consumer's positions were reset."""
+        for known in (self._asked, self._sought, self._proofs, self._last):
+            known.clear()
 
 
 class BatchConsumer(driver.Consumer):
@@ -478,7 +533,6 @@ class BatchConsumer(driver.Consumer):
             if tp in back:
                 continue
             if self._deliverable(tp, active, generation) and self._in_order(tp, batch):
-                self._check_length(tp)
                 yield tp, self._message(tp, batch, generation)
             else:
                 back[tp] = batch[0].offset
@@ -517,12 +571,6 @@ class BatchConsumer(driver.Consumer):
                 return False
             self._reading[tp] = max(want, batch[-1].offset + 1)
         return True
-
-    def _check_length(self, tp: Any) -> None:
-        """End the process if an input became shorter: the client would read it from its start, as if read before."""
-        owned, end = self.app.ownership.owned(tp), self.highwater(tp)
-        if owned is not None and end is not None and owned.want > end:
-            self.app.ownership.fail(_shorter(tp, owned.want, end))
 
     def _message(self, tp: Any, batch: Any, generation: int) -> Any:
         self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
@@ -611,7 +659,7 @@ class BatchConsumer(driver.Consumer):
         At the end of a changelog there may be no record, and recovery would wait for one; and the last stable offset
         may lie before the claim, which recovery has to meet.
         """
-        ends = {tp: self.app.ownership.claimed_up_to(tp.topic, tp.partition) for tp in partitions}
+        ends = {tp: self.app.listener.unread(TopicPartition(*tp)).end for tp in partitions}
         unknown = [tp for tp, end in ends.items() if end is None]
         return {**ends, **(await super().highwaters(*unknown) if unknown else {})}
 
@@ -625,27 +673,25 @@ class BatchConsumer(driver.Consumer):
         self._reading.clear()
         self._catch_up.clear()
         try:
-            await self.app.ownership.claim(assigned)
+            await self.app.listener.assigned(sorted(TopicPartition(*tp) for tp in assigned))
         except Exception as error:  # noqa: BLE001 - without a claim nothing may be owned
-            self.app.ownership.fail(error)
+            self.app.listener.failed(error)
         self.app.observer.rebalanced()
         await super().on_partitions_assigned(assigned, generation_id)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Have Faust wait for the last snapshots, then stop the partitions."""
+        """Have Faust wait for the last snapshots; if it does not, because it stops, the partitions are lost."""
         await super().on_partitions_revoked(revoked)
-        self.app.ownership.drop()
+        self.app.listener.lost()
         for tp in revoked:
             self._accepted.pop(tp, None)
             self._catch_up.pop(tp, None)
 
     async def wait_empty(self) -> None:
         """Take the last snapshots: Faust waits here, on stop and revoke, before tables and producers stop."""
-        async with self.app.ownership.drained():
-            for partition in self.app.ownership.partitions():
-                if partition.has_state:
-                    self._align_group(partition.tp, partition.covered)
-            await super().wait_empty()
+        for tp, covered in (await self.app.listener.revoked()).items():
+            self._align_group(tp, covered)
+        await super().wait_empty()
 
     async def seek_wait(self, partitions: Mapping[Any, int]) -> None:
         """Seek; of changelogs remember where reading begins."""
@@ -655,24 +701,18 @@ class BatchConsumer(driver.Consumer):
         await super().seek_wait(partitions)
 
     async def perform_seek(self) -> None:
-        """Own what was recovered, and start each partition behind its head, not at the group's offset."""
+        """Begin the work on what was recovered, and seek to where each partition begins."""
         await super().perform_seek()
-        ownership = self.app.ownership
         try:
-            ids = await ownership.topic_ids()
-            logs = await self._logs(ids)
-            owned = ownership.take_over(self.assignment(), logs, self)
-            places = {tp: partition.want for tp, partition in owned.items()}
-            _check_ends(places, logs)
-            ownership.examine_controls(ids)
+            places = await self.app.listener.recovered(self)
         except Exception as error:  # noqa: BLE001 - the caller only logs
-            ownership.fail(error)
+            self.app.listener.failed(error)
             return
-        for tp, partition in owned.items():
-            if partition.has_state:
-                self._align_group(tp, partition.covered)
+        for tp, (_, covered) in places.items():
+            if covered is not None:
+                self._align_group(tp, covered)
         self._proof.clear()
-        await self._seek_all(places)
+        await self._seek_all({tp: place.want for tp, place in places.items()})
 
     def _align_group(self, tp: Any, reached: int) -> None:
         """The group's offset is for onlookers; it may lie on either side of where the state is."""
@@ -683,44 +723,16 @@ class BatchConsumer(driver.Consumer):
             self._catch_up[tp] = reached
             self._acked[tp] = []  # the next commit looks at partitions that are listed here
 
-    async def _logs(self, ids: Mapping[str, str]) -> dict[Any, InputLog]:
-        """What the broker says of the inputs.
-
-        Where partitions without a head begin is never left open: batches that came too early were dropped.
-        """
-        inputs = [tp for tp in self.assignment() if tp.topic in self.app.ownership.keepers]
-        if not inputs:
-            return {}
-        ends, firsts = await self.log_ends(*inputs), await self.earliest_offsets(*inputs)
-        logs = {}
-        for key, end in ends.items():
-            tp, first = TP(key.topic, key.partition), firsts[key]
-            committed = self._committed_offset.get(tp)
-            begin = self._begin(tp, committed, first, end)
-            logs[tp] = InputLog(ids.get(tp.topic, ""), first, end.high, committed, begin, end.stable)
-        return logs
-
-    def _begin(self, tp: Any, committed: int | None, first: int, end: LogEnd) -> int:
-        """Where a partition without a head begins. What is committed later is new, wherever it stands."""
-        if self.app.ownership.keepers[tp.topic].input.changelog is None:
-            return first if committed is None or committed > end.high else committed
-        return end.stable if self.app.start_at_end else 0
+    async def bounds(self, tps: Collection[Any]) -> dict[TopicPartition, LogBounds]:
+        """Where logs begin and end, and what the group has committed."""
+        ends, firsts = await self.log_ends(*tps), await self.earliest_offsets(*tps)
+        committed = self._committed_offset
+        return {TopicPartition(*tp): LogBounds(firsts[tp], end, committed.get(TP(*tp))) for tp, end in ends.items()}
 
     async def _seek_all(self, places: Mapping[Any, int]) -> None:
         if places:
             await self.seek_wait(places)
             self._read_offset.update({tp: offset or None for tp, offset in places.items()})
-
-
-def _check_ends(places: Mapping[Any, int], logs: Mapping[Any, InputLog]) -> None:
-    for tp, want in places.items():
-        if tp in logs and want > logs[tp].end:
-            raise _shorter(tp, want, logs[tp].end)
-
-
-def _shorter(tp: Any, want: int, end: int) -> StateError:
-    """A log that became shorter while it was read: the next start finds out what became of it."""
-    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was recreated")
 
 
 def _cut(records: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
@@ -748,17 +760,61 @@ _LEAST_REQUEST_SECONDS = 90.0
 
 
 class StageApp(faust.App):
-    """A Faust app with an ownership of its own; the consumer and the tables find it here."""
+    """A Faust app that tells a listener what happens: the consumer and the tables find it here. A `GroupMember`."""
 
-    ownership: Ownership
-    observer: Any
-    notices: Any
+    listener: Listener
+    observer: Observer
     gather: float
-    start_at_end: bool
 
-    def stage_name_of(self, changelog: str) -> str:
-        """Which stage keeps its state in a changelog."""
-        return self.ownership.stage_name_of(changelog)
+    @property
+    def group(self) -> str:
+        """The id of the app and of its group."""
+        return str(self.conf.id)
+
+    @property
+    def address(self) -> str:
+        """The address that it advertises to the other members."""
+        return str(self.conf.canonical_url)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has a consumer."""
+        return bool(self.started) and self.consumer is not None
+
+    @property
+    def rebalances(self) -> int:
+        """How many it has seen."""
+        return int(self.rebalancing_count)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no rebalance or recovery is under way, and there was one."""
+        return self.is_started and self.rebalances > 0 and not self.rebalancing
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in its group, as far as the client knows."""
+        return bool(self.consumer.is_member)
+
+    @property
+    def position(self) -> BatchConsumer:
+        """Its consumer."""
+        consumer: BatchConsumer = self.consumer
+        return consumer
+
+    def assignment(self) -> set[TopicPartition]:
+        """All partitions that the group gives to it now."""
+        return {TopicPartition(*tp) for tp in self.position.assignment()}
+
+    def remaining(self) -> dict[TopicPartition, int]:
+        """How many records of changelogs recovery is still to read."""
+        active = self.tables.recovery.active_remaining() if self.in_recovery else {}
+        return {TopicPartition(*tp): records for tp, records in active.items()}
+
+    def owners(self, topic: str) -> dict[int, str]:
+        """The address of each partition's owner, as the group's leader told all members."""
+        members = self.assignor.external_topics_metadata()
+        return {partition: url for url, owned in members.items() for partition in owned.get(topic, ())}
 
 
 class Table(NamedTuple):
@@ -769,17 +825,12 @@ class Table(NamedTuple):
 
 
 def stage_app(
-    app_id: str, settings: Settings, context: WorkerContext, inputs: Iterable[StageInput], table: Table
+    app_id: str, settings: Settings, listener: Listener, observer: Observer, inputs: Mapping[str, str], table: Table
 ) -> StageApp:
-    """Make an app that folds ``inputs``, one agent each, and keeps its state in ``table``."""
+    """Make an app that reads ``inputs`` (by stage, the topic), one agent each, and keeps state in ``table``."""
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))
-    keepers = (StagePartitions(each, context, settings.on_recreated) for each in inputs)
-    app.ownership = Ownership(keepers, context.fail, context.producer.topic_ids, settings.on_recreated)
-    app.observer = context.observer
-    app.notices = context.notices
+    app.listener, app.observer = listener, observer
     app.gather = settings.gather
-    # Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
-    app.start_at_end = settings.start == "latest" and settings.topic(FORECAST_EVENTS) in app.ownership.keepers
     app.transport = BatchTransport(_brokers(settings), app)
     app.Table(
         table.name,
@@ -789,30 +840,32 @@ def stage_app(
         partitions=table.partitions,
         recovery_buffer_size=_RECOVERY_BATCHES,
     )
-    for each in app.ownership.keepers.values():
-        _add_agent(app, each.input)
+    for stage_name, topic in inputs.items():
+        _add_agent(app, stage_name, topic)
     return app
 
 
 class Delivered:
     """A batch as the agent of a topic receives it."""
 
-    def __init__(self, event: Any) -> None:
+    def __init__(self, event: Any, end: LogEnd | None) -> None:
         self.message, self.ack = event.message, event.ack
         self.tp: TopicPartition = TopicPartition(*event.message.tp)
         self.records: Sequence[Record] = event.value
+        self.end = end
 
 
-def _add_agent(app: StageApp, stage_input: StageInput) -> None:
-    topic = app.topic(stage_input.topic, schema=BatchSchema())
+def _add_agent(app: StageApp, stage_name: str, input_topic: str) -> None:
+    topic = app.topic(input_topic, schema=BatchSchema())
     topic.maxsize = _QUEUE_OF_BATCHES  # the argument of app.topic is ignored
 
     async def hand_over(stream: Any) -> None:
         """Hand batches to the tasks of their partitions, which acknowledge them by snapshots."""
         async for event in stream.noack().events():
-            await app.ownership.put(Delivered(event), app.consumer)
+            delivered = Delivered(event, app.position.log_end(event.message.tp))
+            await app.listener.deliver(delivered, app.position)
 
-    app.agent(topic, name=f"fold-{stage_input.stage_name}")(hand_over)
+    app.agent(topic, name=f"fold-{stage_name}")(hand_over)
 
 
 def _brokers(settings: Settings) -> list[URL]:

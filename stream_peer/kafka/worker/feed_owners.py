@@ -8,14 +8,15 @@ in another group, and asks the brokers what the members of that one were told.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import cast
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.kafka.worker.faust_bridge import owners_in_group
-from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.log.owners import Elsewhere, Here, Owner, Unknown
+from stream_peer.kafka.worker.ownership import RunningApp
+from stream_peer.kafka.worker.port import GroupMember, TopicPartition
+from stream_peer.log.owners import Elsewhere, Here, Home, Owner, Unknown
 from stream_peer.settings.process import Settings
 
 _KEPT_SECONDS = 2.0
@@ -33,7 +34,7 @@ class GroupMembers:
         Seconds.
     """
 
-    def __init__(self, options: Mapping[str, Any], group: str, topic: str, clock: Callable[[], float]) -> None:
+    def __init__(self, options: Mapping[str, object], group: str, topic: str, clock: Callable[[], float]) -> None:
         self._options = options
         self._group, self._topic = group, topic
         self._clock = clock
@@ -54,18 +55,18 @@ class FeedOwners:
     """Owners of feeds, for a worker that may not have been built yet: ``attach`` it when it is."""
 
     def __init__(self) -> None:
-        self._app: Any = None
+        self._app: RunningApp | None = None
         self._others: GroupMembers | None = None
         self._topic = topics.FEED_LOG
         self._partitions = 1
 
-    def attach(self, settings: Settings, app: Any, partitions: int, clock: Callable[[], float]) -> None:
+    def attach(self, settings: Settings, app: RunningApp | None, partitions: int, clock: Callable[[], float]) -> None:
         """Say whose group it is about.
 
         Parameters
         ----------
         settings : Settings
-        app : StageApp or None
+        app : RunningApp or None
             The feed app; None if this worker has none.
         partitions : int
             Of the feed-log.
@@ -85,24 +86,20 @@ class FeedOwners:
             return Unknown("no worker is known to own the feed") if url is None else Elsewhere(url)
         if self._app is None:
             return Unknown("the worker is starting")
-        owned = self._app.ownership.keepers[self._topic].partitions.get(partition)
-        if owned is not None:
-            return Unknown("the feed is being rebuilt") if _is_unready(owned) else Here(owned.stage)
-        if not self._app.started or self._app.rebalancing or not self._app.rebalancing_count:
-            return Unknown("partitions are being reassigned")
-        return self._elsewhere(partition)
-
-    def _elsewhere(self, partition: int) -> Owner:
-        members = self._app.assignor.external_topics_metadata()
-        url = next((url for url, owned in members.items() if partition in owned.get(self._topic, ())), None)
-        is_ours = url == str(self._app.conf.canonical_url)
-        if is_ours and TopicPartition(self._topic, partition) in self._app.consumer.assignment():
-            return Unknown("the worker that owns the feed is still recovering it")
-        if url is None or is_ours:
-            return Unknown("no worker is known to own the feed; each needs an address of its own (http.advertise)")
-        return Elsewhere(url)
+        tp, (member, ownership) = TopicPartition(self._topic, partition), self._app
+        owned = ownership.owned(tp)
+        if owned is None:
+            return _elsewhere(tp, member) if member.is_settled else Unknown("partitions are being reassigned")
+        if owned.counting or owned.refolding is not None:
+            return Unknown("the feed is being rebuilt")
+        return Here(cast("Home", owned.stage))  # what folds the feed-log is one
 
 
-def _is_unready(partition: Any) -> bool:
-    """Whether its sums are not yet, or no longer, those of its log."""
-    return partition.counting or partition.refolding is not None
+def _elsewhere(tp: TopicPartition, member: GroupMember) -> Owner:
+    url = member.owners(tp.topic).get(tp.partition)
+    is_ours = url == member.address
+    if is_ours and tp in member.assignment():
+        return Unknown("the worker that owns the feed is still recovering it")
+    if url is None or is_ours:
+        return Unknown("no worker is known to own the feed; each needs an address of its own (http.advertise)")
+    return Elsewhere(url)

@@ -1,9 +1,9 @@
 """Whether this worker lives, is ready, has started: the answers to an orchestrator's probes."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from stream_peer.kafka.worker.monitor import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.watchdog import Vitals
 
 Answer = tuple[bool, str]
@@ -17,10 +17,10 @@ class Health:
 
     def __init__(self) -> None:
         self._vitals: Vitals | None = None
-        self._apps: Sequence[Any] = ()
+        self._apps: Sequence[RunningApp] = ()
         self._has_started = False
 
-    def attach(self, vitals: Vitals, apps: Sequence[Any]) -> None:
+    def attach(self, vitals: Vitals, apps: Sequence[RunningApp]) -> None:
         """Say whose health it is; the topics were checked before."""
         self._vitals, self._apps = vitals, apps
 
@@ -59,7 +59,7 @@ class Health:
         return waiting
 
 
-def _waits(app: Any) -> Iterator[str]:
+def _waits(app: RunningApp) -> Iterator[str]:
     """Which partitions have waited for an open transaction for longer than ordinary ones last, and how long."""
     for partition in app.ownership.partitions():
         if partition.waiting is not None and partition.waiting >= TOLD_AFTER_SECONDS:
@@ -67,24 +67,23 @@ def _waits(app: Any) -> Iterator[str]:
             yield f"{where} is waiting-for-transaction, for {partition.waiting:.0f} s"
 
 
-def _refolds(app: Any) -> Iterator[str]:
+def _refolds(app: RunningApp) -> Iterator[str]:
     """Which partitions are folded anew, and how far they are, or are still to be counted."""
     for partition in app.ownership.partitions():
         progress = partition.refolding
         if partition.counting:
-            yield f"{app.conf.id} counts what {partition.tp.topic}-{partition.tp.partition} knows"
+            yield f"{app.member.group} counts what {partition.tp.topic}-{partition.tp.partition} knows"
         elif progress is not None:
             how_far = f"{progress.done} of {progress.total} records" if progress.total else "waits for its turn"
-            yield f"{app.conf.id} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
+            yield f"{app.member.group} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
 
 
-def _not_owning(app: Any) -> str | None:
+def _not_owning(app: RunningApp) -> str | None:
     """Why an app does not own yet what it was assigned."""
-    if not app.started or app.rebalancing or not app.rebalancing_count or app.consumer is None:
-        return f"{app.conf.id} waits for its partitions"
-    if not app.consumer.is_member:
-        return f"{app.conf.id} is not in its group any more"
-    keepers = app.ownership.keepers.values()
-    assigned = sum(len(keeper.assigned(app.consumer.assignment())) for keeper in keepers)
-    owned = sum(len(keeper.partitions) for keeper in keepers)
-    return f"{app.conf.id} recovers {assigned - owned} of {assigned} partitions" if owned < assigned else None
+    member, ownership = app
+    if not member.is_settled:
+        return f"{member.group} waits for its partitions"
+    if not member.is_member:
+        return f"{member.group} is not in its group any more"
+    assigned, owned = ownership.inputs_among(member.assignment()), len(list(ownership.partitions()))
+    return f"{member.group} recovers {assigned - owned} of {assigned} partitions" if owned < assigned else None

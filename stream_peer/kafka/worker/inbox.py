@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -14,62 +14,6 @@ from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Record
 
 log = structlog.get_logger(__name__)
-
-
-class OrderProof:
-    """Whether nothing lies between the offset that is wanted and the one that came.
-
-    A fetch after a seek to ``want`` that begins at ``first`` proves it for this pair: aborted records, markers of
-    transactions, retention and compaction leave such gaps. The seek is asked for here and done by the fetch loop, in
-    which no other fetch is in flight; one begun elsewhere could take records from the new position and prove a lie.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._asked: dict[TopicPartition, int] = {}
-        self._sought: dict[TopicPartition, int] = {}
-        self._proofs: dict[TopicPartition, tuple[int, int]] = {}
-        self._last: dict[TopicPartition, tuple[int, float]] = {}
-
-    def admits(self, tp: TopicPartition, want: int, first: int) -> bool:
-        """Whether it is proven; otherwise ask for a seek, at most every half second for the same offset."""
-        if self._proofs.get(tp) == (want, first):
-            return True
-        last_want, at = self._last.get(tp, (-1, 0.0))
-        if last_want != want or self._clock() - at > _ASK_AGAIN_SECONDS:
-            self._last[tp] = (want, self._clock())
-            self._asked[tp] = want
-        return False
-
-    def ask(self, tp: TopicPartition, want: int) -> None:
-        """Ask for a seek."""
-        self._asked[tp] = want
-
-    def asked(self, assignment: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Seeks to do now, of assigned partitions."""
-        mine = set(assignment)
-        asked = {tp: want for tp, want in self._asked.items() if tp in mine}
-        self._asked.clear()
-        return asked
-
-    def sought(self, places: Mapping[TopicPartition, int]) -> None:
-        """Remember seeks that are done: whatever is fetched from now on begins there, or behind."""
-        self._sought.update(places)
-
-    def found_nothing(self, tp: TopicPartition, want: int) -> bool:
-        """Whether no record has come since a seek to ``want``."""
-        return self._sought.get(tp) == want
-
-    def fetched(self, tp: TopicPartition, first: int) -> None:
-        """Remember where the first fetch after a seek began."""
-        want = self._sought.pop(tp, None)
-        if want is not None:
-            self._proofs[tp] = (want, first)
-
-    def clear(self) -> None:
-        """Forget everything: the consumer's positions were reset."""
-        for known in (self._asked, self._sought, self._proofs, self._last):
-            known.clear()
 
 
 class OffsetGap(NamedTuple):
@@ -123,8 +67,6 @@ class GapChecker:
                     report_lost(self._tp, want, lost, self._context.observer)
                     self._lost += lost
 
-
-_ASK_AGAIN_SECONDS = 0.5
 
 ROOM = 20_000
 """Records that are gathered at most while a batch waits for acknowledgement."""

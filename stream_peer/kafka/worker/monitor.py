@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -11,12 +11,11 @@ from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.apps import QUESTION
-from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.partition import OwnedPartition
-from stream_peer.kafka.worker.port import Position, Runtime, TopicPartition
+from stream_peer.kafka.worker.port import GroupMember, Position, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.kafka.worker.watchdog import Vitals, Watchdog
-from stream_peer.log.observer import Observer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
@@ -222,13 +221,13 @@ class HealthMonitor:
 
     def __init__(
         self,
-        apps: Sequence[Any],
+        apps: Sequence[RunningApp],
         producer: BatchProducer,
         vitals: Vitals,
         watchdog: Watchdog,
         stalls: StallLimits,
         signatures: Signatures,
-        runtime: Runtime,
+        context: WorkerContext,
         skew: ClockSkew | None = None,
     ) -> None:
         self._apps = apps
@@ -237,13 +236,13 @@ class HealthMonitor:
         self._watchdog = watchdog
         self._stalls = stalls
         self._ticker = Ticker(signatures)
-        self._lags = Lags(runtime.now)
-        self._transactions = OpenTransactions(runtime.now)
-        self._wall = runtime.wall
+        self._lags = Lags(context.runtime.now)
+        self._transactions = OpenTransactions(context.runtime.now)
+        self._wall = context.runtime.wall
         self._skew = skew
         self._retries = 0
-        self._observer: Observer = apps[0].observer
-        self._notices: Notices = apps[0].notices
+        self._observer = context.observer
+        self._notices = context.notices
 
     def start(self) -> None:
         """Start the watchdog."""
@@ -274,10 +273,10 @@ class HealthMonitor:
             places: set[TopicPartition] = set()
             caught_up: list[OwnedPartition] = []
             for app in self._apps:
-                if app.started and app.consumer is not None:
-                    names |= self._look_at_joining(app, places) | self._look_at_membership(app)
-                    for partition in [] if app.rebalancing else app.ownership.partitions():
-                        names.add(await self._look_at(app, partition, caught_up))
+                if app.member.is_started:
+                    names |= self._look_at_joining(app, places) | self._look_at_membership(app.member)
+                    for partition in app.ownership.partitions() if app.member.is_settled else ():
+                        names.add(await self._look_at(app.member.position, partition, caught_up))
                         places.add(partition.tp)
             self._vitals.retain(names)
             self._transactions.retain(places)
@@ -294,11 +293,11 @@ class HealthMonitor:
             self._observer.retried(self._producer.retries - self._retries)
             self._retries = self._producer.retries
 
-    async def _look_at(self, app: Any, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
-        end = app.consumer.log_end(partition.tp)
+    async def _look_at(self, consumer: Position, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+        end = consumer.log_end(partition.tp)
         if self._skew is not None and partition.stage_name == QUESTION:
             self._skew.look(partition, end)
-        lag, position = await self._lags.of(partition, end, app.consumer)
+        lag, position = await self._lags.of(partition, end, consumer)
         has_read = lag == 0 and partition.idle
         partition.waiting = self._transactions.look(partition.tp, end, has_read=has_read)
         place = partition.stage_name, partition.tp.partition
@@ -313,27 +312,28 @@ class HealthMonitor:
             self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
         return name
 
-    def _look_at_membership(self, app: Any) -> set[str]:
+    def _look_at_membership(self, member: GroupMember) -> set[str]:
         """A client that is in no group any more, and does not come back, will never be given work again."""
-        name = f"{app.conf.id} coming back into its group"
-        is_out = bool(app.rebalancing_count) and not app.rebalancing and not app.consumer.is_member
-        self._vitals.progress(name, app.rebalancing_count if is_out else None, self._stalls.joining)
+        name = f"{member.group} coming back into its group"
+        is_out = member.is_settled and not member.is_member
+        self._vitals.progress(name, member.rebalances if is_out else None, self._stalls.joining)
         return {name}
 
-    def _look_at_joining(self, app: Any, places: set[TopicPartition]) -> set[str]:
+    def _look_at_joining(self, app: RunningApp, places: set[TopicPartition]) -> set[str]:
         """A rebalance or recovery that does not move on is fatal, unless a changelog holds an open transaction."""
-        if not app.rebalancing and app.rebalancing_count:
+        member, ownership = app
+        if member.is_settled:
             return set()
-        name = f"{app.conf.id} joining"
-        remaining = app.tables.recovery.active_remaining() if app.in_recovery else {}
+        name = f"{member.group} joining"
+        remaining = member.remaining()
         places |= set(remaining)
-        waits = [tp for tp, records in remaining.items() if self._waits_in_recovery(app, tp, records)]
-        marker = app.rebalancing_count, tuple(sorted(remaining.items()))
+        waits = [tp for tp, records in remaining.items() if self._waits_in_recovery(member.position, tp, records)]
+        marker = member.rebalances, tuple(sorted(remaining.items()))
         self._vitals.progress(name, None if waits else marker, self._stalls.joining)
         for tp, records in remaining.items():
-            self._observer.recovering(app.stage_name_of(tp.topic), tp.partition, max(0, records))
+            self._observer.recovering(ownership.stage_name_of(tp.topic), tp.partition, max(0, records))
         return {name}
 
-    def _waits_in_recovery(self, app: Any, changelog: Any, records: int) -> bool:
+    def _waits_in_recovery(self, consumer: Position, changelog: TopicPartition, records: int) -> bool:
         """Whether records up to our claim are still to come, and some of them lie behind an open transaction."""
-        return self._transactions.look(changelog, app.consumer.log_end(changelog), has_read=records > 0) is not None
+        return self._transactions.look(changelog, consumer.log_end(changelog), has_read=records > 0) is not None

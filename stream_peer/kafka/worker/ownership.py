@@ -1,8 +1,7 @@
 """Which partitions this worker owns: fencing tokens on assignment, state in recovery, snapshots before a revocation."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import structlog
@@ -10,7 +9,17 @@ from structlog.contextvars import bound_contextvars
 
 from stream_peer.errors import StateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
-from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.port import (
+    Assigned,
+    Delivery,
+    GroupMember,
+    LogBounds,
+    Source,
+    StartPlace,
+    TopicPartition,
+    Unread,
+    WorkerContext,
+)
 from stream_peer.kafka.worker.recreated import (
     Choice,
     Finding,
@@ -37,12 +46,16 @@ class Claim(NamedTuple):
 
 
 class StageInput(NamedTuple):
-    """A stage and the topic that it folds; ``changelog`` None: the stage has no state."""
+    """A stage and the topic that it folds; ``changelog`` None: the stage has no state.
+
+    ``begins_at_end``: without a state it begins where the log ends.
+    """
 
     stage_name: str
     topic: str
     changelog: str | None
     make_stage: Callable[[int], Stage]
+    begins_at_end: bool = False
 
 
 class StagePartitions:
@@ -75,7 +88,7 @@ class StagePartitions:
         ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
         return Claim(name, offset)
 
-    def drop(self) -> None:
+    def end(self) -> None:
         """Stop the partitions' tasks and forget the claims."""
         for partition in self.partitions.values():
             partition.stop()
@@ -88,6 +101,19 @@ class StagePartitions:
             return True
         claim, fold = self.claims.get(partition), self.folds.get(partition)
         return claim is not None and fold is not None and fold.next > claim.offset
+
+    def input_log(self, topic_id: str, bounds: LogBounds) -> InputLog:
+        """One partition of the input, with the place where it begins without a state.
+
+        That place is never left open: batches that came before recovery ended were dropped. A stage without state
+        begins at the group's offset. What is committed later is new, wherever it stands.
+        """
+        first, end, committed = bounds
+        if self.input.changelog is None:
+            begin = first if committed is None or committed > end.high else committed
+        else:
+            begin = end.stable if self.input.begins_at_end else 0
+        return InputLog(topic_id, first, end.high, committed, begin, end.stable)
 
     def own(self, logs: Mapping[TopicPartition, InputLog], source: Source, draining: Callable[[], bool]) -> None:
         """Make the objects of partitions out of what was recovered.
@@ -145,14 +171,14 @@ _SNAPSHOT_SECONDS = 3.0  # of writing a large state
 
 
 class Ownership:
-    """All partitions of one app.
+    """All partitions of one app: the port's listener.
 
     Parameters
     ----------
-    keepers : iterable of StagePartitions
+    stages : iterable of StagePartitions
         One for each stage of the app.
     fail : callable
-        Ends the process: an error in recovery would otherwise be logged by Faust and forgotten.
+        Ends the process.
     topic_ids : callable
         Asks the broker for the ids of topics.
     on_recreated : str
@@ -161,72 +187,117 @@ class Ownership:
 
     def __init__(
         self,
-        keepers: Iterable[StagePartitions],
+        stages: Iterable[StagePartitions],
         fail: Callable[[BaseException], None],
         topic_ids: Callable[[Iterable[str]], Awaitable[Mapping[str, str]]],
         on_recreated: Choice = "stop",
     ) -> None:
-        self.keepers = {keeper.input.topic: keeper for keeper in keepers}
-        self.fail = fail
+        self.stages = {stage.input.topic: stage for stage in stages}
+        self.failed = fail
         self._topic_ids = topic_ids
         self._on_recreated = on_recreated
-        self._by_changelog = {keeper.input.changelog: keeper for keeper in self.keepers.values()}
+        self._by_changelog = {stage.input.changelog: stage for stage in self.stages.values()}
         self._draining = 0
 
     def has_stage(self, stage_name: str) -> bool:
         """Whether it is the app of this stage."""
-        return any(keeper.input.stage_name == stage_name for keeper in self.keepers.values())
+        return any(stage.input.stage_name == stage_name for stage in self.stages.values())
 
     def partitions(self) -> Iterator[OwnedPartition]:
         """All owned partitions."""
-        for keeper in self.keepers.values():
-            yield from list(keeper.partitions.values())
+        for stage in self.stages.values():
+            yield from list(stage.partitions.values())
+
+    def inputs_among(self, assigned: Iterable[TopicPartition]) -> int:
+        """How many of these are partitions of its inputs."""
+        return sum(tp.topic in self.stages for tp in assigned)
 
     def owned(self, tp: TopicPartition) -> OwnedPartition | None:
         """An input partition, if it is one and owned."""
-        keeper = self.keepers.get(tp.topic)
-        return None if keeper is None else keeper.partitions.get(tp.partition)
+        stage = self.stages.get(tp.topic)
+        return None if stage is None else stage.partitions.get(tp.partition)
 
     def is_draining(self) -> bool:
-        """Whether Faust waits for work to end."""
+        """Whether the partitions are about to be revoked: every batch is then followed by a snapshot."""
         return self._draining > 0
 
-    async def put(self, delivery: Delivery, source: Source) -> None:
-        """Hand a batch to its partition. Without one it came between the end of recovery and the seek: drop it."""
-        owned = self.owned(delivery.tp)
-        if owned is None:
-            source.forget(delivery)
-        else:
-            await owned.put(delivery)
+    # What the port calls.
 
-    async def claim(self, assigned: Iterable[TopicPartition]) -> None:
-        """Drop what was owned and claim what was assigned; before Faust recovers."""
-        self.drop()
-        assigned = list(assigned)
-        for keeper in self.keepers.values():
-            await keeper.claim(keeper.assigned(assigned))
+    async def assigned(self, tps: Iterable[TopicPartition]) -> None:
+        """End what was owned and claim what was assigned."""
+        self.lost()
+        assigned = list(tps)
+        for stage in self.stages.values():
+            await stage.claim(stage.assigned(assigned))
 
-    def drop(self) -> None:
-        """Stop all partitions."""
-        for keeper in self.keepers.values():
-            keeper.drop()
+    def unread(self, changelog: TopicPartition) -> Unread:
+        """What recovery is to read: from what is known up to our claim, since nothing counts that comes later.
 
-    def recover(self, changelog: str, partition: int, records: Iterable[Record]) -> None:
-        """Read changelog records that Faust fetched."""
-        fold = self._by_changelog[changelog].folds.setdefault(partition, Fold())
+        Without a claim, or if the broker did not say where it is: up to the changelog's end.
+        """
+        stage = self._by_changelog.get(changelog.topic)
+        if stage is None:
+            return Unread(0, None)
+        fold, claim = stage.folds.get(changelog.partition), stage.claims.get(changelog.partition)
+        return Unread(fold.next if fold else 0, None if claim is None or claim.offset < 0 else claim.offset + 1)
+
+    def recover(self, changelog: TopicPartition, records: Iterable[Record]) -> None:
+        """Read records of a changelog."""
+        fold = self._by_changelog[changelog.topic].folds.setdefault(changelog.partition, Fold())
         for record in records:
             fold.add(record.offset, record.key or b"", record.value)
 
-    def recovered_up_to(self, changelog: str, partition: int) -> int:
-        """The last changelog offset that is known, so that recovery reads on from there; -1: none."""
-        fold = self._by_changelog[changelog].folds.get(partition)
-        return fold.next - 1 if fold else -1
+    async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
+        """Own what was recovered, and start each partition behind its head, not at the group's offset.
 
-    def claimed_up_to(self, changelog: str, partition: int) -> int | None:
-        """The changelog offset behind our claim; None: there is no claim, or the broker did not say where it is."""
-        keeper = self._by_changelog.get(changelog)
-        claim = None if keeper is None else keeper.claims.get(partition)
-        return None if claim is None or claim.offset < 0 else claim.offset + 1
+        Raises
+        ------
+        RecreatedTopicError
+            If a topic was recreated, and the choice is to stop then.
+        StateError
+            If a log became shorter meanwhile, or another worker's claim is later than ours.
+        """
+        ids = await self._topic_ids(self.stages)
+        inputs = sorted(tp for tp in source.assignment() if tp.topic in self.stages)
+        bounds = await source.bounds(inputs) if inputs else {}
+        logs = {tp: self.stages[tp.topic].input_log(ids.get(tp.topic, ""), found) for tp, found in bounds.items()}
+        owned = self.take_over(source.assignment(), logs, source)
+        for tp, partition in owned.items():
+            if tp in logs and partition.want > logs[tp].end:
+                raise _shorter(tp, partition.want, logs[tp].end)
+        self.examine_controls(ids)
+        return {tp: StartPlace(each.want, each.covered if each.has_state else None) for tp, each in owned.items()}
+
+    async def deliver(self, delivery: Delivery, source: Source) -> None:
+        """Hand a batch to its partition. Without one it came between the end of recovery and the seek: drop it.
+
+        A log that became shorter ends the process: the client would read it from its start, as if read before.
+        """
+        owned = self.owned(delivery.tp)
+        if owned is None:
+            source.forget(delivery)
+        elif delivery.end is not None and owned.want > delivery.end.high:
+            self.failed(_shorter(delivery.tp, owned.want, delivery.end.high))
+        else:
+            await owned.put(delivery)
+
+    async def revoked(self) -> Mapping[TopicPartition, int]:
+        """Write the last snapshots, then stop all partitions."""
+        self._draining += 1
+        try:
+            await self._flush()
+        finally:
+            self._draining -= 1
+        covered = {partition.tp: partition.covered for partition in self.partitions() if partition.has_state}
+        self.lost()
+        return covered
+
+    def lost(self) -> None:
+        """Stop all partitions."""
+        for stage in self.stages.values():
+            stage.end()
+
+    # What the worker asks.
 
     def stage_name_of(self, changelog: str) -> str:
         """Which stage keeps its state in a changelog."""
@@ -254,15 +325,11 @@ class Ownership:
             If a topic was recreated, and the choice is to stop then.
         """
         assigned = set(assignment)
-        for topic, keeper in self.keepers.items():
+        for topic, stage in self.stages.items():
             mine = {tp: found for tp, found in logs.items() if tp in assigned and tp.topic == topic}
-            keeper.own(mine, source, self.is_draining)
+            stage.own(mine, source, self.is_draining)
         owned = {partition.tp: partition for partition in self.partitions()}
         return {tp: partition for tp, partition in owned.items() if tp in assigned}
-
-    async def topic_ids(self) -> Mapping[str, str]:
-        """The broker's ids of the inputs, as far as there are any."""
-        return await self._topic_ids(self.keepers)
 
     def examine_controls(self, ids: Mapping[str, str]) -> None:
         """Look whether control-events were recreated: they leave no state but their traces in the feed-log.
@@ -272,25 +339,15 @@ class Ownership:
         RecreatedTopicError
             If so, and the choice is to stop then.
         """
-        keeper = next((keeper for keeper in self.keepers.values() if keeper.input.changelog is None), None)
-        if keeper is None or keeper.input.topic not in ids:
+        stage = next((stage for stage in self.stages.values() if stage.input.changelog is None), None)
+        if stage is None or stage.input.topic not in ids:
             return
-        topic = keeper.input.topic
+        topic = stage.input.topic
         met = [partition.stage.incarnations() for partition in self.partitions()]
         decide(examine_sources(topic, ids[topic], met), self._on_recreated)
 
-    @contextlib.asynccontextmanager
-    async def drained(self) -> AsyncIterator[None]:
-        """Flush all snapshots; inside, every further batch is followed by a snapshot of its own."""
-        self._draining += 1
-        try:
-            await self._flush()
-            yield
-        finally:
-            self._draining -= 1
-
     async def _flush(self) -> None:
-        for _ in range(3):  # events that agents hold already get to their partitions
+        for _ in range(3):  # batches that are on their way already get to their partitions
             await asyncio.sleep(0)
         partitions = list(self.partitions())
         for partition in partitions:
@@ -303,6 +360,18 @@ class Ownership:
             for partition in partitions:
                 partition.give_up_snapshot()
         await resting
+
+
+def _shorter(tp: TopicPartition, want: int, end: int) -> StateError:
+    """A log that became shorter while it was read: the next start finds out what became of it."""
+    return StateError(f"{tp.topic}-{tp.partition} ends at {end}, but {want - 1} was read: it was recreated")
+
+
+class RunningApp(NamedTuple):
+    """An app of this worker: its client in a consumer group, and the partitions that it owns."""
+
+    member: GroupMember
+    ownership: Ownership
 
 
 async def _ends_within(seconds: float, work: "asyncio.Future[list[None]]") -> bool:

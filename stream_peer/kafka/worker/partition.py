@@ -116,6 +116,7 @@ class OwnedPartition:
     def stop(self) -> None:
         """Drop what is not acknowledged: the next owner reads it again."""
         self._halt()
+        self._forget()
         self._context.observer.released(self.stage_name, self.tp.partition)
 
     def _halt(self) -> None:
@@ -206,6 +207,10 @@ class OwnedPartition:
     def _give_up(self) -> None:
         log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, offset=self._covered)
         self._halt()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have nothing wait for batches that are not acknowledged."""
         self.leave_rest()
         for event in self._open:
             self._source.forget(event)

@@ -1,11 +1,12 @@
 """The port between the work on partitions and Kafka: what is asked of a broker. ``faust_bridge`` implements it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
 from stream_peer.events.times import Milliseconds
+from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Output, Record, Warned
@@ -43,12 +44,27 @@ class Delivery(Protocol):
     def records(self) -> Sequence[Record]:
         """At least one."""
 
+    @property
+    def end(self) -> LogEnd | None:
+        """Where the log ended at the last fetch; None: not known."""
+
     def ack(self) -> None:
         """Say that the durable state covers all of its records."""
 
 
+class LogBounds(NamedTuple):
+    """One partition of an input as the broker describes it.
+
+    ``first``: the first offset that is still there; ``committed``: the group's offset, None if it has none.
+    """
+
+    first: int
+    end: LogEnd
+    committed: int | None = None
+
+
 class Source(Protocol):
-    """The consumer: fetches, and seeks when it is asked to."""
+    """The consumer, as a partition sees it: it fetches, and seeks when it is asked to."""
 
     def accept(self, delivery: Delivery) -> None:
         """Queue it for the commit, in the order of the log."""
@@ -66,8 +82,21 @@ class Source(Protocol):
         """The first offset that the broker still has."""
 
 
+class Assigned(Source, Protocol):
+    """The consumer, as ownership sees it."""
+
+    def assignment(self) -> Set[TopicPartition]:
+        """All partitions that the group gives to this worker now, those of changelogs too."""
+
+    async def bounds(self, tps: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+        """Where logs begin and end, and what the group has committed."""
+
+
 class Position(Protocol):
     """The consumer, as the monitor sees it."""
+
+    def log_end(self, tp: TopicPartition) -> LogEnd | None:
+        """Where a log ended at the last fetch; None: not known."""
 
     async def position_of(self, tp: TopicPartition) -> int | None:
         """The offset that is fetched next; None: the partition is not assigned, or nothing is known within 2 s."""
@@ -80,6 +109,94 @@ class Position(Protocol):
 
     def pass_over(self, tp: TopicPartition, end: int) -> None:
         """Commit ``end``, before which there is no further record."""
+
+
+class StartPlace(NamedTuple):
+    """Where an input is read from; ``covered``: the group's offset from now on, None if it stays as it is."""
+
+    want: int
+    covered: int | None
+
+
+class Unread(NamedTuple):
+    """The part of a changelog that recovery is still to read; ``end`` None: up to its end."""
+
+    begin: int
+    end: int | None
+
+
+class Listener(Protocol):
+    """What a broker tells the work on partitions: a bridge calls nothing else of it.
+
+    A term is: `assigned`; `recover` until all that is `unread` was read; `recovered`; `deliver`; `revoked` or `lost`.
+    A term may end after each of these calls, and the next one begins with `assigned`. A process that ends calls none
+    of them: everything must be right when it is killed at any moment.
+    """
+
+    async def assigned(self, tps: Iterable[TopicPartition]) -> None:
+        """End what was owned, and claim these: all that the group gives. No recovery begins before it returns."""
+
+    def unread(self, changelog: TopicPartition) -> Unread:
+        """What recovery is to read."""
+
+    def recover(self, changelog: TopicPartition, records: Iterable[Record]) -> None:
+        """Read records of a changelog, in order."""
+
+    async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
+        """Own every assigned partition whose recovery has met its claim; return where they are read from."""
+
+    async def deliver(self, delivery: Delivery, source: Source) -> None:
+        """Take a batch; return when there is room for the next."""
+
+    async def revoked(self) -> Mapping[TopicPartition, int]:
+        """Make durable what was folded, and end all partitions; return up to where each one's state reaches."""
+
+    def lost(self) -> None:
+        """End all partitions at once. What is not durable is dropped: the next owner reads it again."""
+
+    def failed(self, error: BaseException) -> None:
+        """End the process: the library that calls would only log the error."""
+
+
+class GroupMember(Protocol):
+    """A client in a consumer group, as the probes, the monitor and the search for owners see it."""
+
+    @property
+    def group(self) -> str:
+        """The id of the group."""
+
+    @property
+    def address(self) -> str:
+        """The address that it advertises to the other members."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has a consumer."""
+
+    @property
+    def rebalances(self) -> int:
+        """How many it has seen."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no rebalance or recovery is under way, and there was one."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in its group, as far as the client knows: it may have been expelled, or have given up."""
+
+    @property
+    def position(self) -> Position:
+        """Its consumer, once it is started."""
+
+    def assignment(self) -> Set[TopicPartition]:
+        """All partitions that the group gives to it now."""
+
+    def remaining(self) -> Mapping[TopicPartition, int]:
+        """How many records of changelogs recovery is still to read."""
+
+    def owners(self, topic: str) -> Mapping[int, str]:
+        """The address of each partition's owner, as the group's leader told all members."""
 
 
 class BoundedLog(Protocol):
@@ -127,6 +244,9 @@ class Noticing(Protocol):
 
     def note_busy(self, experts: Iterable[tuple[str, str]]) -> None:
         """Log experts that send more forecasts of a question than are kept."""
+
+    def close(self, *, all_of_them: bool = False) -> None:
+        """Say what was left out of the log lately; at the end, ever since."""
 
 
 class Runtime(Protocol):

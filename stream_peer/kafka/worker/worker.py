@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -13,11 +13,12 @@ from stream_peer.kafka.client.log_reader import LogReader
 from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.apps import FEED, StageMakers, make_apps, partition_counts, product_stages
-from stream_peer.kafka.worker.faust_bridge import Jobs, KafkaWriter, StageApp, StageWorker, exit_code
+from stream_peer.kafka.worker.faust_bridge import Jobs, KafkaWriter, StageWorker, exit_code
 from stream_peer.kafka.worker.feed_owners import FeedOwners
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.monitor import ClockSkew, HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.kafka.worker.watchdog import Limits, SystemRuntime, Vitals, Watchdog, leave
@@ -47,7 +48,7 @@ def run(
     settings: Settings,
     observer: Observer,
     keys: Keys,
-    services: Iterable[Any] = (),
+    services: Iterable[object] = (),
     *,
     health: Health | None = None,
     owners: FeedOwners | None = None,
@@ -94,7 +95,8 @@ def run(
         owners.attach(settings, assembly.feed_app, partition_counts(settings)[1], SystemRuntime.now)
     monitor = assembly.monitor
     watching = Jobs(monitor.beat, monitor.ask_broker, monitor.look, begin=monitor.start, end=monitor.stop)
-    worker = StageWorker(assembly.vitals, assembly.writer, watching, *assembly.apps, *services)
+    members = (app.member for app in assembly.apps)
+    worker = StageWorker(assembly.vitals, assembly.writer, watching, *members, *services)
     return worker.run()
 
 
@@ -110,10 +112,10 @@ class _Assembly(NamedTuple):
     vitals: Vitals
     monitor: HealthMonitor
     writer: KafkaWriter
-    apps: Sequence[StageApp]
+    apps: Sequence[RunningApp]
 
     @property
-    def feed_app(self) -> StageApp | None:
+    def feed_app(self) -> RunningApp | None:
         """The app that folds feeds, if this worker runs it."""
         return next((app for app in self.apps if app.ownership.has_stage(FEED)), None)
 
@@ -148,7 +150,7 @@ def _assemble(
     apps = make_apps(settings, context, stages)
     stalls = StallLimits(settings.session, settings.rebalance_timeout, settings.broker_patience)
     skew = ClockSkew(runtime.now) if settings.broker == "kafka" else None
-    monitor = HealthMonitor(apps, producer, vitals, Watchdog(vitals), stalls, signatures, runtime, skew)
+    monitor = HealthMonitor(apps, producer, vitals, Watchdog(vitals), stalls, signatures, context, skew)
     return _Assembly(vitals, monitor, writer, apps)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.watchdog import SystemRuntime
@@ -107,8 +108,45 @@ class FakeReading:
         return batch
 
 
+class FakeMember:
+    """A client in a group, in a state that a test chooses."""
+
+    group = "acme-feed"
+    address = "http://worker-0:8080"
+    is_started = True
+
+    def __init__(
+        self,
+        *,
+        rebalances: int = 1,
+        rebalancing: bool = False,
+        is_member: bool = True,
+        assigned: Iterable[TopicPartition] = (),
+        position: Any = None,
+    ) -> None:
+        self.rebalances, self.rebalancing, self.is_member = rebalances, rebalancing, is_member
+        self.assigned, self.position = set(assigned), position
+        self.told: dict[str, list[int]] = {}
+        self.to_recover: dict[TopicPartition, int] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        return self.rebalances > 0 and not self.rebalancing
+
+    def assignment(self) -> set[TopicPartition]:
+        return self.assigned
+
+    def remaining(self) -> Mapping[TopicPartition, int]:
+        return self.to_recover
+
+    def owners(self, _topic: str) -> Mapping[int, str]:
+        return {partition: url for url, partitions in self.told.items() for partition in partitions}
+
+
 class FakeEvent:
     """A batch as an agent sees it."""
+
+    end: LogEnd | None = None
 
     def __init__(self, records: Sequence[Record], log: list[tuple[str, Any]] | None = None) -> None:
         self.records = records

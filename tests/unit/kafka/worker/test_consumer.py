@@ -1,7 +1,6 @@
 """The proof of order, and the cutting of fetches."""
 
-from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, _cut
-from stream_peer.kafka.worker.inbox import OrderProof
+from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, OrderProof, _cut
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.watchdog import now
 from tests.unit.kafka.worker.fakes import records

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.kafka.worker.watchdog import Limits, Vitals
+from tests.unit.kafka.worker.fakes import FakeMember
 
 
 class Clock:
@@ -32,17 +34,11 @@ def app(
         SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=TopicPartition("feed-log", n))
         for n, each in enumerate(refolding)
     ]
-    keeper = SimpleNamespace(assigned=list, partitions=dict.fromkeys(range(owned)))
+    partitions += [SimpleNamespace(refolding=None, counting=False, waiting=None)] * (owned - len(partitions))
     places = {TopicPartition("forecast-events", n) for n in range(assigned)}
-    consumer = SimpleNamespace(assignment=lambda: places, is_member=is_member)
-    return SimpleNamespace(
-        started=True,
-        rebalancing=rebalancing,
-        rebalancing_count=joined,
-        consumer=consumer,
-        conf=SimpleNamespace(id="acme-question"),
-        ownership=SimpleNamespace(keepers={"forecast-events": keeper}, partitions=lambda: partitions),
-    )
+    member = FakeMember(rebalances=joined, rebalancing=rebalancing, is_member=is_member, assigned=places)
+    ownership: Any = SimpleNamespace(inputs_among=len, partitions=lambda: partitions)
+    return RunningApp(member, ownership)
 
 
 def health_of(worker: Any) -> tuple[Health, Clock, Vitals]:
@@ -78,13 +74,13 @@ def test_a_worker_that_recovers_or_waits_says_so() -> None:
     waiting, _, _ = health_of(app(rebalancing=True))
     silent, _, _ = health_of(app(assigned=0, owned=0, joined=0))
 
-    assert recovering.ready() == (False, "acme-question recovers 1 of 2 partitions")
-    assert silent.ready() == (False, "acme-question waits for its partitions")
-    assert waiting.ready() == (False, "acme-question waits for its partitions")
+    assert recovering.ready() == (False, "acme-feed recovers 1 of 2 partitions")
+    assert silent.ready() == (False, "acme-feed waits for its partitions")
+    assert waiting.ready() == (False, "acme-feed waits for its partitions")
 
 
 def test_a_worker_that_was_expelled_from_its_group_is_not_ready() -> None:
-    assert health_of(app(is_member=False))[0].ready() == (False, "acme-question is not in its group any more")
+    assert health_of(app(is_member=False))[0].ready() == (False, "acme-feed is not in its group any more")
 
 
 def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
@@ -94,8 +90,8 @@ def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_live
 
     assert not ready
     assert reason.split("; ") == [
-        "acme-question folds feed-log-1 anew: 12 of 200 records",
-        "acme-question folds feed-log-2 anew: waits for its turn",
+        "acme-feed folds feed-log-1 anew: 12 of 200 records",
+        "acme-feed folds feed-log-2 anew: waits for its turn",
     ]
     assert health.live() == (True, "")
 
@@ -104,7 +100,7 @@ def test_a_worker_whose_stage_still_counts_what_it_loaded_is_not_ready() -> None
     worker = app()
     next(iter(worker.ownership.partitions())).counting = True
 
-    assert health_of(worker)[0].ready() == (False, "acme-question counts what feed-log-0 knows")
+    assert health_of(worker)[0].ready() == (False, "acme-feed counts what feed-log-0 knows")
 
 
 def test_a_refold_at_the_start_does_not_count_as_starting() -> None:
@@ -119,7 +115,7 @@ def test_once_started_a_rebalance_does_not_undo_it() -> None:
     health, _, _ = health_of(worker)
     health.ready()
 
-    worker.rebalancing = True
+    worker.member.rebalancing = True
 
     assert health.started() == (True, "")
 

@@ -33,6 +33,9 @@ class Reader:
         self.passed: list[int] = []
         self.sought: int | None = None
 
+    def log_end(self, tp: Any) -> LogEnd:
+        return END
+
     async def position_of(self, tp: Any) -> int:
         return self.at
 

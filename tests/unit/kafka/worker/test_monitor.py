@@ -1,6 +1,7 @@
 """What the pulse looks after, seen through the liveness probe."""
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +10,11 @@ import pytest
 from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
-from stream_peer.kafka.worker.notices import Notices
+from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import Limits, SystemRuntime, Vitals, Watchdog, now
-from stream_peer.log.observer import NullObserver
+from stream_peer.kafka.worker.watchdog import Limits, Vitals, Watchdog
 from stream_peer.log.signatures import Signatures
+from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, surroundings
 from tests.unit.kafka.worker.test_health import Clock
 from tests.unit.kafka.worker.test_lag import partition
 
@@ -32,40 +33,28 @@ class Idle:
         self.looked.set()
 
 
-def worker(*, is_member: bool, rebalancing: bool = False) -> Any:
-    return SimpleNamespace(
-        started=True,
-        rebalancing=rebalancing,
-        rebalancing_count=1,
-        in_recovery=False,
-        consumer=SimpleNamespace(is_member=is_member, assignment=set),
-        conf=SimpleNamespace(id="acme-feed"),
-        observer=NullObserver(),
-        notices=Notices(now),
-        ownership=SimpleNamespace(partitions=list, keepers={}),
+def worker(*, is_member: bool, rebalancing: bool = False, partitions: Sequence[Any] = (), consumer: Any = None) -> Any:
+    ownership: Any = SimpleNamespace(
+        partitions=lambda: list(partitions), inputs_among=len, stage_name_of=lambda _changelog: "feed"
     )
+    return RunningApp(FakeMember(rebalancing=rebalancing, is_member=is_member, position=consumer), ownership)
 
 
 def recovering(end: LogEnd) -> Any:
     """A worker that has five records of a changelog still to read, which ends so."""
-    app = worker(is_member=True, rebalancing=True)
-    app.in_recovery = True
-    app.tables = SimpleNamespace(recovery=SimpleNamespace(active_remaining=lambda: {TopicPartition("changelog", 0): 5}))
-    app.stage_name_of = lambda _changelog: "feed"
-    app.consumer.log_end = lambda _tp: end
+    app = worker(is_member=True, rebalancing=True, consumer=SimpleNamespace(log_end=lambda _tp: end))
+    app.member.to_recover = {TopicPartition("changelog", 0): 5}
     return app
 
 
 async def owning(end: LogEnd) -> Any:
     """A worker with a partition that is read and folded up to 10, of a log that ends so."""
-    app, owned = worker(is_member=True), await partition(10)
 
     async def position_of(_tp: Any) -> int:
         return 10
 
-    app.ownership.partitions = lambda: [owned]
-    app.consumer.log_end, app.consumer.position_of = lambda _tp: end, position_of
-    return app
+    consumer = SimpleNamespace(log_end=lambda _tp: end, position_of=position_of)
+    return worker(is_member=True, partitions=[await partition(10)], consumer=consumer)
 
 
 async def liveness(app: Any, waits: float) -> tuple[bool, str]:
@@ -73,7 +62,9 @@ async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     clock, stalls, producer = Clock(), StallLimits(10.0, 20.0, 30.0), Idle()
     vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
     health.attach(vitals, [app])
-    pulse = HealthMonitor([app], producer, vitals, Watchdog(vitals), stalls, Signatures(), SystemRuntime())  # type: ignore[arg-type]
+    context = surroundings(FakeProducer())[0]
+    written: Any = producer
+    pulse = HealthMonitor([app], written, vitals, Watchdog(vitals), stalls, Signatures(), context)
     looking = asyncio.ensure_future(pulse.look())
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits

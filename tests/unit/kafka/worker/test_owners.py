@@ -5,16 +5,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
-from yarl import URL
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.worker.apps import StageMakers, make_apps
 from stream_peer.kafka.worker.feed_owners import FeedOwners, GroupMembers
+from stream_peer.kafka.worker.ownership import RunningApp
+from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.owners import Elsewhere, Here, Unknown
 from stream_peer.settings.process import Http, Settings
-from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
+from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, SumStage, surroundings
 
 OURS, THEIRS = "http://worker-0:8080", "http://worker-1:8080"
 PARTITIONS = 4
@@ -31,17 +31,11 @@ def group(
     assigned: Sequence[int] = (PLACE,),
 ) -> FeedOwners:
     """Owners as a worker sees them that owns some partitions, in a group whose members own some."""
-    consumer = SimpleNamespace(assignment=lambda: {TopicPartition("acme-feed-log", number) for number in assigned})
-    told = {url: {"acme-feed-log": places} for url, places in (members or {}).items()}
-    app = SimpleNamespace(
-        started=True,
-        rebalancing=rebalancing,
-        rebalancing_count=joined,
-        ownership=SimpleNamespace(keepers={"acme-feed-log": SimpleNamespace(partitions=owned or {})}),
-        conf=SimpleNamespace(canonical_url=URL(OURS)),
-        consumer=consumer,
-        assignor=SimpleNamespace(external_topics_metadata=lambda: told),
-    )
+    places = [TopicPartition("acme-feed-log", number) for number in assigned]
+    member = FakeMember(rebalances=joined, rebalancing=rebalancing, assigned=places)
+    member.told = members or {}
+    ownership: Any = SimpleNamespace(owned=lambda tp: (owned or {}).get(tp.partition))
+    app = RunningApp(member, ownership)
     owners = FeedOwners()
     owners.attach(Settings(prefix="acme-"), app, PARTITIONS, now)
     return owners
@@ -109,5 +103,5 @@ async def test_both_apps_tell_their_groups_the_advertised_address() -> None:
 
     apps = make_apps(settings, around, StageMakers(*[lambda _: SumStage()] * 3))
 
-    assert [str(app.conf.canonical_url) for app in apps] == [THEIRS, THEIRS]
+    assert [app.member.address for app in apps] == [THEIRS, THEIRS]
     assert [app.ownership.has_stage("feed") for app in apps] == [False, True]

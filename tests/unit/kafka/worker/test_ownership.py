@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.kafka.client.log_ends import LogEnd
-from stream_peer.kafka.worker.faust_bridge import BatchConsumer
-from stream_peer.kafka.worker.inbox import OrderProof
+from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.recreated import Choice, InputLog
@@ -17,10 +17,18 @@ from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import Fold, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
-from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
+from tests.unit.kafka.worker.fakes import (
+    FakeEvent,
+    FakeProducer,
+    FakeSource,
+    SumStage,
+    eventually,
+    records,
+    surroundings,
+)
 
 FORECASTS, CHANGELOG = "forecast-events", "changelog"
-HERE = TopicPartition(FORECASTS, 0)
+HERE, STATE = TopicPartition(FORECASTS, 0), TopicPartition(CHANGELOG, 0)
 LOG = InputLog("", 0, 100)
 
 
@@ -46,8 +54,8 @@ class World:
             StageInput("question", FORECASTS, CHANGELOG, self.make_stage),
             StageInput("control", "control-events", None, self.make_stage),
         ]
-        keepers = (StagePartitions(each, around, on_recreated) for each in inputs)
-        self.ownership = Ownership(keepers, self.errors.append, self.producer.topic_ids, on_recreated)
+        stages = (StagePartitions(each, around, on_recreated) for each in inputs)
+        self.ownership = Ownership(stages, self.errors.append, self.producer.topic_ids, on_recreated)
         self.source = FakeSource()
 
     def make_stage(self, _partition: int) -> MetStage:
@@ -56,9 +64,9 @@ class World:
 
     def recover(self) -> None:
         """Read the changelog as Faust would, from where the fold says."""
-        known = self.ownership.recovered_up_to(CHANGELOG, 0)
+        begin = self.ownership.unread(STATE).begin
         rows = [LogRecord(offset, 0, *row) for offset, row in enumerate(self.producer.changelog)]
-        self.ownership.recover(CHANGELOG, 0, [row for row in rows if row.offset > known])
+        self.ownership.recover(STATE, [row for row in rows if row.offset >= begin])
 
     def take_over(self, assignment: Iterable[Any] = (HERE,), found: InputLog = LOG) -> dict[Any, Any]:
         return self.ownership.take_over(assignment, dict.fromkeys(assignment, found), self.source)
@@ -68,11 +76,11 @@ class World:
 async def world() -> Any:
     made = World()
     yield made
-    made.ownership.drop()
+    made.ownership.lost()
 
 
 async def leave_state(world: World) -> None:
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     fold = Fold()
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
@@ -80,11 +88,11 @@ async def leave_state(world: World) -> None:
     writer = Writer(fold, 0, fold.claim, fold.next)
     snapshot = Snapshot({b"k/a": b"7"}, b"old head")
     world.producer.changelog += [*writer.entry_rows(snapshot, 41), writer.head_row(snapshot, 41)]
-    world.ownership.drop()
+    world.ownership.lost()
 
 
 async def test_nothing_is_owned_before_recovery_has_met_the_claim(world: World) -> None:
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
 
     before = world.take_over()
     world.recover()
@@ -96,7 +104,7 @@ async def test_nothing_is_owned_before_recovery_has_met_the_claim(world: World) 
 
 async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(world: World) -> None:
     await leave_state(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     owned = world.take_over()
@@ -106,52 +114,52 @@ async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(wo
 
 
 async def test_a_later_claim_than_ours_is_an_error(world: World) -> None:
-    await world.ownership.claim([HERE])
-    frozen = dict(world.ownership.keepers[FORECASTS].claims)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
+    frozen = dict(world.ownership.stages[FORECASTS].claims)
+    await world.ownership.assigned([HERE])
     world.recover()
-    world.ownership.keepers[FORECASTS].claims = frozen
+    world.ownership.stages[FORECASTS].claims = frozen
 
     with pytest.raises(StateError, match="later than ours"):
         world.take_over()
 
 
 async def test_a_partition_that_stays_reads_on_from_what_it_knows(world: World) -> None:
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
     known = world.take_over()[HERE]
     await known.put(FakeEvent(records(0, 4)))
     await known.rest()
 
-    await world.ownership.claim([HERE])
-    from_here = world.ownership.recovered_up_to(CHANGELOG, 0)
+    await world.ownership.assigned([HERE])
+    from_here = world.ownership.unread(STATE).begin
     world.recover()
 
-    assert from_here == len(world.producer.changelog) - 2
+    assert from_here == len(world.producer.changelog) - 1
     assert world.take_over()[HERE].want == 5
     assert world.stages[-1].loaded == (b"head", {b"k/a": b"5"})
 
 
 async def test_a_partition_that_went_is_read_from_the_start_when_it_comes_back(world: World) -> None:
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
-    await world.ownership.claim([])
+    await world.ownership.assigned([])
 
-    assert world.ownership.recovered_up_to(CHANGELOG, 0) == -1
+    assert world.ownership.unread(STATE).begin == 0
 
 
 async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: World) -> None:
     event = FakeEvent(records(0, 1))
 
-    await world.ownership.put(event, world.source)
+    await world.ownership.deliver(event, world.source)
 
     assert world.source.forgotten == [event]
 
 
 async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
     control = TopicPartition("control-events", 2)
-    await world.ownership.claim([control])
+    await world.ownership.assigned([control])
 
     owned = world.take_over([control])
 
@@ -159,21 +167,21 @@ async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
     assert world.producer.changelog == []
 
 
-async def test_draining_waits_for_the_snapshots_of_all_partitions(world: World) -> None:
-    await world.ownership.claim([HERE])
+async def test_a_revocation_waits_for_the_snapshots_of_all_partitions_and_ends_them(world: World) -> None:
+    await world.ownership.assigned([HERE])
     world.recover()
     partition = world.take_over()[HERE]
     await partition.put(FakeEvent(records(0, 1)))
     await partition.rest()
-    late = FakeEvent(records(2, 3))
-    await partition.put(late)
+    last, late = FakeEvent(records(2, 3)), FakeEvent(records(4, 5))
+    await partition.put(last)
 
-    async with world.ownership.drained():
-        flushed = late.acked
-        draining = world.ownership.is_draining()
+    covered = await world.ownership.revoked()
+    await world.ownership.deliver(late, world.source)
 
-    assert flushed
-    assert draining
+    assert last.acked
+    assert covered == {HERE: 4}
+    assert world.source.forgotten == [late]
     assert not world.ownership.is_draining()
 
 
@@ -181,11 +189,11 @@ class SeekingConsumer(BatchConsumer):
     """The consumer's seek, with the rest of Faust left out. ``interruption`` runs where Faust awaits the broker."""
 
     def __init__(self, world: World) -> None:  # without Faust's
-        self.app = world  # it has an ownership
-        world.start_at_end = False  # type: ignore[attr-defined]  # as a StageApp has it
+        self.app = SimpleNamespace(listener=world.ownership)
         self._proof = OrderProof(now)
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
+        self._unacked_messages: Any = set()
         self._acked: Any = defaultdict(list)
         self._catch_up, self._accepted = {}, {}
         self._acked_index: Any = defaultdict(set)
@@ -221,11 +229,11 @@ class SeekingConsumer(BatchConsumer):
 @pytest.mark.parametrize("place", ["committed", "ends", "earliest", "seek"])
 async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
     consumer = SeekingConsumer(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     async def rebalance() -> None:
-        await world.ownership.claim([HERE])
+        await world.ownership.assigned([HERE])
 
     consumer.interruptions[place] = rebalance
     await consumer.perform_seek()
@@ -249,7 +257,7 @@ async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_cl
 async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folded(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     async def short(*partitions: Any) -> dict[Any, LogEnd]:
@@ -267,7 +275,7 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
 async def test_the_groups_offset_catches_up_with_a_state_that_is_ahead(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     await consumer.perform_seek()
@@ -297,18 +305,20 @@ async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of
     consumer = SeekingConsumer(world)
     fresh, known, anew = (TopicPartition("control-events", partition) for partition in range(3))
     consumer._committed_offset.update({known: 95, anew: 101})
-    consumer.assignment = lambda: {fresh, known, anew}  # type: ignore[method-assign]  # what the group gave
 
-    logs = await consumer._logs({})
+    bounds = await consumer.bounds([fresh, known, anew])
+    control = world.ownership.stages["control-events"]
 
-    assert {tp.partition: found.begin for tp, found in logs.items()} == {0: 7, 1: 95, 2: 7}
+    begins = {tp.partition: control.input_log("", found).begin for tp, found in bounds.items()}
+    assert begins == {0: 7, 1: 95, 2: 7}
 
 
 async def test_the_latest_start_is_before_an_open_transaction_since_what_it_commits_is_new(world: World) -> None:
     consumer = SeekingConsumer(world)
-    world.start_at_end = True  # type: ignore[attr-defined]
+    latest = StageInput("question", FORECASTS, CHANGELOG, world.make_stage, begins_at_end=True)
 
-    (found,) = (await consumer._logs({})).values()
+    (bounds,) = (await consumer.bounds([HERE])).values()
+    found = StagePartitions(latest, surroundings(world.producer)[0]).input_log("", bounds)
 
     assert (found.begin, found.readable, found.end) == (90, 90, 100)
 
@@ -316,7 +326,7 @@ async def test_the_latest_start_is_before_an_open_transaction_since_what_it_comm
 async def test_a_state_that_covers_more_than_is_stable_is_no_sign_of_a_shorter_log(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     async def unstable(*partitions: Any) -> dict[Any, LogEnd]:
@@ -332,7 +342,7 @@ async def test_a_state_that_covers_more_than_is_stable_is_no_sign_of_a_shorter_l
 async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(world: World) -> None:
     consumer = SeekingConsumer(world)
     await leave_state(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     claim = len(world.producer.changelog) - 1
     await world.producer.append("changelog", 0, [Row(b"whatever", b"comes later")], 0)
 
@@ -343,14 +353,14 @@ async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(wor
 async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(world: World) -> None:
     await leave_state(world)
     consumer = SeekingConsumer(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
     await consumer.perform_seek()
 
-    for end in (None, 42, 41):
-        consumer.highwater = lambda _tp, end=end: end  # as the last fetch said
-        consumer._check_length(HERE)
-        consumer._check_length(TopicPartition("changelog", 0))
+    for end in (None, LogEnd(42, 42), LogEnd(41, 41)):
+        batch = FakeEvent(records(0, 1))
+        batch.end = end  # as the last fetch said
+        await world.ownership.deliver(batch, world.source)
 
     (error,) = world.errors
     assert isinstance(error, StateError)
@@ -361,7 +371,7 @@ async def test_a_topic_that_becomes_shorter_while_it_is_read_ends_the_process(wo
 async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_had() -> None:
     world = World("rebuild")
     await leave_state(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     partition = world.take_over(found=InputLog("", 0, 3))[HERE]
@@ -369,19 +379,18 @@ async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_h
     for batch in (records(0, 1), records(2, 2)):
         folded.append(partition.refolding)
         await partition.put(FakeEvent(batch))
-        async with world.ownership.drained():
-            pass
+        await eventually(lambda: partition.idle or partition.reached == 3)
 
     assert folded == [Progress(0, 3), Progress(2, 3)]
     assert partition.refolding is None
-    world.ownership.drop()
+    world.ownership.lost()
 
 
 @pytest.mark.case("C29")
 async def test_that_a_topic_is_another_one_is_durable_before_its_first_record() -> None:
     world = World("keep")
     await leave_state(world)
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
 
     partition = world.take_over(found=InputLog("355cab72-150b-4efa-abe6-2ea2d295b254", 0, 3))[HERE]
@@ -394,21 +403,21 @@ async def test_that_a_topic_is_another_one_is_durable_before_its_first_record() 
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
     assert (fold.origin.base, fold.recovered().applied) == (43, 0)
-    world.ownership.drop()
+    world.ownership.lost()
 
 
 @pytest.mark.case("C29")
 async def test_control_events_made_anew_are_noticed_by_what_the_feed_log_met() -> None:
     world = World()
     world.producer.topic_id = "355cab72-150b-4efa-abe6-2ea2d295b254"
-    await world.ownership.claim([HERE])
+    await world.ownership.assigned([HERE])
     world.recover()
     world.take_over()
-    ids = await world.ownership.topic_ids()
+    ids = await world.producer.topic_ids(world.ownership.stages)
 
     world.ownership.examine_controls(ids)
     world.stages[-1].met = {0: 17}
     with pytest.raises(RecreatedTopicError, match="topic control-events was deleted and recreated"):
         world.ownership.examine_controls(ids)
 
-    world.ownership.drop()
+    world.ownership.lost()

@@ -4,31 +4,31 @@ from types import SimpleNamespace
 from typing import Any
 
 from stream_peer.kafka.worker.faust_bridge import BatchSchema, FoldTable
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import TopicPartition, Unread
 
 
 class Reader:
-    """An ownership that breaks at offset 7."""
+    """A listener that breaks at offset 7."""
 
     def __init__(self) -> None:
         self.read: list[Any] = []
         self.errors: list[BaseException] = []
 
-    def recover(self, changelog: str, partition: int, records: list[int]) -> None:
+    def recover(self, changelog: TopicPartition, records: list[int]) -> None:
         if 7 in records:
             raise ZeroDivisionError
-        self.read.append((changelog, partition, records))
+        self.read.append((changelog, records))
 
-    def recovered_up_to(self, changelog: str, partition: int) -> int:
-        return 41
+    def unread(self, changelog: TopicPartition) -> Unread:
+        return Unread(42, None)
 
-    def fail(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> None:
         self.errors.append(error)
 
 
 def table_of(reader: Reader) -> Any:
     table = FoldTable.__new__(FoldTable)
-    table.app = SimpleNamespace(ownership=reader)
+    table.app = SimpleNamespace(listener=reader)
     return table
 
 
@@ -41,7 +41,7 @@ def test_batches_are_read_and_recovery_goes_on_from_what_is_known() -> None:
 
     table_of(reader).apply_changelog_batch([batch(1, 2), batch(3)])
 
-    assert reader.read == [("changelog", 2, [1, 2]), ("changelog", 2, [3])]
+    assert reader.read == [(TopicPartition("changelog", 2), [1, 2]), (TopicPartition("changelog", 2), [3])]
     assert table_of(reader).persisted_offset(TopicPartition("changelog", 2)) == 41
 
 
