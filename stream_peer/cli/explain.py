@@ -11,14 +11,12 @@ from stream_peer.serve.progress import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.tools.explain.weight_account import Bound
-    from stream_peer.tools.explain.weight_story.records import WeightStory
-    from stream_peer.tools.explain.weight_story.request import NotThere, WeightRequest
+    from stream_peer.serve.explanation import Bound, ExplainFault, ExplainRequest, WeightExplanation
 
 
 def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
     """A revision, or a moment; without a zone it is UTC."""
-    from stream_peer.tools.explain.weight_story.request import bound_of
+    from stream_peer.serve.explanation import bound_of
 
     try:
         return None if text is None else bound_of(text)
@@ -79,28 +77,27 @@ def explain_command(
     stream-peer explain econ ann forecasts.jsonl --weight select --questions 30
     stream-peer explain econ ann --bootstrap kafka:9092 --from 4711 --json
     """  # noqa: D301
-    from stream_peer.tools.explain.weight_story.records import encode_story
-    from stream_peer.tools.explain.weight_story.request import NotThere, WeightRequest
+    from stream_peer.serve.explanation import ExplainFault, ExplainRequest, encode_explanation
 
     as_json = options.pop("as_json")
-    request = WeightRequest(**options)
+    request = ExplainRequest(**options)
     must_be_feed_name(request.feed, "FEED")
     if request.is_backwards:
         raise click.UsageError(_BACKWARDS)
     if not files:
         refuse_flags_of_files(context, OfFiles._fields, "and none is named")
     found = _from_files(invocation, files, request, of_files) if files else _from_log(invocation, request)
-    if isinstance(found, NotThere):
+    if isinstance(found, ExplainFault):
         if found.what == "span":
             raise click.UsageError(_BACKWARDS)
         raise click.BadParameter(found.message, param_hint=found.what.upper())
     if as_json:
-        click.echo(encode_story(found))
+        click.echo(encode_explanation(found))
     else:
         _tell(found)
 
 
-def _tell(found: "WeightStory") -> None:
+def _tell(found: "WeightExplanation") -> None:
     from stream_peer.serve.terminal import console
     from stream_peer.tools.explain.weight_story.text import tell
 
@@ -108,14 +105,14 @@ def _tell(found: "WeightStory") -> None:
 
 
 def _from_files(
-    invocation: Invocation, files: tuple[Path, ...], request: "WeightRequest", of_files: OfFiles
-) -> "WeightStory | NotThere":
-    from stream_peer.tools.explain.weight_story.request import LogRead, answer
+    invocation: Invocation, files: tuple[Path, ...], request: "ExplainRequest", of_files: OfFiles
+) -> "WeightExplanation | ExplainFault":
+    from stream_peer.tools.explain.weight_story.request import LogRead, account_of, answer
     from stream_peer.tools.explain.weight_story.witness import WeightWitness
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
 
-    options, account = of_files.options(invocation), request.account()
+    options, account = of_files.options(invocation), account_of(request)
     witness = WeightWitness(request.feed, [account])
     with progress_bar("events") as progress:
         lines = [read_lines(file, of_reading(progress)) for file in files]
@@ -126,11 +123,11 @@ def _from_files(
     return answer(request, account, log)
 
 
-def _from_log(invocation: Invocation, request: "WeightRequest") -> "WeightStory | NotThere":
+def _from_log(invocation: Invocation, request: "ExplainRequest") -> "WeightExplanation | ExplainFault":
     from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
-    from stream_peer.tools.explain.weight_story.request import answer
+    from stream_peer.tools.explain.weight_story.request import account_of, answer
 
-    account, secret = request.account(), read_secret(invocation.settings)
+    account, secret = account_of(request), read_secret(invocation.settings)
     with progress_bar("records") as progress:
         log = read_accounts(invocation.settings, request.feed, [account], secret=secret, progress=progress)
     return answer(request, account, log)

@@ -5,8 +5,10 @@ import errno
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -29,8 +31,12 @@ from stream_peer.settings.process import (
 
 if TYPE_CHECKING:
     from stream_peer.kafka.worker.worker import Keys
+    from stream_peer.serve.http.explain import ExplainTool
 
 log = structlog.get_logger(__name__)
+
+_EXPLAINS = "import sys; sys.path.append(sys.argv[1]); from stream_peer.tools.explain.served import main; main()"
+"""The process that explains weights for HTTP runs this. A worker imports none of it."""
 
 
 @click.command(name="worker")
@@ -94,20 +100,29 @@ def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: 
     from stream_peer.serve.announcer import Announcer
     from stream_peer.serve.feed_follower import FeedFollower
     from stream_peer.serve.http import About, HttpServer, Sources
-    from stream_peer.serve.http.explain import WeightAnswers, from_kafka
+    from stream_peer.serve.http.explain import ExplainAnswers
     from stream_peer.serve.metrics import Metrics
     from stream_peer.settings.process.agreement import agreement_hash
 
     settings = _advertised(settings, bound)
     agreed = agreement_hash(settings, keys.secret, keys.signing[0], keys.producers)
     health, owners, follower = Health(), FeedOwners(), FeedFollower(settings)
-    metrics, weights = Metrics(health, agreed), WeightAnswers(from_kafka(settings, keys.secret))
+    metrics = Metrics(health, agreed)
+    explanations = ExplainAnswers(explain_tool(settings, keys.secret))
     about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
-    server = HttpServer(settings.http, Sources(metrics, health, follower, owners, weights, about), bound)
+    server = HttpServer(settings.http, Sources(metrics, health, follower, owners, explanations, about), bound)
     services = [server, follower, Announcer(health.ready, lambda: server.url)]
     code = run(settings, metrics, keys, services, health=health, owners=owners, fault=fault)
     log.info("worker_stopped", code=code)
     return code
+
+
+def explain_tool(settings: Settings, secret: bytes) -> "ExplainTool":
+    """The process that explains weights: of this package, and of nothing in the working directory (``-P``)."""
+    from stream_peer.serve.http.explain import ExplainTool
+
+    package = str(Path(__file__).parents[2])
+    return ExplainTool((sys.executable, "-P", "-c", _EXPLAINS, package), settings, secret)
 
 
 def _bound(http: Http, loaded: Loaded) -> socket.socket:

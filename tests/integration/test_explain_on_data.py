@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.tools.explain.weight_account import Account, Bound
-from stream_peer.tools.explain.weight_story.records import WeightKind
+from stream_peer.serve.explanation import Bound, WeightKind
+from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_story.story import story_of
 from stream_peer.tools.explain.weight_story.witness import WeightWitness
 from stream_peer.tools.replay.jsonl import read_lines

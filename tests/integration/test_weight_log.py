@@ -14,8 +14,9 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.log.driver import pump
 from stream_peer.log.stage import LogRecord
+from stream_peer.serve.explanation import Bound
 from stream_peer.settings.process import Partitions, Settings
-from stream_peer.tools.explain.weight_account import Account, Bound
+from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_story.fold import WeightFold
 from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
 from stream_peer.tools.explain.weight_story.story import story_of

@@ -19,6 +19,7 @@ _LIMITS: Mapping[str, Any] = {
     "max_headers": 64,
     "keepalive_timeout": 75.0,  # also for a request that does not come to its end
     "lingering_time": 0.5,  # of reading a body that nobody wants
+    "handler_cancellation": True,  # a client that closes its connection ends what is computed for it
 }
 
 MOST_CONNECTIONS = 256
@@ -120,7 +121,13 @@ class _Server(web.Server):
                 return of_http_exception(error, request.rel_url)
 
         limits = made._kwargs  # noqa: SLF001 - aiohttp leaves no other way to connections of one's own
-        return cls(told, request_factory=made.request_factory, loop=asyncio.get_running_loop(), **limits)
+        return cls(
+            told,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+            loop=asyncio.get_running_loop(),
+            **limits,
+        )
 
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)

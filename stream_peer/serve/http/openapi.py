@@ -98,7 +98,7 @@ def _others(route: Route) -> dict[str, Any]:
 def _problem(status: int) -> dict[str, Any]:
     content = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name=Problem.__name__)}}}
     told: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
-    if status == 503:
+    if status in {429, 503}:
         told["headers"] = {"Retry-After": _header("Seconds after which it may be otherwise.")}
     return told
 

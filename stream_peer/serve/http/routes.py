@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_peer.events.incoming import MAX_ID_BYTES
+from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.http.answers import (
     ExpertAnswer,
     FeedAnswer,
@@ -20,7 +21,6 @@ from stream_peer.serve.http.feeds import EXPERTS, FEEDS
 from stream_peer.serve.http.queries import Bounds
 from stream_peer.serve.http.questions import REDIRECTED
 from stream_peer.serve.http.senders import SENDERS
-from stream_peer.tools.explain.weight_story.records import WeightStory
 
 _SECONDS = 15.0
 METRICS = "/metrics"
@@ -96,7 +96,7 @@ _EXPLAIN = (
     Parameter("weight", "Which weight.", {"type": "string", "enum": ["mix", "select"], "default": "mix"}),
     Parameter(
         "questions",
-        "How many questions to tell one by one.",
+        "How many questions to list.",
         {"type": "integer", "minimum": 0, "maximum": QUESTIONS.most, "default": QUESTIONS.usual},
     ),
 )
@@ -147,10 +147,10 @@ ROUTES: Sequence[Route] = (
     Route(
         "/feeds/{feed}/experts/{expert}/explain",
         "explain",
-        "Why an expert's weight moved, from the feed's log. One is computed at a time.",
-        WeightStory,
+        "Why an expert's weight moved, from the feed's log. One is computed at a time; 429 meanwhile.",
+        WeightExplanation,
         _EXPLAIN,
-        others=[400, 404, 503],
+        others=[400, 404, 429, 503],
         seconds=PATIENCE_SECONDS + _SECONDS,  # it has a patience of its own
     ),
     Route(

@@ -12,7 +12,7 @@ from aiohttp import web
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.log.owners import Owners
 from stream_peer.serve.http.connection import Runner
-from stream_peer.serve.http.explain import WeightAnswers
+from stream_peer.serve.http.explain import ExplainAnswers
 from stream_peer.serve.http.feeds import FeedAnswers, Following
 from stream_peer.serve.http.middlewares import (
     add_headers,
@@ -53,7 +53,7 @@ class Sources(NamedTuple):
         What is published of feeds.
     owners : Owners
         Who owns them.
-    weights : WeightAnswers
+    explanations : ExplainAnswers
         Explains weights.
     about : About
         What the status page says of this worker.
@@ -63,7 +63,7 @@ class Sources(NamedTuple):
     health: HealthAnswers
     following: Following
     owners: Owners
-    weights: WeightAnswers
+    explanations: ExplainAnswers
     about: About = About()
 
     def handlers(self) -> Mapping[str, Handler]:
@@ -81,7 +81,7 @@ class Sources(NamedTuple):
             "feeds": feeds.feeds,
             "feed": feeds.feed,
             "expert": feeds.expert,
-            "explain": self.weights.explain,
+            "explain": self.explanations.explain,
             "question": QuestionAnswers(self.owners).question,
         }
 
@@ -143,7 +143,7 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         passed = [tell_problems, answer_to(names_of(self._settings)), admit(gate), check_size, limit_time(seconds)]
         application = web.Application(middlewares=passed)
         application.on_response_prepare.append(add_headers)
-        application.on_shutdown.append(self._sources.weights.end)
+        application.on_shutdown.append(self._sources.explanations.end)
         handlers = self._sources.handlers()
         for route in ROUTES:
             application.router.add_get(route.pattern, handlers[route.name], expect_handler=invite_nothing)

@@ -5,20 +5,8 @@ from typing import NamedTuple
 
 from stream_peer.events.feed_log import AnyFeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Verdict
 from stream_peer.events.times import Milliseconds
-from stream_peer.tools.explain.weight_terms import Cause, Moment, Term
-
-
-class Bound(NamedTuple):
-    """The end of a span of a feed's log: the last record up to a moment, or that of a revision."""
-
-    at: Milliseconds | None = None
-    revision: int | None = None
-
-    def is_before(self, place: "Place") -> bool:
-        """Whether a record lies beyond it."""
-        if self.revision is not None:
-            return place.revision > self.revision
-        return self.at is not None and place.at > self.at
+from stream_peer.serve.explanation import Bound, CauseKind
+from stream_peer.tools.explain.weight_terms import Moment, Term
 
 
 class Place(NamedTuple):
@@ -44,7 +32,7 @@ class Key(NamedTuple):
 
     question: str | None
     boundary: Milliseconds | None
-    cause: Cause
+    cause: CauseKind
 
 
 class Said(NamedTuple):
@@ -87,11 +75,11 @@ class Account:
 
     def is_over(self, place: Place) -> bool:
         """Whether a record comes after the span."""
-        return self.until is not None and self.until.is_before(place)
+        return self.until is not None and _lies_beyond(place, self.until)
 
     def begins(self, place: Place) -> bool:
         """Whether the span begins right before a record."""
-        return self.start is None and self.since is not None and self.since.is_before(place)
+        return self.start is None and self.since is not None and _lies_beyond(place, self.since)
 
     def wants(self, place: Place) -> bool:
         """Whether what a record moves is to be explained, so that the moments before and after it must be known."""
@@ -110,7 +98,7 @@ class Account:
     def begin_late(self, moment: Moment | None, place: Place, latest: Place) -> None:
         """The span begins at the end of what was read, since no record began it up to the ``latest``."""
         self.begin(moment, place)
-        if self.since is not None and not self.since.is_before(latest):
+        if self.since is not None and not _lies_beyond(latest, self.since):
             self.is_backwards = self.is_over(latest)
 
     def take(self, place: Place, record: AnyFeedLogRecord, terms: Iterable[Term], after: Moment | None) -> None:
@@ -141,3 +129,9 @@ def _point(expert: str, moment: Moment | None, place: Place) -> Point:
         return Point(place.revision, place.at, 0.0, 0.0, listed=False, experts=0)
     listed, experts = moment.lists(expert), len(moment.listed)
     return Point(place.revision, place.at, *moment.of(expert), listed=listed, experts=experts)
+
+
+def _lies_beyond(place: Place, bound: Bound) -> bool:
+    if bound.revision is not None:
+        return place.revision > bound.revision
+    return bound.at is not None and place.at > bound.at

@@ -7,7 +7,7 @@ each cause gets depends on the order where two act on each other, as in every su
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -27,23 +27,10 @@ from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import Extent, Mixing
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.serve.explanation import CauseKind
 from stream_peer.settings.feed.model import MixerSettings
 
-Cause: TypeAlias = Literal[
-    "listing",  # experts came or left: the weight is shared among more of them, or fewer
-    "peer-loss",  # how its own forecasts compare with the others' answers
-    "truth",  # how its own forecasts compare with an outcome, which was told or changed
-    "ageing",  # its older questions count less, where the feed forgets
-    "others",  # the others' own records moved
-    "re-pricing",  # the estimate of how often the others' answers are wrong changed: the past counts otherwise
-    "mixers",  # outcomes favour another way of mixing
-    "guard",  # experts who say the same share one weight
-    "shrinkage",  # trust in the feed asks for selection weights that are more alike, or does so no longer
-    "safety-net",  # the mix goes nearer to the plain mean, or away from it
-    "settings",
-    "operator",  # a reset, an import, a deletion
-]
-CAUSES: tuple[Cause, ...] = get_args(Cause)
+CAUSES: tuple[CauseKind, ...] = get_args(CauseKind)
 
 QuestionRecord: TypeAlias = Round | RoundWithdrawn | OutcomeRevealed
 
@@ -134,7 +121,7 @@ def _read(moment: Moment) -> FloatArray:
 class Term(NamedTuple):
     """By how much a cause moved an expert's weights."""
 
-    cause: Cause
+    cause: CauseKind
     mix: float
     select: float
 
@@ -173,7 +160,7 @@ def _at_once(
     before: Moment | None, after: Moment | None, record: AnyFeedLogRecord, experts: Sequence[str]
 ) -> Mapping[str, list[Term]]:
     """One term for all that a control or settings did."""
-    cause: Cause = "operator"
+    cause: CauseKind = "operator"
     if isinstance(record, SettingsChanged):
         cause = "settings"
     elif isinstance(record, ExpertChanged):
@@ -205,7 +192,7 @@ class _Exchange:
         guarded = _with(mixed, groups=after.groups)
         shrunk = _with(guarded, shrink=after.shrink)
         netted = _with(shrunk, net_share=after.net_share)
-        self._shared: tuple[tuple[Cause, FloatArray], ...] = (
+        self._shared: tuple[tuple[CauseKind, FloatArray], ...] = (
             ("others", others.weights),
             ("re-pricing", priced.weights),
             ("mixers", mixed.weights),
@@ -223,7 +210,7 @@ class _Exchange:
             if move.any():
                 yield Term(cause, *move.tolist())
 
-    def _own(self, place: int, record: QuestionRecord) -> Iterator[tuple[Cause, FloatArray]]:
+    def _own(self, place: int, record: QuestionRecord) -> Iterator[tuple[CauseKind, FloatArray]]:
         yield "listing", self._listed.weights
         if self._moved[place]:
             columns = self._listed.columns.copy()
@@ -231,7 +218,7 @@ class _Exchange:
             yield _own_cause(place, record, self._after), _with(self._listed, columns=columns).weights
 
 
-def _own_cause(place: int, record: QuestionRecord, after: Moment) -> Cause:
+def _own_cause(place: int, record: QuestionRecord, after: Moment) -> CauseKind:
     """Why an expert's own columns changed."""
     if after.feed.settings.memory is not None and not _took_part(place, record, after):
         return "ageing"

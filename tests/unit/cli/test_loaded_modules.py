@@ -1,4 +1,4 @@
-"""What a worker loads: nothing of the tools that it does not serve, so that it starts fast and stays small."""
+"""What a worker loads: nothing of the tools, so that it starts fast and stays small."""
 
 import ast
 import subprocess
@@ -6,21 +6,6 @@ import sys
 from pathlib import Path
 
 from stream_peer.cli import worker
-
-EXPLAIN = {
-    "stream_peer.tools",
-    "stream_peer.tools.explain",
-    "stream_peer.tools.explain.weight_account",
-    "stream_peer.tools.explain.weight_story",
-    "stream_peer.tools.explain.weight_story.records",
-    "stream_peer.tools.explain.weight_story.request",
-    "stream_peer.tools.explain.weight_story.sentences",
-    "stream_peer.tools.explain.weight_story.story",
-    "stream_peer.tools.explain.weight_story.words",
-    "stream_peer.tools.explain.weight_terms",
-    "stream_peer.tools.explain.phrases",
-}
-"""Of the route that explains weights: what reads a request, and tells its answer."""
 
 
 def loaded_by_the_worker() -> set[str]:
@@ -32,9 +17,9 @@ def loaded_by_the_worker() -> set[str]:
     return set(done.stdout.split())
 
 
-def test_a_worker_loads_neither_lab_nor_tools_but_what_reads_requests_to_explain() -> None:
+def test_a_worker_loads_neither_lab_nor_tools() -> None:
     loaded = loaded_by_the_worker()
 
     assert "stream_peer.kafka.worker.worker" in loaded
-    assert {name for name in loaded if name.startswith(("stream_peer.lab", "stream_peer.tools"))} - EXPLAIN == set()
+    assert {name for name in loaded if name.startswith(("stream_peer.lab", "stream_peer.tools"))} == set()
     assert not {"matplotlib", "scipy", "pandas", "rich.progress"} & loaded

@@ -7,10 +7,10 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.driver import Steps, fold, pump
 from stream_peer.log.stage import Effects, LogRecord, Output, Record
+from stream_peer.serve.explanation import WeightExplanation, WeightKind
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_follower import WeightFollower
-from stream_peer.tools.explain.weight_story.records import WeightKind, WeightStory
 from stream_peer.tools.explain.weight_story.story import story_of
 from stream_peer.tools.replay.log import KeptLog
 
@@ -94,7 +94,7 @@ class StoryLog:
         secret: bytes = b"",
         weight: WeightKind = "mix",
         questions: int = 3,
-    ) -> list[WeightStory]:
+    ) -> list[WeightExplanation]:
         """Why the weights of a feed's experts moved, over their whole lives; of those that ever had one.
 
         Parameters

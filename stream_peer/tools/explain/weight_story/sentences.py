@@ -6,8 +6,8 @@ from functools import partial
 from typing import NamedTuple
 
 from stream_peer.events.feed_log import Verdict
+from stream_peer.serve.explanation import QuestionOfMove, WeightExplanation, WeightKind
 from stream_peer.tools.explain.phrases import many
-from stream_peer.tools.explain.weight_story.records import QuestionOfMove, WeightKind, WeightStory
 from stream_peer.tools.explain.weight_story.words import OWN, WORDS, decimals_for, percent, points
 
 KINDS: dict[WeightKind, str] = {
@@ -30,7 +30,7 @@ class _Reason(NamedTuple):
     words: str
 
 
-def sentences(story: WeightStory) -> Iterator[str]:
+def sentences(story: WeightExplanation) -> Iterator[str]:
     """How far the weight moved and mostly why; what its own forecasts did; what an equal weight would have been."""
     decimals = story_decimals(story)
     yield _moved(story, decimals)
@@ -38,14 +38,14 @@ def sentences(story: WeightStory) -> Iterator[str]:
     yield _equal(story, decimals)
 
 
-def story_decimals(story: WeightStory) -> int:
+def story_decimals(story: WeightExplanation) -> int:
     """With how many decimals the numbers of a story are shown: three digits of its larger weight, two of the other."""
     weights = story.since.weight, story.until.weight
     smaller = min((weight for weight in weights if weight), default=0.0)
     return max(decimals_for(*weights), decimals_for(smaller) - 1)
 
 
-def span(story: WeightStory) -> str:
+def span(story: WeightExplanation) -> str:
     """The two moments of a story: days, with times of day if it is the same one."""
     start, end = (datetime.fromisoformat(stand.asked or stand.at) for stand in (story.since, story.until))
     if start.date() != end.date():
@@ -53,7 +53,7 @@ def span(story: WeightStory) -> str:
     return f"Between {start:%H:%M:%S} and {end:%H:%M:%S} on {end:%-d %b %Y}"
 
 
-def _moved(story: WeightStory, decimals: int) -> str:
+def _moved(story: WeightExplanation, decimals: int) -> str:
     start, end = (percent(stand.weight, decimals) for stand in (story.since, story.until))
     whose = f"{span(story)} {story.expert}'s {KINDS[story.weight]}"
     if not story.difference:
@@ -65,7 +65,7 @@ def _moved(story: WeightStory, decimals: int) -> str:
     return f"{whose} {verb} from {start}{first} to {end}{last}, by {change} points{_because(story, decimals)}."
 
 
-def _because(story: WeightStory, decimals: int) -> str:
+def _because(story: WeightExplanation, decimals: int) -> str:
     """The reasons that brought it there, and the one against them."""
     sign = 1.0 if story.difference > 0 else -1.0
     reasons = sorted(_reasons(story), key=lambda one: -sign * one.change)
@@ -80,12 +80,12 @@ def _because(story: WeightStory, decimals: int) -> str:
     return f", mostly {' and '.join(said)}{contrary}"
 
 
-def goes_beyond(story: WeightStory) -> bool:
+def goes_beyond(story: WeightExplanation) -> bool:
     """Whether a cause did more than all of a weight: it raised the weight again and again while others lowered it."""
     return any(abs(change) > 1.0 for change in (story.own.change, *(one.change for one in story.causes)))
 
 
-def _amount(story: WeightStory, decimals: int, change: float) -> str:
+def _amount(story: WeightExplanation, decimals: int, change: float) -> str:
     """What a reason did: points, or its part of all that went the same way if points would go beyond 100."""
     if not goes_beyond(story):
         return points(change, decimals)
@@ -93,7 +93,7 @@ def _amount(story: WeightStory, decimals: int, change: float) -> str:
     return f"{change / alike:.0%} of what {'raised' if change > 0 else 'lowered'} it"
 
 
-def _reasons(story: WeightStory) -> Iterator[_Reason]:
+def _reasons(story: WeightExplanation) -> Iterator[_Reason]:
     own = story.own
     if own.change:
         rose = own.change > 0
@@ -110,7 +110,7 @@ def _reasons(story: WeightStory) -> Iterator[_Reason]:
         yield _Reason(one.change, said or (words.rose if one.change > 0 else words.fell))
 
 
-def _listed(story: WeightStory, change: float) -> str:
+def _listed(story: WeightExplanation, change: float) -> str:
     """What came of who was listed, where it is plain: it came or left itself, or how many share has changed."""
     since, until = story.since, story.until
     if since.listed != until.listed and until.listed == (change > 0):
@@ -121,7 +121,7 @@ def _listed(story: WeightStory, change: float) -> str:
     return ""
 
 
-def _own(story: WeightStory, decimals: int) -> str:
+def _own(story: WeightExplanation, decimals: int) -> str:
     own = story.own
     if not own.questions:
         return "None of its own forecasts counted in between."
@@ -156,7 +156,7 @@ def said_of(one: QuestionOfMove) -> str:
     return f"it said {percent(one.probability, 0)}, most others said {others}, and {verdict}"
 
 
-def _equal(story: WeightStory, decimals: int) -> str:
+def _equal(story: WeightExplanation, decimals: int) -> str:
     now = story.until.experts
     if not now:
         return "No expert has a weight now."

@@ -8,17 +8,18 @@ from typing import TypeAlias
 import msgspec
 
 from stream_peer.events.times import to_iso
-from stream_peer.tools.explain.weight_account import Account, Bound, Key, Point
-from stream_peer.tools.explain.weight_story.records import (
+from stream_peer.serve.explanation import (
+    Bound,
     CauseOfMove,
     OwnMove,
     QuestionOfMove,
     RestOfMove,
-    Stand,
+    SpanEnd,
     TermOfMove,
+    WeightExplanation,
     WeightKind,
-    WeightStory,
 )
+from stream_peer.tools.explain.weight_account import Account, Key, Point
 from stream_peer.tools.explain.weight_story.sentences import sentences
 from stream_peer.tools.explain.weight_story.words import OWN, WORDS, meaning_of
 from stream_peer.tools.explain.weight_terms import CAUSES
@@ -26,7 +27,7 @@ from stream_peer.tools.explain.weight_terms import CAUSES
 _Terms: TypeAlias = Mapping[Key, float]
 
 
-def story_of(account: Account, feed: str, weight: WeightKind = "mix", questions: int = 10) -> WeightStory | None:
+def story_of(account: Account, feed: str, weight: WeightKind = "mix", questions: int = 10) -> WeightExplanation | None:
     """The story of an account that was kept to its end; None if the expert never had a weight.
 
     Parameters
@@ -44,7 +45,7 @@ def story_of(account: Account, feed: str, weight: WeightKind = "mix", questions:
     terms = {key: moves[side] for key, moves in account.terms.items() if moves[side]}
     told = sorted(_by_question(terms).items(), key=lambda one: (-abs(_own(one[1])), -abs(_sum(one[1])), one[0]))
     since, until = _stand(start, account.since, weight), _stand(end, account.until, weight)
-    unworded = WeightStory(
+    unworded = WeightExplanation(
         feed=feed,
         expert=account.expert,
         weight=weight,
@@ -60,8 +61,8 @@ def story_of(account: Account, feed: str, weight: WeightKind = "mix", questions:
     return msgspec.structs.replace(unworded, sentences=list(sentences(unworded)))
 
 
-def _stand(point: Point, bound: Bound | None, weight: WeightKind) -> Stand:
-    return Stand(
+def _stand(point: Point, bound: Bound | None, weight: WeightKind) -> SpanEnd:
+    return SpanEnd(
         revision=point.revision,
         at=to_iso(point.at),
         asked=None if bound is None or bound.at is None else to_iso(bound.at),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from stream_peer.serve.explanation import QuestionOfMove, WeightExplanation
 from stream_peer.tools.explain.question_life.text import WIDTH, wrapped
-from stream_peer.tools.explain.weight_story.records import QuestionOfMove, WeightStory
 from stream_peer.tools.explain.weight_story.sentences import BEYOND, KINDS, goes_beyond, said_of, story_decimals
 from stream_peer.tools.explain.weight_story.words import OWN, points
 
@@ -14,14 +14,14 @@ _NUMBER = 9
 _INDENT = " " * (_NUMBER + 4)
 
 
-def tell(story: WeightStory, console: Console) -> None:
+def tell(story: WeightExplanation, console: Console) -> None:
     """Print the story of a weight, at most ``WIDTH`` columns wide."""
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     for style, line in _lines(story, width):
         console.print(Text(line, style=style), soft_wrap=True)
 
 
-def _lines(story: WeightStory, width: int) -> Iterator[tuple[str, str]]:
+def _lines(story: WeightExplanation, width: int) -> Iterator[tuple[str, str]]:
     """Lines with their styles."""
     decimals = story_decimals(story)
     for number, sentence in enumerate(story.sentences):
@@ -45,7 +45,7 @@ def _on(questions: int, raised: int, cause: str) -> str:
     return f" ({questions:,} question{'' if questions == 1 else 's'}: {raised:,} up, {questions - raised:,} down)"
 
 
-def _questions(story: WeightStory, width: int, decimals: int) -> Iterator[tuple[str, str]]:
+def _questions(story: WeightExplanation, width: int, decimals: int) -> Iterator[tuple[str, str]]:
     """Those on which its own forecasts moved it most, and the rest of them."""
     told = [one for one in story.questions if one.own]
     if not told:
@@ -68,7 +68,7 @@ def _question(one: QuestionOfMove, width: int, decimals: int) -> Iterator[str]:
     yield from wrapped(text, width, f"  {points(one.own, decimals):>{_NUMBER}}  ", _INDENT)
 
 
-def _ending(story: WeightStory, width: int, decimals: int) -> Iterator[tuple[str, str]]:
+def _ending(story: WeightExplanation, width: int, decimals: int) -> Iterator[tuple[str, str]]:
     yield "", ""
     text = (
         f"The causes add up to the {points(story.difference, decimals)} points by which the weight moved between "

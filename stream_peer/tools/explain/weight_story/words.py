@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stream_peer.tools.explain.weight_story.records import WeightKind
-from stream_peer.tools.explain.weight_terms import Cause
+from stream_peer.serve.explanation import CauseKind, WeightKind
 
 
 class Words(NamedTuple):
@@ -26,7 +25,7 @@ class Words(NamedTuple):
     fell: str
 
 
-WORDS: Mapping[Cause, Words] = {
+WORDS: Mapping[CauseKind, Words] = {
     "listing": Words(
         "Experts who came or left",
         "The same 100% are shared by more experts, or by fewer.",
@@ -110,12 +109,12 @@ _TRUTH_IN_MIX = (
 )
 
 
-def meaning_of(cause: Cause, weight: WeightKind) -> str:
+def meaning_of(cause: CauseKind, weight: WeightKind) -> str:
     """What a cause means for a weight, in a sentence for somebody who meets it first."""
     return _TRUTH_IN_MIX if (cause, weight) == ("truth", "mix") else WORDS[cause].meaning
 
 
-OWN: frozenset[Cause] = frozenset(("peer-loss", "truth", "ageing"))
+OWN: frozenset[CauseKind] = frozenset(("peer-loss", "truth", "ageing"))
 """Causes that come from what the expert itself said."""
 
 

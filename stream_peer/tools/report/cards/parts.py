@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from stream_peer.events.outputs import ShadowScores, Weights
 from stream_peer.events.spelling import spelt
+from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.pages.svg import Size, both_widths
 from stream_peer.serve.pages.text import escape
 from stream_peer.settings.feed.model import FeedSettings
-from stream_peer.tools.explain.weight_story.records import WeightStory
 from stream_peer.tools.replay.history import FeedHistory, Scores
 from stream_peer.tools.report.plots import Plot, paint
 from stream_peer.tools.report.track_record import TrackRecord, track_record
@@ -27,7 +27,7 @@ class FeedExtras(NamedTuple):
     """
 
     variant: str = ""
-    stories: Sequence[WeightStory] = ()
+    stories: Sequence[WeightExplanation] = ()
     shadows: Sequence[ShadowScores] = ()
 
 

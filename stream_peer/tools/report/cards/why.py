@@ -1,7 +1,7 @@
 """Why the leading experts have the weights that they have, as ``stream-peer explain`` tells it."""
 
+from stream_peer.serve.explanation import CauseOfMove, WeightExplanation
 from stream_peer.serve.pages.text import escape
-from stream_peer.tools.explain.weight_story.records import CauseOfMove, WeightStory
 from stream_peer.tools.explain.weight_story.sentences import BEYOND, KINDS, goes_beyond, story_decimals
 from stream_peer.tools.explain.weight_story.words import percent, points
 from stream_peer.tools.report.cards.parts import FeedPage, card, short, table
@@ -19,7 +19,7 @@ def why_card(page: FeedPage) -> str:
     return card("Causes of the weights", text, f'<div class="stories">{told}</div>', wide=True)
 
 
-def _told(story: WeightStory) -> str:
+def _told(story: WeightExplanation) -> str:
     decimals = story_decimals(story)
     first, *rest = story.sentences
     said = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in rest)

@@ -14,10 +14,9 @@ from stream_peer.events.outputs import Weights, encode_output
 from stream_peer.log.owners import Here, Home, Owner, QuestionReading, Unknown
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.serve.http import About, HttpServer, Sources
-from stream_peer.serve.http.explain import WeightAnswers
+from stream_peer.serve.http.explain import ExplainAnswers, ExplainTool
 from stream_peer.serve.metrics import Metrics
-from stream_peer.settings.process import Http
-from stream_peer.tools.explain.weight_story.request import LogRead
+from stream_peer.settings.process import Http, Settings
 from tests.feed_histories import folded, log_of, round_of
 from tests.feed_outputs import rates_of, weights
 
@@ -87,7 +86,7 @@ def sources(
     health: Patient | None = None,
     following: Followed | None = None,
     owners: Group | None = None,
-    answers: WeightAnswers | None = None,
+    answers: ExplainAnswers | None = None,
     metrics: Metrics | None = None,
 ) -> Sources:
     """What a server asks; by default two feeds were published, and all feeds are this worker's own."""
@@ -96,7 +95,7 @@ def sources(
         health or Patient(),
         following or Followed(weights(7, "a", "b", "c"), weights(3, feed="sport")),
         owners or Group(),
-        answers or WeightAnswers(lambda *_: LogRead(exists=False, experts=(), feeds=())),
+        answers or ExplainAnswers(ExplainTool(("false",), Settings(), b"")),
         About("worker-0", "0a1b2c3d"),
     )
 

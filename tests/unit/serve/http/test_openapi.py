@@ -10,12 +10,12 @@ from openapi_spec_validator import validate
 
 from stream_peer.log.owners import Elsewhere
 from stream_peer.serve.http import HttpServer
-from stream_peer.serve.http.explain import WeightAnswers
+from stream_peer.serve.http.explain import ExplainAnswers
 from stream_peer.serve.http.openapi import openapi
 from stream_peer.serve.http.routes import ROUTES
 from stream_peer.settings.process import Http
+from tests.unit.serve.http.season_process import tool
 from tests.unit.serve.http.serving import Answer, Client, Group, serving, sources
-from tests.unit.serve.http.test_explain import read_season
 
 DOCUMENT = openapi(ROUTES)
 
@@ -38,7 +38,7 @@ def conform(path: str, found: Answer) -> None:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     owners = Group(moved=Elsewhere("http://worker-1:8080"))
-    async with serving(sources(owners=owners, answers=WeightAnswers(read_season))) as client:
+    async with serving(sources(owners=owners, answers=ExplainAnswers(tool()))) as client:
         yield client
 
 

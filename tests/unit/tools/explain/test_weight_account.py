@@ -8,7 +8,8 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.tools.explain.weight_account import Account, Bound
+from stream_peer.serve.explanation import Bound
+from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_follower import WeightFollower
 from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_transfers import import_log, lines_of

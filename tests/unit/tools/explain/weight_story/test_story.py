@@ -7,10 +7,18 @@ from functools import cache
 import msgspec
 import pytest
 
-from stream_peer.tools.explain.weight_account import Account, Bound
+from stream_peer.serve.explanation import (
+    Bound,
+    ExplainFault,
+    ExplainRequest,
+    WeightExplanation,
+    WeightKind,
+    bound_of,
+    encode_explanation,
+)
+from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_story.fold import StoryLog
-from stream_peer.tools.explain.weight_story.records import WeightKind, WeightStory, encode_story
-from stream_peer.tools.explain.weight_story.request import LogRead, NotThere, WeightRequest, answer, bound_of
+from stream_peer.tools.explain.weight_story.request import LogRead, account_of, answer
 from stream_peer.tools.explain.weight_story.sentences import goes_beyond, sentences
 from stream_peer.tools.explain.weight_story.story import story_of
 from stream_peer.tools.explain.weight_story.witness import WeightWitness
@@ -35,7 +43,7 @@ def whole_lives() -> dict[str, Account]:
     return accounts
 
 
-def told(name: str = "e1", weight: WeightKind = "mix", questions: int = 10, **ends: Bound) -> WeightStory:
+def told(name: str = "e1", weight: WeightKind = "mix", questions: int = 10, **ends: Bound) -> WeightExplanation:
     account = Account(name, **ends) if ends else whole_lives()[name]
     if ends:
         accounts_of(account)
@@ -130,7 +138,7 @@ def test_before_it_was_listed_it_had_no_weight() -> None:
 def test_the_story_is_json() -> None:
     story = told(weight="select", questions=1)
 
-    assert msgspec.json.decode(encode_story(story), type=WeightStory) == story
+    assert msgspec.json.decode(encode_explanation(story), type=WeightExplanation) == story
 
 
 @pytest.mark.parametrize("controls", [False, True])
@@ -149,30 +157,32 @@ def test_the_log_of_a_replay_tells_the_same_stories_as_the_replay_itself(control
 
 
 def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> None:
-    requests = [WeightRequest("econ", "E1"), WeightRequest("eco", "e1"), WeightRequest("econ", "e1", until=Bound(0))]
+    requests = [ExplainRequest("econ", "E1"), ExplainRequest("eco", "e1"), ExplainRequest("econ", "e1", until=Bound(0))]
     answers = []
     for request in requests:
-        account = request.account()
+        account = account_of(request)
         witness = accounts_of(account)
         log = LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
         answers.append(answer(request, account, log))
 
     assert answers == [
-        NotThere("expert", "there is no expert 'E1' in feed econ; did you mean e1?"),
-        NotThere("feed", "there is no feed 'eco'; did you mean econ?"),
-        NotThere("expert", "e1 had no weight in feed econ by then: none of its questions counted, or it is excluded"),
+        ExplainFault("expert", "there is no expert 'E1' in feed econ; did you mean e1?"),
+        ExplainFault("feed", "there is no feed 'eco'; did you mean econ?"),
+        ExplainFault(
+            "expert", "e1 had no weight in feed econ by then: none of its questions counted, or it is excluded"
+        ),
     ]
 
 
 def test_a_log_that_has_lost_its_beginning_is_told() -> None:
-    request = WeightRequest("econ", "e1")
-    account = request.account()
+    request = ExplainRequest("econ", "e1")
+    account = account_of(request)
     witness = accounts_of(account)
 
     whole, part = (answer(request, account, LogRead(True, witness.follower.experts, (), start)) for start in (0, 7))
 
-    assert isinstance(whole, WeightStory)
-    assert isinstance(part, WeightStory)
+    assert isinstance(whole, WeightExplanation)
+    assert isinstance(part, WeightExplanation)
     assert part.sentences[:-1] == whole.sentences
     assert part.sentences[-1].startswith("The feed's log begins at offset 7: ")
 
@@ -182,7 +192,7 @@ def test_a_log_that_has_lost_its_beginning_is_told() -> None:
     [("5", "4", True), ("5", "5", False), ("2026-03-02", "2026-03-01", True), ("2026-03-02", "5", False)],
 )
 def test_a_request_may_not_end_before_it_begins(since: str, until: str, backwards: bool) -> None:
-    assert WeightRequest("f", "e", bound_of(since), bound_of(until)).is_backwards is backwards
+    assert ExplainRequest("f", "e", bound_of(since), bound_of(until)).is_backwards is backwards
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "-5", "4711.5"])
