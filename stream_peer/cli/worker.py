@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stream_peer import __version__
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
-from stream_peer.kafka.worker.fault import VARIABLE, fault_from
+from stream_peer.kafka.worker.process import FAULT_VARIABLE, fault_from
 from stream_peer.settings.process import (
     Http,
     Loaded,
@@ -68,8 +68,8 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
         if settings.broker == "kafka":
             _compare_feed_settings(invocation)
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
-        if os.environ.get(VARIABLE):
-            log.warning("worker_will_kill_itself", where=os.environ[VARIABLE])
+        if os.environ.get(FAULT_VARIABLE):
+            log.warning("worker_will_kill_itself", where=os.environ[FAULT_VARIABLE])
         code = _run(settings, keys, fault, bound)
     context.exit(code)
 

@@ -48,8 +48,9 @@ from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateEr
 from stream_peer.kafka.client.log_ends import LogEnd, high_watermarks, log_end
 from stream_peer.kafka.client.security import ISOLATION, aiokafka_options
 from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.port import Appended, Delivery, Listener, LogBounds, TopicPartition, Writing
-from stream_peer.kafka.worker.watchdog import Vitals, leave, now
+from stream_peer.kafka.worker.process import leave, now
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Record
 from stream_peer.settings.process import Security, Settings
@@ -266,7 +267,7 @@ _HEARTBEAT = 12
 _FENCED_INSTANCE_ID = 82
 
 
-class _Pulse(Response):
+class _HeartbeatAnswer(Response):
     API_KEY = _HEARTBEAT
     API_VERSION = 3
     SCHEMA = Schema(("throttle_time_ms", Int32), ("error_code", Int16))
@@ -277,7 +278,7 @@ class _NamedHeartbeat(RequestStruct):
 
     API_KEY = _HEARTBEAT
     API_VERSION = 3
-    RESPONSE_TYPE = _Pulse
+    RESPONSE_TYPE = _HeartbeatAnswer
     SCHEMA = Schema(
         ("group_id", String()), ("generation_id", Int32), ("member_id", String()), ("group_instance_id", String())
     )
@@ -1120,9 +1121,9 @@ def _behind(end: SystemExit) -> BaseException | None:
 class StageWorker(mode.Worker):
     """Runs services until a signal; a second signal ends the process at once."""
 
-    def __init__(self, vitals: Vitals, *services: Any) -> None:
+    def __init__(self, heartbeats: Heartbeats, *services: Any) -> None:
         super().__init__(*services, daemon=True, override_logging=False, quiet=True)
-        self._vitals = vitals
+        self._heartbeats = heartbeats
 
     def run(self) -> int:
         """Run to the end; return the exit code."""
@@ -1146,8 +1147,8 @@ class StageWorker(mode.Worker):
         """Nothing. Mode would wait in a debugger for somebody to type."""
 
     def _stop_or_leave(self, number: signal.Signals) -> None:
-        if self._vitals.is_stopping:
+        if self._heartbeats.is_stopping:
             leave(70, "told to stop a second time")
-        self._vitals.stopping()
+        self._heartbeats.stopping()
         log.info("worker_stops", signal=number.name)
         self._schedule_shutdown(number)

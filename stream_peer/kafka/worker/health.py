@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from stream_peer.kafka.worker.monitor import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
-from stream_peer.kafka.worker.watchdog import Vitals
 
 Answer = tuple[bool, str]
 """(yes, why not); if yes, what it waits for that is no fault of its own."""
+
+TOLD_AFTER_SECONDS = 5.0
+"""Ordinary transactions are shorter, and no line of the log."""
 
 _NOT_STARTED = (False, "starting")
 
@@ -16,28 +18,28 @@ class Health:
     """Answers for a worker that may not have been built yet: ``attach`` it when it is."""
 
     def __init__(self) -> None:
-        self._vitals: Vitals | None = None
+        self._heartbeats: Heartbeats | None = None
         self._apps: Sequence[RunningApp] = ()
         self._has_started = False
 
-    def attach(self, vitals: Vitals, apps: Sequence[RunningApp]) -> None:
+    def attach(self, heartbeats: Heartbeats, apps: Sequence[RunningApp]) -> None:
         """Say whose health it is; the topics were checked before."""
-        self._vitals, self._apps = vitals, apps
+        self._heartbeats, self._apps = heartbeats, apps
 
     def live(self) -> Answer:
         """The loop turns and assigned work progresses. Otherwise a restart helps."""
-        if self._vitals is None:
+        if self._heartbeats is None:
             return True, "starting"
-        if self._vitals.silence > self._vitals.limits.silence / 2:
-            return False, f"the event loop is blocked for {self._vitals.silence:.1f} s"
-        stuck = self._vitals.stuck()
+        if self._heartbeats.silence > self._heartbeats.deadlines.silence / 2:
+            return False, f"the event loop is blocked for {self._heartbeats.silence:.1f} s"
+        stuck = self._heartbeats.stuck()
         return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
     def ready(self) -> Answer:
         """Partitions are assigned and recovered, none is folded anew, and nobody told the worker to stop."""
-        if self._vitals is None:
+        if self._heartbeats is None:
             return _NOT_STARTED
-        if self._vitals.is_stopping:
+        if self._heartbeats.is_stopping:
             return False, "stopping"
         waiting = self._waiting()
         refolds = [] if waiting else [reason for app in self._apps for reason in _refolds(app)]
@@ -45,7 +47,7 @@ class Health:
 
     def started(self) -> Answer:
         """Had recovered once all that it was assigned. A refold is liveness's business, however long it takes."""
-        if self._vitals is None:
+        if self._heartbeats is None:
             return _NOT_STARTED
         waiting = self._waiting()
         return (True, "") if self._has_started else (False, "; ".join(waiting))

@@ -10,19 +10,16 @@ import structlog
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.kafka.client.log_ends import LogEnd
-from stream_peer.kafka.worker.apps import QUESTION
-from stream_peer.kafka.worker.ownership import RunningApp
+from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.heartbeats import Heartbeats
+from stream_peer.kafka.worker.ownership import QUESTION, RunningApp
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.port import GroupMember, Position, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
-from stream_peer.kafka.worker.watchdog import Vitals, Watchdog
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
 log = structlog.get_logger(__name__)
-
-TOLD_AFTER_SECONDS = 5.0
-"""Ordinary transactions are shorter, and no line of the log."""
 
 
 class _Wait(NamedTuple):
@@ -214,7 +211,7 @@ class StallLimits:
 
 
 class HealthMonitor:
-    """Started after the producer and before the apps; the watchdog runs while it does.
+    """Runs while the apps do.
 
     ``signatures`` sign ticks. ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
     """
@@ -223,8 +220,7 @@ class HealthMonitor:
         self,
         apps: Sequence[RunningApp],
         producer: BatchProducer,
-        vitals: Vitals,
-        watchdog: Watchdog,
+        heartbeats: Heartbeats,
         stalls: StallLimits,
         signatures: Signatures,
         context: WorkerContext,
@@ -232,8 +228,7 @@ class HealthMonitor:
     ) -> None:
         self._apps = apps
         self._producer = producer
-        self._vitals = vitals
-        self._watchdog = watchdog
+        self._heartbeats = heartbeats
         self._stalls = stalls
         self._ticker = Ticker(signatures)
         self._lags = Lags(context.runtime.now)
@@ -244,10 +239,6 @@ class HealthMonitor:
         self._observer = context.observer
         self._notices = context.notices
 
-    def start(self) -> None:
-        """Start the watchdog."""
-        self._watchdog.start()
-
     def stop(self) -> None:
         """Log what was left out of the log."""
         self._notices.close(all_of_them=True)
@@ -255,15 +246,15 @@ class HealthMonitor:
     async def beat(self) -> None:
         """Show the watchdog that the event loop turns."""
         while True:
-            self._vitals.beat()
+            self._heartbeats.beat()
             await asyncio.sleep(_BEAT_SECONDS)
 
     async def ask_broker(self) -> None:
         """Show the watchdog that a broker answers."""
-        pause = self._vitals.limits.broker / 10
+        pause = self._heartbeats.deadlines.broker / 10
         while True:
             if await self._producer.answers():
-                self._vitals.broker_answered()
+                self._heartbeats.broker_answered()
             await asyncio.sleep(pause)
 
     async def look(self) -> None:
@@ -278,7 +269,7 @@ class HealthMonitor:
                     for partition in app.ownership.partitions() if app.member.is_settled else ():
                         names.add(await self._look_at(app.member.position, partition, caught_up))
                         places.add(partition.tp)
-            self._vitals.retain(names)
+            self._heartbeats.retain(names)
             self._transactions.retain(places)
             self._tell_of_clients()
             ticks = self._ticker.due(caught_up, self._wall())
@@ -307,16 +298,16 @@ class HealthMonitor:
         name = f"{partition.stage_name} {partition.tp.partition}"
         refold = partition.refolding
         if refold is None:
-            self._vitals.progress(name, (partition.marker, position) if lag else None, self._stalls.folding)
+            self._heartbeats.progress(name, (partition.progress_token, position) if lag else None, self._stalls.folding)
         else:
-            self._vitals.progress(name, partition.marker if refold.total else None, self._stalls.refolding)
+            self._heartbeats.progress(name, partition.progress_token if refold.total else None, self._stalls.refolding)
         return name
 
     def _look_at_membership(self, member: GroupMember) -> set[str]:
         """A client that is in no group any more, and does not come back, will never be given work again."""
         name = f"{member.group} coming back into its group"
         is_out = member.is_settled and not member.is_member
-        self._vitals.progress(name, member.rebalances if is_out else None, self._stalls.joining)
+        self._heartbeats.progress(name, member.rebalances if is_out else None, self._stalls.joining)
         return {name}
 
     def _look_at_joining(self, app: RunningApp, places: set[TopicPartition]) -> set[str]:
@@ -328,8 +319,8 @@ class HealthMonitor:
         remaining = member.remaining()
         places |= set(remaining)
         waits = [tp for tp, records in remaining.items() if self._waits_in_recovery(member.position, tp, records)]
-        marker = member.rebalances, tuple(sorted(remaining.items()))
-        self._vitals.progress(name, None if waits else marker, self._stalls.joining)
+        token = member.rebalances, tuple(sorted(remaining.items()))
+        self._heartbeats.progress(name, None if waits else token, self._stalls.joining)
         for tp, records in remaining.items():
             self._observer.recovering(ownership.stage_name_of(tp.topic), tp.partition, max(0, records))
         return {name}

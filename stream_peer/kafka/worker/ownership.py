@@ -38,6 +38,10 @@ from stream_peer.log.stage import Record, Stage
 log = structlog.get_logger(__name__)
 
 
+QUESTION, FEED, CONTROL = "question", "feed", "control"
+"""Names of the stages."""
+
+
 class Claim(NamedTuple):
     """The owner's id for one partition, and where in the changelog it stands."""
 

@@ -173,7 +173,7 @@ class OwnedPartition:
         return Progress(reached, whole_at) if reached < whole_at else None
 
     @property
-    def marker(self) -> Hashable:
+    def progress_token(self) -> Hashable:
         """Something else whenever work has progressed."""
         return id(self), self.applied, self._progress, self._slices
 
@@ -220,9 +220,9 @@ class OwnedPartition:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
         await self._inbox.put(event)
 
-    def _explain(self, hole: OffsetGap) -> None:
+    def _explain(self, gap: OffsetGap) -> None:
         if self._recovered:
-            self._gaps.explain(hole)
+            self._gaps.explain(gap)
 
     # Working.
 

@@ -8,8 +8,8 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.kafka.client.topic_ids import Ids
+from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.port import Appended, TopicPartition, Writing
-from stream_peer.kafka.worker.watchdog import Vitals
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
@@ -35,7 +35,7 @@ class RecordWriter(Protocol):
 
 
 class BatchProducer:
-    """Chooses topics and partitions for what is written. Every write is under the batch deadline of ``vitals``.
+    """Chooses topics and partitions for what is written. Every write is under the batch deadline of ``heartbeats``.
 
     Parameters
     ----------
@@ -47,11 +47,15 @@ class BatchProducer:
     """
 
     def __init__(
-        self, writer: RecordWriter, topic: Callable[[str], str], vitals: Vitals, signatures: Signatures | None = None
+        self,
+        writer: RecordWriter,
+        topic: Callable[[str], str],
+        heartbeats: Heartbeats,
+        signatures: Signatures | None = None,
     ) -> None:
         self._writer = writer
         self._topic = topic
-        self._vitals = vitals
+        self._heartbeats = heartbeats
         self._signatures = signatures
         self._partitions: dict[str, int] = {}
 
@@ -82,14 +86,14 @@ class BatchProducer:
     async def send(self, outputs: Sequence[Output]) -> None:
         """Write outputs, in order per partition, and wait until all are acknowledged."""
         if outputs:
-            with self._vitals.writing():
+            with self._heartbeats.writing():
                 await self._writer.produce(await self._grouped(outputs))
 
     async def append(
         self, topic: str, partition: int, rows: Iterable[tuple[bytes, bytes | None]], timestamp: Milliseconds
     ) -> list[Appended]:
         """Write rows to one partition of a topic by its physical name, and say where they were put."""
-        with self._vitals.writing():
+        with self._heartbeats.writing():
             writings: list[Writing] = [(timestamp, key, value, ()) for key, value in rows]
             (places,) = await self._writer.produce({TopicPartition(topic, partition): writings})
             return places

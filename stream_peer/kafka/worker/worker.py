@@ -5,31 +5,54 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 
+from stream_peer.events import topics
 from stream_peer.kafka.client.log_reader import LogReader
 from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.kafka.worker import faust_bridge
-from stream_peer.kafka.worker.apps import FEED, StageMakers, make_apps, partition_counts, product_stages
-from stream_peer.kafka.worker.faust_bridge import Jobs, KafkaWriter, StageWorker, exit_code
+from stream_peer.kafka.worker.faust_bridge import Jobs, KafkaWriter, StageWorker, Table, exit_code, stage_app
 from stream_peer.kafka.worker.feed_owners import FeedOwners
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.monitor import ClockSkew, HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.ownership import RunningApp
+from stream_peer.kafka.worker.ownership import (
+    CONTROL,
+    FEED,
+    QUESTION,
+    Ownership,
+    RunningApp,
+    StageInput,
+    StagePartitions,
+)
 from stream_peer.kafka.worker.port import WorkerContext
+from stream_peer.kafka.worker.process import SystemRuntime, Watchdog, leave
 from stream_peer.kafka.worker.producer import BatchProducer
-from stream_peer.kafka.worker.watchdog import Limits, SystemRuntime, Vitals, Watchdog, leave
 from stream_peer.log.observer import Observer
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Stage
 from stream_peer.settings.process import Settings
 
 log = structlog.get_logger(__name__)
 
 _GC_THRESHOLDS = (100_000, 50, 100)  # batches make many short-lived objects: 15-25 % of the CPU at the defaults
+
+
+_EMBEDDED_PARTITIONS = 4
+
+StageMaker = Callable[[int], Stage]
+
+
+class StageMakers(NamedTuple):
+    """How the stage of a partition is made."""
+
+    question: StageMaker
+    feed: StageMaker
+    control: StageMaker
 
 
 class Keys(NamedTuple):
@@ -90,13 +113,14 @@ def run(
     makers = stages or product_stages(settings, keys.secret, keys.producers, signatures)
     assembly = _assemble(settings, observer, makers, signatures, fault)
     if health is not None:
-        health.attach(assembly.vitals, assembly.apps)
+        health.attach(assembly.heartbeats, assembly.apps)
     if owners is not None:
         owners.attach(settings, assembly.feed_app, partition_counts(settings)[1], SystemRuntime.now)
     monitor = assembly.monitor
-    watching = Jobs(monitor.beat, monitor.ask_broker, monitor.look, begin=monitor.start, end=monitor.stop)
+    watchdog = Watchdog(assembly.heartbeats)
+    watching = Jobs(monitor.beat, monitor.ask_broker, monitor.look, begin=watchdog.start, end=monitor.stop)
     members = (app.member for app in assembly.apps)
-    worker = StageWorker(assembly.vitals, assembly.writer, watching, *members, *services)
+    worker = StageWorker(assembly.heartbeats, assembly.writer, watching, *members, *services)
     return worker.run()
 
 
@@ -109,7 +133,7 @@ def _stop_before_start(_number: int, _frame: object) -> None:
 
 
 class _Assembly(NamedTuple):
-    vitals: Vitals
+    heartbeats: Heartbeats
     monitor: HealthMonitor
     writer: KafkaWriter
     apps: Sequence[RunningApp]
@@ -123,18 +147,18 @@ class _Assembly(NamedTuple):
 def _assemble(
     settings: Settings, observer: Observer, stages: StageMakers, signatures: Signatures, fault: Callable[[str], None]
 ) -> _Assembly:
-    limits = Limits(
+    deadlines = Deadlines(
         silence=settings.session / 2,
         write=settings.batch_deadline,
         shutdown=settings.shutdown_deadline,
         broker=settings.broker_patience,
     )
-    vitals = Vitals(limits)
+    runtime = SystemRuntime()
+    heartbeats = Heartbeats(deadlines, runtime.now)
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     writer = KafkaWriter(options, compression)
-    producer = BatchProducer(writer, settings.topic, vitals, signatures)
-    runtime = SystemRuntime()
+    producer = BatchProducer(writer, settings.topic, heartbeats, signatures)
     context = WorkerContext(
         producer,
         observer,
@@ -150,8 +174,8 @@ def _assemble(
     apps = make_apps(settings, context, stages)
     stalls = StallLimits(settings.session, settings.rebalance_timeout, settings.broker_patience)
     skew = ClockSkew(runtime.now) if settings.broker == "kafka" else None
-    monitor = HealthMonitor(apps, producer, vitals, Watchdog(vitals), stalls, signatures, context, skew)
-    return _Assembly(vitals, monitor, writer, apps)
+    monitor = HealthMonitor(apps, producer, heartbeats, stalls, signatures, context, skew)
+    return _Assembly(heartbeats, monitor, writer, apps)
 
 
 _FOR_OPERATORS = 78
@@ -164,3 +188,87 @@ def fail(error: BaseException) -> None:
     """
     code = exit_code(error)
     leave(code, str(error) or repr(error), None if code == _FOR_OPERATORS else error)
+
+
+# Its apps.
+
+
+def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -> list[RunningApp]:
+    """Make the apps of the stages that this worker runs, ``<id>-question`` first."""
+    apps = []
+    if settings.stage in ("all", "question"):
+        apps.append(question_app(settings, context, stages.question))
+    if settings.stage in ("all", "feed"):
+        apps.append(feed_app(settings, context, stages))
+    return apps
+
+
+def question_app(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> RunningApp:
+    """Make the app ``<id>-question``: forecast-events to feed-log.
+
+    Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
+    """
+    topic, latest = settings.topic(topics.FORECAST_EVENTS), settings.start == "latest"
+    forecasts = StageInput(QUESTION, topic, settings.changelog("question"), make_stage, begins_at_end=latest)
+    return _app(settings, context, "question", [forecasts], partition_counts(settings)[0])
+
+
+def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> RunningApp:
+    """Make the app ``<id>-feed``: feed-log to outputs. Controls belong to it, and have no state of their own."""
+    feed_log = StageInput(FEED, settings.topic(topics.FEED_LOG), settings.changelog("feed"), stages.feed)
+    controls = StageInput(CONTROL, settings.topic(topics.CONTROL_EVENTS), None, stages.control)
+    return _app(settings, context, "feed", [feed_log, controls], partition_counts(settings)[1])
+
+
+def _app(
+    settings: Settings,
+    context: WorkerContext,
+    app: Literal["question", "feed"],
+    inputs: Sequence[StageInput],
+    partitions: int,
+) -> RunningApp:
+    choice = settings.on_recreated
+    stages = [StagePartitions(each, context, choice) for each in inputs]
+    ownership = Ownership(stages, context.fail, context.producer.topic_ids, choice)
+    read = {each.stage_name: each.topic for each in inputs}
+    table = Table(f"{app}-state", partitions)
+    return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, read, table), ownership)
+
+
+def partition_counts(settings: Settings) -> tuple[int, int]:
+    """Partitions of forecast-events and of feed-log."""
+    if settings.broker == "embedded":
+        return _EMBEDDED_PARTITIONS, _EMBEDDED_PARTITIONS
+    return settings.partitions.forecast_events, settings.partitions.feed_log
+
+
+def product_stages(
+    settings: Settings, secret: bytes, producers: Producers | None, signatures: Signatures
+) -> StageMakers:
+    """Make the stages of the product; imported here, since tests run others."""
+    from stream_peer.feeds.stage import FeedStage
+    from stream_peer.questions.control_stage import ControlStage
+    from stream_peer.questions.stage import QuestionStage
+
+    questions, feeds = partition_counts(settings)
+    forecasts, feed_log = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.FEED_LOG)
+    controls = settings.topic(topics.CONTROL_EVENTS)
+    return StageMakers(
+        lambda p: QuestionStage(
+            topic=forecasts,
+            partition=p,
+            partitions=questions,
+            feed_log_partitions=feeds,
+            secret=secret,
+            producers=producers,
+            signatures=signatures,
+        ),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, counts_later=True, signatures=signatures),
+        lambda p: ControlStage(
+            topic=controls,
+            partition=p,
+            forecast_partitions=questions,
+            feed_log_partitions=feeds,
+            signatures=signatures,
+        ),
+    )

@@ -23,9 +23,9 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.worker import worker
-from stream_peer.kafka.worker.apps import StageMakers
 from stream_peer.kafka.worker.partition import OwnedPartition
-from stream_peer.kafka.worker.watchdog import Watchdog
+from stream_peer.kafka.worker.process import Watchdog
+from stream_peer.kafka.worker.worker import StageMakers
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
 from stream_peer.settings.process import Http, Partitions, Settings, SnapshotEvery

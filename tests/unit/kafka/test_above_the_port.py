@@ -9,15 +9,13 @@ import pytest
 import stream_peer
 
 PACKAGE = Path(stream_peer.__file__).parent
-BELOW = {"faust_bridge.py", "watchdog.py"}
+BELOW = {"faust_bridge.py", "process.py"}
 """Files of ``kafka/worker`` that carry out what the port promises: the broker's side, and the machine's."""
 
 MACHINE = {"time", "uuid", "random", "secrets", "threading", "concurrent", "multiprocessing", "subprocess"}
 CALLS = {"to_thread", "run_in_executor", "today", "utcnow", "urandom"}
 TASKS = {"create_task", "ensure_future", "TaskGroup"}
 SETS = {"set", "frozenset"}
-ASSEMBLY = {"watchdog.py", "worker.py"}
-"""``worker.py`` puts the parts together, and is the one that names the machine."""
 
 FILES = [
     *(path for path in sorted((PACKAGE / "kafka" / "worker").glob("*.py")) if path.name not in BELOW),
@@ -54,6 +52,12 @@ def name(path: Path) -> str:
 def test_nothing_above_the_port_asks_the_machine_for_time_chance_or_threads(path: Path) -> None:
     assert not {module.split(".")[0] for module in imported(path)} & MACHINE
     assert not called(path) & CALLS
+
+
+def test_the_worker_alone_hands_the_machine_to_what_is_above_the_port() -> None:
+    users = {path.name for path in FILES if "stream_peer.kafka.worker.process" in imported(path)}
+
+    assert users == {"worker.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

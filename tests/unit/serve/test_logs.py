@@ -230,7 +230,7 @@ def test_at_the_end_of_the_process_nothing_is_left_untold() -> None:
         "for _ in range(10): structlog.get_logger('stream_peer').warning('again')\n"
     )
 
-    for end in ("", "from stream_peer.kafka.worker.watchdog import leave\nleave(0, 'told to')\n"):
+    for end in ("", "from stream_peer.kafka.worker.process import leave\nleave(0, 'told to')\n"):
         done = subprocess.run([sys.executable, "-c", script + end], capture_output=True, text=True, check=True)
         said = [json.loads(line) for line in done.stderr.splitlines()]
         assert [line["count"] for line in said if line["event"] == "repeats_left_out"] == [7]

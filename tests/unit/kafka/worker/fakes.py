@@ -9,7 +9,7 @@ from typing import Any
 from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.watchdog import SystemRuntime
+from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot

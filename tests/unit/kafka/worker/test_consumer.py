@@ -2,7 +2,7 @@
 
 from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, OrderProof, _cut
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import now
+from stream_peer.kafka.worker.process import now
 from tests.unit.kafka.worker.fakes import records
 
 HERE = TopicPartition("forecast-events", 0)

@@ -4,7 +4,7 @@ import signal
 import click
 import pytest
 
-from stream_peer.kafka.worker.fault import fault_from
+from stream_peer.kafka.worker.process import fault_from
 
 
 @pytest.fixture

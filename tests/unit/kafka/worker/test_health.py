@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.refolds import Progress
-from stream_peer.kafka.worker.watchdog import Limits, Vitals
 from tests.unit.kafka.worker.fakes import FakeMember
 
 
@@ -41,12 +41,12 @@ def app(
     return RunningApp(member, ownership)
 
 
-def health_of(worker: Any) -> tuple[Health, Clock, Vitals]:
+def health_of(worker: Any) -> tuple[Health, Clock, Heartbeats]:
     clock = Clock()
-    vitals = Vitals(Limits(silence=4.0, write=5.0, shutdown=8.0, broker=20.0), clock)
+    heartbeats = Heartbeats(Deadlines(silence=4.0, write=5.0, shutdown=8.0, broker=20.0), clock)
     health = Health()
-    health.attach(vitals, [worker])
-    return health, clock, vitals
+    health.attach(heartbeats, [worker])
+    return health, clock, heartbeats
 
 
 def test_who_waits_for_an_open_transaction_is_alive_and_ready_and_says_so_unless_it_is_an_ordinary_one() -> None:
@@ -121,26 +121,26 @@ def test_once_started_a_rebalance_does_not_undo_it() -> None:
 
 
 def test_a_stopping_worker_is_not_ready_and_still_lives() -> None:
-    health, _, vitals = health_of(app())
+    health, _, heartbeats = health_of(app())
 
-    vitals.stopping()
+    heartbeats.stopping()
 
     assert health.ready() == (False, "stopping")
     assert health.live() == (True, "")
 
 
 def test_a_blocked_loop_or_work_that_stands_still_is_not_alive() -> None:
-    blocked, clock, vitals = health_of(app())
-    vitals.progress("question 3", 1, 10.0)
+    blocked, clock, heartbeats = health_of(app())
+    heartbeats.progress("question 3", 1, 10.0)
 
     clock.at += 2.1
     silent = blocked.live()
-    vitals.beat()
+    heartbeats.beat()
     clock.at += 1.0
     fine = blocked.live()
-    vitals.beat()
+    heartbeats.beat()
     clock.at += 1.9
-    vitals.beat()
+    heartbeats.beat()
     clock.at += 0.5
 
     assert silent == (False, "the event loop is blocked for 2.1 s")

@@ -1,4 +1,4 @@
-"""What the pulse looks after, seen through the liveness probe."""
+"""What the monitor looks after, seen through the liveness probe."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ import pytest
 
 from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.health import Health
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import Limits, Vitals, Watchdog
 from stream_peer.log.signatures import Signatures
 from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, surroundings
 from tests.unit.kafka.worker.test_health import Clock
@@ -20,7 +20,7 @@ from tests.unit.kafka.worker.test_lag import partition
 
 
 class Idle:
-    """A producer that notes when it is given ticks: then the pulse has looked once more."""
+    """A producer that notes when it is given ticks: then the monitor has looked once more."""
 
     def __init__(self) -> None:
         self.looked = asyncio.Event()
@@ -60,12 +60,12 @@ async def owning(end: LogEnd) -> Any:
 async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     """What the probe says after so many seconds in which nothing changed."""
     clock, stalls, producer = Clock(), StallLimits(10.0, 20.0, 30.0), Idle()
-    vitals, health = Vitals(Limits(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
-    health.attach(vitals, [app])
+    heartbeats, health = Heartbeats(Deadlines(silence=1e6, write=5.0, shutdown=8.0, broker=1e6), clock), Health()
+    health.attach(heartbeats, [app])
     context = surroundings(FakeProducer())[0]
     written: Any = producer
-    pulse = HealthMonitor([app], written, vitals, Watchdog(vitals), stalls, Signatures(), context)
-    looking = asyncio.ensure_future(pulse.look())
+    monitor = HealthMonitor([app], written, heartbeats, stalls, Signatures(), context)
+    looking = asyncio.ensure_future(monitor.look())
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits
     looking.cancel()

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.worker.apps import StageMakers, make_apps
 from stream_peer.kafka.worker.feed_owners import FeedOwners, GroupMembers
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import now
+from stream_peer.kafka.worker.process import now
+from stream_peer.kafka.worker.worker import StageMakers, make_apps
 from stream_peer.log.owners import Elsewhere, Here, Unknown
 from stream_peer.settings.process import Http, Settings
 from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, SumStage, surroundings

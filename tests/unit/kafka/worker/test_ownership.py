@@ -12,9 +12,9 @@ from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.recreated import Choice, InputLog
 from stream_peer.kafka.worker.refolds import Progress
-from stream_peer.kafka.worker.watchdog import now
 from stream_peer.log.changelog import Fold, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import (

@@ -10,8 +10,9 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.topic_ids import Ids
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import KafkaWriter
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.producer import BatchProducer
-from stream_peer.kafka.worker.watchdog import Limits, Vitals
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
@@ -64,7 +65,7 @@ async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_th
     signatures, expected = Signatures((b"key",)), Signatures((b"key",), "cluster", "id")
     writer = KafkaWriter({}, None)
     writer._client = SimpleNamespace(client=None)
-    producer = BatchProducer(writer, "acme-{}".format, Vitals(Limits(10.0, 10.0, 10.0, 10.0)), signatures)
+    producer = BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now), signatures)
     tick = Output("forecast-events", b"tick", b"{}", 0, 0)
 
     assert await producer.topic_ids(["acme-feed-log"]) == told.topics
@@ -80,7 +81,7 @@ async def test_writers_to_one_partition_take_turns() -> None:
     client = OneSlotClient()
     writer = KafkaWriter({}, None)
     writer._client = client
-    producer = BatchProducer(writer, str, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
+    producer = BatchProducer(writer, str, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now))
 
     await asyncio.gather(*(producer.send([Output("feed-log", b"econ", b"{}", 0, 0)]) for _ in range(20)))
 
@@ -133,7 +134,7 @@ class KeepingClient:
 def producer_on(client: KeepingClient) -> BatchProducer:
     writer = KafkaWriter({}, None)
     writer._client = client
-    return BatchProducer(writer, "acme-{}".format, Vitals(Limits(10.0, 10.0, 10.0, 10.0)))
+    return BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now))
 
 
 async def test_outputs_go_to_the_partition_of_their_key_unless_they_name_one() -> None:

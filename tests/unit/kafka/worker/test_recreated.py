@@ -87,7 +87,7 @@ def test_a_topic_made_anew_is_known_by_its_id_or_its_end_and_a_changelog_by_the_
 
 
 def findings(known: Known, found: InputLog) -> Mapping[TopicPartition, Finding]:
-    """As a keeper collects them, of two partitions."""
+    """As `Ownership` collects them, of two partitions."""
     finding = examine(HERE, "changelog", known, found)
     assert finding
     return {HERE: finding, TopicPartition(HERE.topic, 4): finding._replace(partition=4)}

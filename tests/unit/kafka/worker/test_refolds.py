@@ -328,14 +328,14 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
     here.logs.gate.clear()
     await here.put(0, 8)
     await eventually(lambda: here.partition.refolding == Progress(0, 5))
-    before = here.partition.marker
+    before = here.partition.progress_token
 
-    still = here.partition.marker
+    still = here.partition.progress_token
     here.logs.gate.set()
     await eventually(lambda: here.observer.refolds[-1] != (0, 5))
 
     assert still == before
-    assert here.partition.marker != before
+    assert here.partition.progress_token != before
 
 
 async def test_everybody_else_gets_a_turn_between_two_slices(

@@ -6,7 +6,7 @@ from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.inbox import ArrivalSample
 from stream_peer.kafka.worker.monitor import ClockSkew
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.watchdog import now
+from stream_peer.kafka.worker.process import now
 
 
 class Reading(NamedTuple):

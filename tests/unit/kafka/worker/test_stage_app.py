@@ -4,9 +4,9 @@ from typing import Any
 
 import faust
 
-from stream_peer.kafka.worker.apps import StageMakers, feed_app, question_app
 from stream_peer.kafka.worker.faust_bridge import credentials
 from stream_peer.kafka.worker.ownership import Ownership, RunningApp
+from stream_peer.kafka.worker.worker import StageMakers, feed_app, question_app
 from stream_peer.settings.process import Secret, Security, Settings
 from tests.unit.kafka.worker.fakes import FakeProducer, SumStage, surroundings
 

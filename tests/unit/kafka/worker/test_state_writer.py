@@ -84,10 +84,10 @@ async def test_a_large_snapshot_given_up_between_slices_counts_for_nothing(monke
     await partition.put(second)
     partition.give_up_snapshot()
     await eventually(lambda: len(producer.appends) == 5)
-    before = partition.marker
+    before = partition.progress_token
     producer.permits.release()
     await eventually(lambda: len(producer.appends) == 6)
-    after = partition.marker
+    after = partition.progress_token
     partition.give_up_snapshot()
     await partition.rest()
     partition.stop()

@@ -4,7 +4,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_peer.kafka.client.log_ends import LogEnd, log_end
-from stream_peer.kafka.worker.monitor import TOLD_AFTER_SECONDS, OpenTransactions
+from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
+from stream_peer.kafka.worker.monitor import OpenTransactions
 from stream_peer.kafka.worker.port import TopicPartition
 
 HERE = TopicPartition("forecast-events", 3)

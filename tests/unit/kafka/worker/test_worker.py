@@ -4,8 +4,8 @@ import pytest
 from aiokafka import errors as kafka
 
 from stream_peer.errors import ForeignWriterError, TopicsError
-from stream_peer.kafka.worker.apps import partition_counts
 from stream_peer.kafka.worker.faust_bridge import exit_code
+from stream_peer.kafka.worker.worker import partition_counts
 from stream_peer.settings.process import Partitions, Settings
 
 

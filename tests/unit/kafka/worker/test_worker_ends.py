@@ -10,7 +10,8 @@ import pytest
 
 _PROGRAM = """
     import asyncio, os, signal, sys, mode
-    from stream_peer.kafka.worker.watchdog import Limits, Vitals
+    from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+    from stream_peer.kafka.worker.process import now
     from stream_peer.kafka.worker.worker import StageWorker
 
     class Service(mode.Service):
@@ -37,7 +38,7 @@ _PROGRAM = """
             if sys.argv[1] == "crashes":
                 raise ZeroDivisionError
 
-    sys.exit(StageWorker(Vitals(Limits(20, 20, 20, 20)), Service()).run())
+    sys.exit(StageWorker(Heartbeats(Deadlines(20, 20, 20, 20), now), Service()).run())
 """
 
 
