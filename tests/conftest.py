@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import hypothesis
 import pytest
 
+from tests import hypothesis_profiles as hypothesis_profiles
 from tests.integration.support.brokers import (
     Choice,
     LadderError,
@@ -28,11 +28,6 @@ REPOSITORY = Path(__file__).parent.parent
 DATA = "STREAM_PEER_DATA"
 BROKER_FIXTURES = {"broker", "kafka", "kafka_bootstrap", "own_kafka"}
 TESTS_OF_A_BROKER = "tests/integration/"
-
-# No deadline: a busy machine is no fault. CI draws the same examples each time, a developer's machine new ones.
-hypothesis.settings.register_profile("dev", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _choice = pytest.StashKey[Choice | LadderError]()
 _shared_broker = "stream_peer_bootstrap_file"

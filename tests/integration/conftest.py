@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: one served deployment, since a start costs more than most tests."""
+"""What the end-to-end tests share: deployments that serve until the last of these tests, since starts cost most."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -10,7 +10,7 @@ from tests.integration.support.lives import LIVES
 from tests.integration.support.service import Service, service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _deployment(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with service(kafka, tmp_path_factory.mktemp("served"), feeds={"paper": {"preset": "paper"}}) as made:
         yield made.set_up()
@@ -39,7 +39,7 @@ _LONG_LIVES = {
 """Settings of feeds whose names begin so."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _long_lived(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     feeds = {f"{case}{which}": own for case, own in _LONG_LIVES.items() for which in ("", "other")}
     defaults = {"history": True, "vote_rule": "half"}
@@ -69,7 +69,7 @@ _LATE_COMERS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _live(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     defaults = {"vote_rule": "half", **_AS_IT_HAPPENS}
     directory = tmp_path_factory.mktemp("live")

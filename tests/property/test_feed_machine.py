@@ -40,6 +40,7 @@ from tests.feed_histories import (
     stage,
     withdrawn,
 )
+from tests.hypothesis_profiles import examples
 
 EXPERTS = [f"e{number}" for number in range(6)]
 LEDGER_FOR, RETRACT_FOR = 24_000, 12_000
@@ -281,5 +282,5 @@ class LongLife(RuleBasedStateMachine):
             assert order_free_columns(self.stage) == order_free_columns(shortest)
 
 
-LongLife.TestCase.settings = options(max_examples=60, stateful_step_count=40, deadline=None)
+LongLife.TestCase.settings = options(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestLongLife = LongLife.TestCase

@@ -18,6 +18,7 @@ from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import draw, feed_seed
 from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage, withdrawn
+from tests.hypothesis_profiles import examples
 from tests.slow_feed import Known, Said, Setting, SlowFeed, squared
 
 Event = Round | RoundWithdrawn | OutcomeRevealed
@@ -284,7 +285,7 @@ def test_a_long_history_under_the_log_loss_agrees_to_its_end() -> None:
     assert compare(long_history(60, misleading=False), loss="log").certificate() is not None
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories, st.sampled_from(["half", "own-median", "auto"]), st.sampled_from(["squared", "squared", "log"]))
 def test_the_stage_says_what_the_formulas_say(history: list[Event], vote_rule: Setting, loss: str) -> None:
     compare(history, vote_rule, loss)
@@ -318,7 +319,7 @@ def test_teams_and_exclusions_in_mid_stream_agree_to_the_end(vote_rule: Setting)
 
 
 @pytest.mark.case("C22")
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(with_controls, st.sampled_from(["half", "own-median", "auto"]), st.sampled_from(["squared", "squared", "log"]))
 def test_the_stage_says_what_the_formulas_say_whoever_is_in_teams_or_excluded(
     history: list[Event | Control], vote_rule: Setting, loss: str

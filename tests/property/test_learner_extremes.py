@@ -152,9 +152,9 @@ def test_a_dominated_expert_recovers_within_the_documented_number_of_questions(n
 
 @pytest.mark.case("C21")
 @pytest.mark.slow
-def test_two_hundred_thousand_real_steps_end_where_the_shortened_ones_do() -> None:
+def test_fifty_thousand_real_steps_end_where_the_shortened_ones_do() -> None:
     """Of the default learner, through the public function, one question after the other."""
-    questions = 200_000
+    questions = 50_000
     learner = Cumulative(LEARNERS["ada_normal_hedge"])
     for _ in range(questions):
         weights = learner.weights()

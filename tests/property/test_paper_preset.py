@@ -13,6 +13,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import crowd, variant
+from tests.hypothesis_profiles import examples
 from tests.property.test_feed_stage import by_revision
 from tests.property.test_feed_stage_twin import Event, histories
 from tests.slow_paper import SlowPaper
@@ -77,7 +78,7 @@ def check_round(effects: Effects, event: Round, twin: SlowPaper) -> None:
         assert losses["state"] == ("scored" if said.counts else "low-evidence")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories)
 def test_the_preset_paper_says_what_its_description_says(history: list[Event]) -> None:
     compare(history)

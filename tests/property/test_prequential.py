@@ -14,13 +14,14 @@ from stream_peer.log.stage import Effects
 from stream_peer.tools.replay.file_events import Revealed
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage
+from tests.hypothesis_profiles import examples
 from tests.unit.tools.replay.file_lines import lines, season
 
 EXPERTS = [f"e{number}" for number in range(6)]
 FORECASTS = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 QUESTIONS = (Round, OutcomeRevealed)
 Said = dict[str, dict[str, Any]]
-unhurried = settings(deadline=None, max_examples=25)
+unhurried = settings(deadline=None, max_examples=examples(25))
 
 
 def history(seed: int, questions: int = 30) -> list[FeedLogRecord]:

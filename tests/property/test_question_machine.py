@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
 from stream_peer.log.stage import Effects, Headers, LogRecord, Output
+from tests.hypothesis_profiles import examples
 from tests.slow_question import SlowPartition
 from tests.unit.questions.question_log import (
     HOUR,
@@ -254,6 +255,6 @@ class Questions(RuleBasedStateMachine):
 
 
 Questions.TestCase.settings = settings(
-    max_examples=70, stateful_step_count=45, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(70), stateful_step_count=45, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestQuestions = Questions.TestCase

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
+from tests.hypothesis_profiles import examples
 from tests.unit.questions.question_log import (
     DAY,
     GRACE,
@@ -83,7 +84,7 @@ def fold(stage_: QuestionStage, log: Events, start: int = 0) -> list[Output]:
 
 
 @pytest.mark.parametrize("defaults", [LIVE, HISTORICAL], ids=["live", "historical"])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=logs())
 def test_what_was_emitted_adds_up_to_the_reference(defaults: dict[str, Any], log: Events) -> None:
     outputs = fold(stage(book(**defaults)), log)
@@ -95,7 +96,7 @@ def test_what_was_emitted_adds_up_to_the_reference(defaults: dict[str, Any], log
         assert told.outcomes.get(place, "open") == outcome
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=logs(), cuts=st.lists(st.integers(0, 42), max_size=4), data=st.data())
 def test_a_restart_anywhere_changes_no_byte(log: Events, cuts: list[int], data: st.DataObject) -> None:
     document = {"defaults": data.draw(st.sampled_from([LIVE, HISTORICAL, {"history_for": "3h", "round_every": "2h"}]))}
@@ -118,7 +119,7 @@ def test_a_restart_anywhere_changes_no_byte(log: Events, cuts: list[int], data: 
     assert interrupted == straight
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=logs(), seed=st.integers(0, 1000))
 @example(log=[(T0, question("q", opens_at=T0)), (T0, question("r", opens_at=T0))], seed=0)
 def test_other_interleavings_of_historical_questions_give_the_same_final_rounds(log: Events, seed: int) -> None:
@@ -139,7 +140,7 @@ def test_other_interleavings_of_historical_questions_give_the_same_final_rounds(
     }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(log=logs(), size=st.integers(1, 7))
 def test_how_the_log_is_cut_into_batches_changes_no_byte(log: Events, size: int) -> None:
     at_once = fold(stage(book(**LIVE)), log)
@@ -152,7 +153,7 @@ def test_how_the_log_is_cut_into_batches_changes_no_byte(log: Events, size: int)
     assert in_batches == at_once
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(log=logs())
 def test_sources_grow_along_the_feed_log(log: Events) -> None:
     emitted = records(fold(stage(book(**LIVE)), log))

@@ -17,6 +17,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import Changelog, refold
 from tests.feed_histories import stage as feed_stage_with
+from tests.hypothesis_profiles import examples
 from tests.unit.questions.question_log import DAY, HOUR, T0, Partition, forecast, question, resolution, tick
 
 QUESTIONS = ("q0", "q1", "q2")
@@ -122,7 +123,7 @@ histories = st.lists(st.tuples(changes, st.integers(0, 18)), max_size=12)
 everything = st.permutations(ordinary())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(histories, st.integers(0, 40))
 def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored_forecast(
     history: list[tuple[bytes, int]], restart: int
@@ -144,7 +145,7 @@ def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored
         assert feed.sums.equals(straight.feeds.feed(name).sums)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(everything, st.lists(changes, max_size=4), st.integers(0, 40))
 def test_whatever_the_order_of_the_lines_no_scored_forecast_changes(
     events: list[bytes], more: list[bytes], restart: int
@@ -152,7 +153,7 @@ def test_whatever_the_order_of_the_lines_no_scored_forecast_changes(
     stays(feed_log([*events, *more]), restart)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(histories, st.sampled_from([{"loss": "log"}, {"min_experts": 2}, {"vote_rule": "own-median"}]))
 def test_a_refold_under_another_meaning_leaves_the_scored_forecasts_and_their_scores(
     history: list[tuple[bytes, int]], meaning: dict[str, Any]

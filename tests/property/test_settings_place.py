@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.hypothesis_profiles import examples
 from tests.property.test_question_stage import (
     Events,
     experts,
@@ -68,7 +69,7 @@ def rounds_of(log: Events, documents: list[tuple[int, int, dict[str, Any]]]) -> 
     return partition.told.rounds
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(log=logs(), before=st.sampled_from([None, *DOCUMENTS]), document=st.sampled_from(DOCUMENTS), data=st.data())
 def test_however_late_a_partition_meets_settings_the_rounds_in_the_end_are_the_same(
     log: Events, before: dict[str, Any] | None, document: dict[str, Any], data: st.DataObject
@@ -83,7 +84,7 @@ def test_however_late_a_partition_meets_settings_the_rounds_in_the_end_are_the_s
     assert told == rounds_of(log, [*first, (since, in_time, document)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(log=logs(), document=st.sampled_from(DOCUMENTS), place=st.integers(0, 25))
 @example(
     log=[

@@ -16,6 +16,7 @@ from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_histories import settings as settings_event
+from tests.hypothesis_profiles import examples
 from tests.property.test_feed_stage_twin import (
     Control,
     Event,
@@ -72,7 +73,7 @@ def check_scores(scores: dict[str, Any], record: Sequence[float]) -> None:
         assert scores[name] == near(total / questions if questions else None), name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(with_controls)
 def test_shadows_say_and_score_what_their_formulas_say_after_any_history(history: list[Event | Control]) -> None:
     compare(history)
@@ -83,7 +84,7 @@ def test_shadows_say_and_score_what_their_formulas_say_after_many_questions(misl
     compare(long_history(60, misleading=misleading))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(with_changes, st.data())
 def test_sums_and_bytes_are_the_same_after_a_restart_at_any_record(
     history: list[FeedLogRecord], data: st.DataObject
@@ -103,7 +104,7 @@ def test_sums_and_bytes_are_the_same_after_a_restart_at_any_record(
     assert shadow_sums(after) == shadow_sums(through)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(histories, st.integers(2, 5))
 def test_with_memory_shadows_are_forgotten_as_everything_else_is(history: list[Event], memory: int) -> None:
     chosen = {"memory": memory, "shadows": SHADOWS}
@@ -119,7 +120,7 @@ def test_with_memory_shadows_are_forgotten_as_everything_else_is(history: list[E
             assert scores.questions == near(evaluated)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(histories)
 def test_outcomes_that_are_taken_back_leave_nothing(history: list[Event]) -> None:
     questions = sorted({event.question_id for event in history})
@@ -132,7 +133,7 @@ def test_outcomes_that_are_taken_back_leave_nothing(history: list[Event]) -> Non
     assert emptied.agrees()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(histories)
 def test_shadows_change_nothing_else(history: list[Event]) -> None:
     _, without = folded(log_of(history), stage())
@@ -142,7 +143,7 @@ def test_shadows_change_nothing_else(history: list[Event]) -> None:
     assert [stripped(output) for output in beside.outputs] == [stripped(output) for output in without.outputs]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.floats(0.0, 1.0), min_size=1), min_size=1, max_size=12))
 def test_until_an_outcome_is_known_a_shadow_says_what_its_settings_would_say_live(said: list[dict[str, float]]) -> None:
     history = log_of([round_of(f"q{number}", forecasts) for number, forecasts in enumerate(said)])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stream_peer.errors import ForeignWriterError
 from stream_peer.log.changelog import Fold, Row, Writer, claim_row
 from stream_peer.log.stage import Snapshot
+from tests.hypothesis_profiles import examples
 
 KEYS = [b"q/a", b"q/b", b"q/c"]
 Input = list[tuple[int, int]]  # (which key, what: 0 removes it)
@@ -191,7 +192,7 @@ inputs = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), min_size=1, m
 
 
 @given(log=inputs, choices=st.data())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_state_is_exact_after_any_crashes_cuts_compactions_and_a_zombie(log: Input, choices: st.DataObject) -> None:
     world = World(log, lambda n: choices.draw(st.integers(0, n - 1)))
 
@@ -199,7 +200,7 @@ def test_state_is_exact_after_any_crashes_cuts_compactions_and_a_zombie(log: Inp
 
 
 @given(log=inputs, seed=st.randoms(use_true_random=False))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_state_is_exact_under_random_schedules(log: Input, seed: object) -> None:
     for _ in range(10):
         world = World(log, seed.randrange)  # type: ignore[attr-defined]  # hypothesis' Random

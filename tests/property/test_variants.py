@@ -13,6 +13,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_variants import LEARNERS, OF_THE_PATH, OF_THE_SUMS, VARIANTS, Event, Settings, crowd
+from tests.hypothesis_profiles import examples
 from tests.property.test_feed_stage import by_revision
 from tests.property.test_feed_stage_twin import histories, with_controls
 
@@ -38,7 +39,7 @@ def check_weights(feed_stage: FeedStage) -> None:
     assert sum(value for value in (weights.mixer.mean, weights.mixer.peer)) <= 1.0 + 1e-9
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories, st.sampled_from(list(VARIANTS)))
 def test_weights_are_finite_and_sum_to_1_and_the_ledger_gives_the_sums(history: list[Event], name: str) -> None:
     feed_stage = stage(**VARIANTS[name])
@@ -51,7 +52,7 @@ def test_weights_are_finite_and_sum_to_1_and_the_ledger_gives_the_sums(history: 
     assert feed_stage.agrees()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(with_controls, st.sampled_from(list(VARIANTS)))
 def test_teams_and_exclusions_do_as_little_harm(history: list[Event | ExpertChanged], name: str) -> None:
     feed_stage = stage(**VARIANTS[name])

@@ -13,6 +13,7 @@ from stream_peer.tools.explain.weight_terms import Moment, Term, moment_of, term
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
+from tests.hypothesis_profiles import examples
 from tests.property.test_feed_stage import EXPERTS, histories
 from tests.property.test_feed_stage_twin import with_controls
 from tests.unit.feeds.alarms.test_groups import Attack
@@ -92,7 +93,7 @@ upheavals = st.one_of(controls, readings.map(lambda document: applied({"defaults
 troubled = st.lists(st.one_of(with_controls, st.lists(upheavals, max_size=1)), min_size=1, max_size=4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(troubled, between)
 def test_terms_add_up_over_controls_and_settings(parts: list[list[FeedLogRecord]], moments: tuple[int, int]) -> None:
     history = [event for part in parts for event in part]
@@ -100,7 +101,7 @@ def test_terms_add_up_over_controls_and_settings(parts: list[list[FeedLogRecord]
         check(history, {}, moments)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories, st.sampled_from(list(VARIANTS)), between)
 def test_terms_add_up_under_every_variant(history: list[FeedLogRecord], name: str, moments: tuple[int, int]) -> None:
     check(history, VARIANTS[name], moments)
