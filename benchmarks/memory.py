@@ -19,7 +19,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.file_events import Revealed
 from stream_peer.tools.replay.jsonl import read_lines

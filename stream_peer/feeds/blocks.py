@@ -11,10 +11,9 @@ import numpy as np
 
 from stream_peer.feeds.columns import FEED, VOTE_RULES
 from stream_peer.feeds.sums import NOTHING, Contribution, IndexArray, Sums
+from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.dependence import N_BLOCKS
-from stream_peer.numerics.error_rates.drift import MEMORIES_READ, block_factors, block_size
-from stream_peer.numerics.losses import IntArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
 
 _SQUARED_WEIGHTS = [
     *(FEED.at("moment_weight2", rule) for rule in VOTE_RULES),

@@ -9,8 +9,8 @@ from stream_peer.feeds.methods.variants import N_GROUPS, Chance, n_groups
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.draws import draw, group_of
+from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
-from stream_peer.numerics.losses import IntArray
 from stream_peer.settings.feed.method import MethodSettings
 
 

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.numerics.error_rates.class_moments import ClassMomentSums
-from stream_peer.numerics.losses import IntArray
 
 VoteRule: TypeAlias = Literal["half", "own-median"]
 Scope: TypeAlias = Literal["expert", "feed", "shadow"]

@@ -32,8 +32,7 @@ from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import group_moments, n_groups
 from stream_peer.feeds.scored import evaluation, scored_facts
 from stream_peer.feeds.sums import NOTHING, SCALE, Binned, Contribution, IndexArray, fixed
-from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 _FEWEST = 2

@@ -15,7 +15,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.shadow_mixers import ShadowForecast, unpack_shadows
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.losses import FloatArray, SmallIntArray
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray
 
 Bits = npt.NDArray[np.uint8]
 LossMeans: TypeAlias = tuple[float, float, float]

@@ -31,7 +31,7 @@ from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.standing import Standing
 from stream_peer.feeds.sums import Contribution, IndexArray, Sums
 from stream_peer.log.draws import feed_seed
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 

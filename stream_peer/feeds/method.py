@@ -18,7 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from stream_peer.numerics.losses import LOSSES, SQUARED, BitArray, FloatArray, ProperLoss
+from stream_peer.numerics.arguments import BitArray, FloatArray
+from stream_peer.numerics.losses import LOSSES, SQUARED, ProperLoss
 from stream_peer.settings.feed.method import BUILT_IN, PAPER, MethodSettings
 from stream_peer.settings.feed.model import FeedSettings
 

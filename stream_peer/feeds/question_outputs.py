@@ -28,8 +28,7 @@ from stream_peer.feeds.reading.readings import DECIMALS
 from stream_peer.feeds.views import heading, summary
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.stage import Output
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
 _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")

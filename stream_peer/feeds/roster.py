@@ -12,7 +12,7 @@ from stream_peer.feeds.look_alikes import skeleton
 from stream_peer.feeds.sums import IndexArray, Sums
 from stream_peer.log.erased import digest_of_id
 from stream_peer.log.names import Given, Names, taken
-from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.arguments import IntArray
 
 _SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
 _NO_TEAM = -1

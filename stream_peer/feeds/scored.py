@@ -18,7 +18,7 @@ from stream_peer.feeds.facts import Mix, boundary_of, mix_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import UNIT, Evaluated, fixed
-from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.arguments import IntArray
 
 FORECASTS = ("mix", "stretched", "mean", "median")
 """Those whose squared losses are summed."""

@@ -22,22 +22,20 @@ from stream_peer.feeds.reading.readings import (
 )
 from stream_peer.feeds.shadow_mixers import ShadowForecast, ShadowReading
 from stream_peer.feeds.sums import IndexArray
+from stream_peer.numerics.answers import MajorityAnswer, leave_one_out_of, majority_of, votes
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
-from stream_peer.numerics.error_rates.moments import agreement_of
+from stream_peer.numerics.error_rates.moments import agreement_of, vote_counts
 from stream_peer.numerics.error_rates.team_votes import (
     agreement_of_teams,
     class_terms_of_teams,
     share_of_ones,
     team_votes,
 )
-from stream_peer.numerics.error_rates.vote_counts import vote_counts
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import unchecked
-from stream_peer.numerics.mixers import logit_mean, median, stretched
+from stream_peer.numerics.mixers import logit_mean, median
+from stream_peer.numerics.outer_layer import stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
-from stream_peer.numerics.references import votes
-from stream_peer.numerics.references.majorities import MajorityAnswer, leave_one_out_of, majority_of
 
 MixerForecasts: TypeAlias = tuple[float, float, float, float]
 """Of the plain mean, and of the mixers ``peer``, ``truth_slow`` and ``truth_fast``."""

@@ -30,10 +30,10 @@ from stream_peer.feeds.reading.readings import (
     shared_by_groups,
 )
 from stream_peer.feeds.sums import SCALE, UNIT, Sums
-from stream_peer.numerics.losses import LOG, FloatArray, IntArray, portable_log_of
-from stream_peer.numerics.losses.arguments import unchecked
-from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, stretched
-from stream_peer.numerics.mixers.shadows import with_uniform_share
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
+from stream_peer.numerics.losses import LOG, portable_log_of
+from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, with_uniform_share
+from stream_peer.numerics.outer_layer import stretched
 from stream_peer.settings.feed.model import FeedSettings, MixerSettings, ShadowSettings
 
 _STORED = struct.Struct("<q2d")

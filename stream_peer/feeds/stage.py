@@ -56,8 +56,8 @@ from stream_peer.log.origins import Seen
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Output, Record, Refolding, Snapshot, Warned
-from stream_peer.numerics.losses.arguments import unchecked
-from stream_peer.numerics.mixers import safety_net_step
+from stream_peer.numerics.arguments import unchecked
+from stream_peer.numerics.outer_layer import safety_net_step
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 

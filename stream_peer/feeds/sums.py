@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.feeds.columns import EXPERT, FEED, SHADOW, evaluated_span
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 

@@ -38,7 +38,7 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.reading.trust import certifies
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5

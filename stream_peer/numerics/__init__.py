@@ -4,88 +4,101 @@ The source is Liu & Helmbold, *Online Learning Using Only Peer Prediction*. Docs
 stands, and where it differs, with the number of the erratum. `help(numerics.losses)` shows those of ``losses``.
 
 losses: How far is a forecast from an answer?
-    FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers, portable_log,
-    portable_log_of, Sides, ProperLoss, TwoSidedLoss, squared_loss, SquaredLoss, LogLoss, SphericalLoss, SQUARED, LOG,
-    SPHERICAL, LOSSES
+    portable_log, portable_log_of, Sides, ProperLoss, TwoSidedLoss, squared_loss, SquaredLoss, LogLoss, SphericalLoss,
+    SQUARED, LOG, SPHERICAL, LOSSES
 
-references: What stands in for the answer while it is unknown?
-    MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out, ReferenceRule, Ballots, ballots, vote_weights,
-    ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others, answers_of_groups, answers_of_other_group
+answers: What stands in for the answer while it is unknown?
+    MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out
+
+reference_rules: What else could?
+    ReferenceRule, Ballots, ballots, vote_weights, ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others,
+    answers_of_groups, answers_of_other_group
 
 error_rates: How often is that wrong?
-    ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, discounted, block_size, block_factors,
-    TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums, EqualGroupSums,
-    MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates, known_error_rate,
-    priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones,
-    ThreeReferenceClassSolution, three_reference_solution, three_reference_class_solution, ThreeReferenceRates,
-    ThreeReferenceSums, ThreeReferenceClassSums, TruthSums, combine_with_truth, Contradiction, contradiction,
-    RevealShift, reveal_shift, VoteMixture, vote_mixture
+    VoteMixture, vote_mixture, ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, discounted,
+    block_size, block_factors, TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums,
+    EqualGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates,
+    known_error_rate, priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams,
+    share_of_ones, TruthSums, combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift
 
 dependence: Do experts err independently, as those estimates take for granted?
     Copies, find_copies, CrowdDistances, crowd_distances, find_followers, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z,
-    VoteMoments, Dependence, vote_moments, DependenceSums, neighbourly_order, PairResiduals, pair_residuals,
-    RankAgreement, rank_agreement
+    VoteMoments, Dependence, vote_moments, DependenceSums, RankAgreement, rank_agreement
 
-changes: Are error rates and experts still what they were?
-    RATE_LIMIT, RateChange, agreement_change, measured_change, ExpertChanges, expert_limit, expert_changes, Earlier,
-    Changes, scan_for_changes, scan_of_sums
+drift: Are error rates and experts still what they were?
+    Earlier, Changes, scan_for_changes, scan_of_sums, RATE_LIMIT, RateChange, agreement_change, measured_change,
+    ExpertChanges, expert_limit, expert_changes
 
 peer_losses: What does a loss against it say about the loss against the outcome?
     Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss, peer_loss_range, flipped_error_rate
 
 learners: Whom to follow?
-    mixability_gap, ada_hedge_rate, ada_hedge, top_committee, follow_the_leader, hedge_rate, hedge, fixed_share,
-    ada_normal_hedge, ada_normal_hedge_logs, RegretSums, softmax
+    softmax, ada_normal_hedge, ada_normal_hedge_logs, hedge_rate, hedge
 
 mixers: How to combine forecasts?
-    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, denoised_answers, peer_gradients,
-    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, median, logit_mean, outer_weights,
-    safety_net_step, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side, SlopeSums, stretch_factor,
-    stretched
+    median, logit_mean, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side
 
-bounds: What can be promised?
+outer_layer: How much of each mixer, and what is published of the mix?
+    outer_weights, safety_net_step, stretch_factor, stretched
+
+certificate: What can be promised?
     LEAST_INFORMATION, noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms,
     shared_answer_spread, own_answer_spread
 
-skill: How good were forecasts, once outcomes are known, and on how hard questions?
-    Skill, skill_score, isotonic_fit, MurphyTerms, murphy_decomposition, ReliabilityBin, reliability_bins,
-    consistency_band
+variants: What else can a replay choose?
+    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, SlopeSums, denoised_answers, peer_gradients,
+    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, mixability_gap, ada_hedge_rate,
+    ada_hedge, top_committee, follow_the_leader, fixed_share, RegretSums, ThreeReferenceClassSolution,
+    three_reference_solution, three_reference_class_solution, ThreeReferenceRates, ThreeReferenceSums,
+    ThreeReferenceClassSums
+
+arguments: What do formulas take, and what do they refuse?
+    FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers
 
 All of these names can be imported from here as well.
 """
 
 from stream_peer.numerics import (
-    bounds,
-    changes,
+    answers,
+    arguments,
+    certificate,
     dependence,
+    drift,
     error_rates,
     learners,
     losses,
     mixers,
+    outer_layer,
     peer_losses,
-    references,
-    skill,
+    reference_rules,
+    variants,
 )
-from stream_peer.numerics.bounds import *
-from stream_peer.numerics.changes import *
+from stream_peer.numerics.answers import *
+from stream_peer.numerics.arguments import *
+from stream_peer.numerics.certificate import *
 from stream_peer.numerics.dependence import *
+from stream_peer.numerics.drift import *
 from stream_peer.numerics.error_rates import *
 from stream_peer.numerics.learners import *
 from stream_peer.numerics.losses import *
 from stream_peer.numerics.mixers import *
+from stream_peer.numerics.outer_layer import *
 from stream_peer.numerics.peer_losses import *
-from stream_peer.numerics.references import *
-from stream_peer.numerics.skill import *
+from stream_peer.numerics.reference_rules import *
+from stream_peer.numerics.variants import *
 
 __all__ = [
-    "bounds",
-    "changes",
+    "answers",
+    "arguments",
+    "certificate",
     "dependence",
+    "drift",
     "error_rates",
     "learners",
     "losses",
     "mixers",
+    "outer_layer",
     "peer_losses",
-    "references",
-    "skill",
+    "reference_rules",
+    "variants",
 ]

@@ -36,9 +36,13 @@ from stream_peer.numerics import (
     peer_gradients,
     team_votes,
 )
+from stream_peer.tools.report import residuals, skill
 
 NUMBERS = (np.nan, np.inf, -np.inf, -1, 2, 1e300, -1e300, 1e49)
 NO_NUMBERS: tuple[Any, ...] = (None, "half", [[0.5], [0.5, 0.5]], {}, object())
+ROOMS = [*(getattr(numerics, room) for room in numerics.__all__), skill, residuals]
+"""Those of the service, and what only a report reads."""
+
 UNCHECKED = {"sides", "scaled_sides"}
 """Of a loss: what its other methods check the arguments for."""
 
@@ -274,10 +278,10 @@ class Call(NamedTuple):
 
 
 def calls() -> Iterator[Call]:
-    """All that the packages export, and the methods of what they export."""
-    for room in numerics.__all__:
-        for name in getattr(numerics, room).__all__:
-            public = getattr(numerics, name)
+    """All that these modules export, and the methods of what they export."""
+    for room in ROOMS:
+        for name in room.__all__:
+            public = getattr(room, name)
             if inspect.isfunction(public):
                 yield Call(name, public, _arguments(name, public))
             elif public in OBJECTS if inspect.isclass(public) else False:
@@ -287,7 +291,7 @@ def calls() -> Iterator[Call]:
 def _methods(kind: type) -> Iterator[Call]:
     for name, found in inspect.getmembers(kind, inspect.isroutine):
         formula = inspect.unwrap(getattr(found, "__func__", found))
-        at_home = str(getattr(formula, "__module__", "")).startswith(numerics.__name__)
+        at_home = str(getattr(formula, "__module__", "")).startswith("stream_peer.")
         if not at_home or name in UNCHECKED or (name.startswith("_") and name != "__call__"):
             continue
         own = {"other": OBJECTS[kind]} if name == "merge" else _arguments(formula.__qualname__, formula)

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.changes import Earlier, agreement_change, expert_changes, scan_for_changes
+from stream_peer.numerics.drift import Earlier, agreement_change, expert_changes, scan_for_changes
 from tests.hypothesis_profiles import examples
-from tests.unit.numerics.changes.worlds import moments, steady, votes_and_answers
+from tests.unit.numerics.drift_worlds import moments, steady, votes_and_answers
 
 seeds = st.integers(0, 2**32 - 1)
 presences = st.sampled_from([0.4, 0.8, 1.0])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
+from stream_peer.numerics.arguments import SmallIntArray
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     ClassMomentTerms,
@@ -23,7 +24,6 @@ from stream_peer.numerics.error_rates import (
     priced,
     vote_mixture,
 )
-from stream_peer.numerics.losses import SmallIntArray
 
 signs = st.sampled_from([-1, 0, 1])
 terms = st.builds(MomentTerms, pair=st.floats(-1.0, 1.0), rest=st.floats(-1.0, 1.0))

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from stream_peer.numerics.error_rates import (
     EqualGroupSums,
     ErrorRate,
-    ThreeReferenceClassSums,
-    ThreeReferenceSums,
     TwoGroupSums,
-    three_reference_solution,
     two_group_deviations,
     two_group_solution,
+)
+from stream_peer.numerics.variants.three_references import (
+    ThreeReferenceClassSums,
+    ThreeReferenceSums,
+    three_reference_solution,
 )
 
 answers = st.sampled_from([0, 1, None])

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from stream_peer.feeds.alarms.groups import NONE, joined, united
 from stream_peer.feeds.reading.readings import shared_by_groups
-from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.references import majority, votes
-from stream_peer.numerics.references.majorities import leave_one_out_of
+from stream_peer.numerics.answers import leave_one_out_of, majority, votes
+from stream_peer.numerics.arguments import FloatArray, IntArray
 
 EIGHTHS = st.integers(0, 8).map(lambda eighths: eighths / 8)
 

@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 
 from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
-from stream_peer.numerics.learners import (
-    RegretSums,
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
+from stream_peer.numerics.variants.learners import (
     ada_hedge,
     ada_hedge_rate,
-    ada_normal_hedge,
     fixed_share,
     follow_the_leader,
-    hedge,
-    hedge_rate,
     mixability_gap,
     top_committee,
 )
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.variants.regret_sums import RegretSums
 
 HORIZON, RUNS_EACH, KINDS = 600, 12, 5
 

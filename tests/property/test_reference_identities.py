@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.references import (
+from stream_peer.numerics.answers import leave_one_out, majority
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.reference_rules import (
     Ballots,
     ReferenceAnswers,
     ReferenceRule,
@@ -18,8 +19,6 @@ from stream_peer.numerics.references import (
     answers_of_other_group,
     answers_of_others,
     ballots,
-    leave_one_out,
-    majority,
 )
 
 UNIT = 2**40

@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stream_peer.numerics.dependence import neighbourly_order
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.numerics.skill import (
+from stream_peer.tools.report.residuals import neighbourly_order
+from stream_peer.tools.report.skill import (
     consistency_band,
     isotonic_fit,
     murphy_decomposition,

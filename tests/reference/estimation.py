@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 
-from stream_peer.numerics.bounds import noise_boundary
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, BOUND, CHANCE, INSIDE, Numbers, checked, unchecked
+from stream_peer.numerics.arguments import AT_LEAST_0, BOUND, CHANCE, INSIDE, FloatArray, Numbers, checked, unchecked
+from stream_peer.numerics.certificate import noise_boundary
 
 
 @checked(errors=Numbers("t", low=0.0))

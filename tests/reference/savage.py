@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses.arguments import (
+from stream_peer.numerics.arguments import (
     CLIP,
     EACH_FORECAST,
     HALF_RATE,
@@ -18,8 +18,8 @@ from stream_peer.numerics.losses.arguments import (
     Numbers,
     checked,
 )
-from stream_peer.numerics.losses.proper import Sides, TwoSidedLoss
-from stream_peer.numerics.peer_losses.scales import Rate
+from stream_peer.numerics.losses import Sides, TwoSidedLoss
+from stream_peer.numerics.peer_losses import Rate
 
 Curve: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of forecasts, elementwise."""

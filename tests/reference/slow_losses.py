@@ -5,7 +5,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, FloatArray, ProperLoss
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, ProperLoss
 from tests.reference.savage import SavageLoss, boosting_loss, tsallis_loss
 
 DIGITS = 50

@@ -12,7 +12,8 @@ import numpy as np
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.columns import RULE_PART, rule_span
 from stream_peer.feeds.sums import UNIT
-from stream_peer.numerics.changes import (
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, unchecked
+from stream_peer.numerics.drift import (
     RATE_LIMIT,
     RateChange,
     agreement_change,
@@ -21,8 +22,6 @@ from stream_peer.numerics.changes import (
     measured_change,
 )
 from stream_peer.numerics.error_rates import MomentSums
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
-from stream_peer.numerics.losses.arguments import unchecked
 
 MOST_EXPERTS = 20
 """So many are named, those that changed most."""

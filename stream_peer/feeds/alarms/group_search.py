@@ -8,11 +8,10 @@ from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.reading.readings import DECIMALS
+from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.dependence.copies import find_copies
 from stream_peer.numerics.dependence.followers import find_followers
-from stream_peer.numerics.dependence.tallies import FEWEST_COMMON
-from stream_peer.numerics.losses import IntArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
 
 
 def look_for_copies(window: Window, known: Sequence[Group], teams: IntArray | None, turn: int) -> list[Group]:

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.outputs import GroupKind
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.references.exact import team_numbers
-from stream_peer.numerics.references.majorities import LeaveOneOut, MajorityAnswer, leave_one_out_of, majority_of
+from stream_peer.numerics.answers import LeaveOneOut, MajorityAnswer, leave_one_out_of, majority_of, team_numbers
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 
 NONE = -1
 

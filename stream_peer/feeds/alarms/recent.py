@@ -12,10 +12,9 @@ import numpy as np
 from stream_peer.feeds.columns import RULE_PART
 from stream_peer.feeds.contributions import rule_part
 from stream_peer.feeds.ledger import Entry
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.followers import crowd_distances
-from stream_peer.numerics.dependence.tallies import Float32Array
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.dependence.suspicion import Float32Array
 
 WINDOW = 512
 """Questions, by their ordinals."""

@@ -11,9 +11,9 @@ from stream_peer.feeds.methods.five_mixers import FiveMixers
 from stream_peer.feeds.reading.readings import Extent
 from stream_peer.feeds.scoring import priced_regrets
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.learners import fixed_share, hedge_rate
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.arguments import FloatArray, unchecked
+from stream_peer.numerics.learners import hedge_rate
+from stream_peer.numerics.variants.learners import fixed_share
 
 _TOO_SMALL = 1e-290
 

@@ -9,24 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, ErrorRateSums, known_error_rate
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
-from stream_peer.numerics.error_rates.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.numerics.error_rates.truth import TruthSums
-from stream_peer.numerics.learners import (
-    ada_hedge,
-    ada_hedge_rate,
-    ada_normal_hedge,
-    follow_the_leader,
-    hedge,
-    hedge_rate,
-    mixability_gap,
-    top_committee,
-)
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import unchecked
+from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.peer_losses import flipped_error_rate
-from stream_peer.numerics.references import (
+from stream_peer.numerics.reference_rules import (
     Ballots,
     GroupAnswers,
     ReferenceAnswers,
@@ -36,6 +25,14 @@ from stream_peer.numerics.references import (
     answers_of_others,
     ballots,
 )
+from stream_peer.numerics.variants.learners import (
+    ada_hedge,
+    ada_hedge_rate,
+    follow_the_leader,
+    mixability_gap,
+    top_committee,
+)
+from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.settings.feed.method import MethodSettings
 
 N_GROUPS = 3

@@ -17,7 +17,7 @@ from stream_peer.feeds.reading.readings import (
     shared_by_groups,
 )
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.settings.feed.model import MixerSettings
 
 

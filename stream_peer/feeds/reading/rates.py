@@ -10,6 +10,7 @@ from stream_peer.feeds.columns import FEED, RULE_PART, VOTE_RULES, classes_span,
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import variant_rate
 from stream_peer.feeds.sums import UNIT
+from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     Contradiction,
@@ -23,8 +24,6 @@ from stream_peer.numerics.error_rates import (
     reveal_shift,
 )
 from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
-from stream_peer.numerics.losses import IntArray
-from stream_peer.numerics.losses.arguments import unchecked
 
 HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 """Numbers of the vote rules."""

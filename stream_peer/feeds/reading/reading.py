@@ -21,8 +21,8 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.reading.signs import dependence_key, read_dependence, read_ranks
 from stream_peer.feeds.reading.vote_rules import next_vote_rule
 from stream_peer.feeds.sums import UNIT, IndexArray, Sums
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.numerics.dependence import Dependence, RankAgreement
-from stream_peer.numerics.losses import FloatArray, IntArray
 from stream_peer.settings.feed.model import FeedSettings
 
 _ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")

@@ -13,15 +13,14 @@ from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import Situation, variant_selection
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
 from stream_peer.feeds.sums import UNIT
-from stream_peer.numerics.bounds import certificate_terms, live_bounds
+from stream_peer.numerics.answers import team_numbers
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
+from stream_peer.numerics.certificate import certificate_terms, live_bounds
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
-from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.losses.arguments import unchecked
-from stream_peer.numerics.mixers import outer_weights, stretch_factor
-from stream_peer.numerics.mixers.shadows import peer_mixer_logs, truth_slow_logs, with_uniform_share
+from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs, with_uniform_share
+from stream_peer.numerics.outer_layer import outer_weights, stretch_factor
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
-from stream_peer.numerics.references.exact import team_numbers
 from stream_peer.settings.feed.model import MixerSettings
 
 DECIMALS = 12

@@ -7,11 +7,10 @@ import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, blocks_span
 from stream_peer.feeds.sums import SCALE, UNIT, Sums
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
-from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.losses.arguments import unchecked
 
 FEWEST_RANKED = 8
 """So many experts are needed for a rank correlation that says something."""

@@ -13,9 +13,9 @@ from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
 from stream_peer.feeds.reading.signs import Signs
+from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, RankAgreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LEAST_Z
-from stream_peer.numerics.losses.arguments import unchecked
 from stream_peer.settings.feed.checks import asks_groups
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings
 

@@ -6,17 +6,7 @@ All three take the same arguments, so that they can be set side by side. δ is t
 import math
 from typing import NamedTuple
 
-from stream_peer.numerics.losses.arguments import (
-    AT_LEAST_0,
-    BOUND,
-    COUNT,
-    HALF,
-    INSIDE,
-    SHARE,
-    Each,
-    checked,
-    unchecked,
-)
+from stream_peer.numerics.arguments import AT_LEAST_0, BOUND, COUNT, HALF, INSIDE, SHARE, Each, checked, unchecked
 
 
 class RegretBound(NamedTuple):

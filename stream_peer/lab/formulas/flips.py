@@ -4,17 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.losses import Answers, FloatArray, Sides
-from stream_peer.numerics.losses.arguments import (
+from stream_peer.numerics.arguments import (
     ANSWER_BITS,
     ANSWERS,
     EACH_FORECAST,
     INSIDE,
     SHARE,
+    Answers,
+    FloatArray,
     checked,
     unchecked,
 )
-from stream_peer.numerics.losses.proper import read_linearly
+from stream_peer.numerics.losses import Sides, read_linearly
 
 
 class FlippedQuestion(NamedTuple):

@@ -1,9 +1,8 @@
 """Peer losses as the paper writes them: for the squared loss, for class-dependent rates, for any convex function."""
 
-from stream_peer.numerics.losses import SQUARED, Answers, FloatArray, ProperLoss, Sides
-from stream_peer.numerics.losses.arguments import ANSWERS, EACH_FORECAST, HALF_RATE, RATE, Has, checked
-from stream_peer.numerics.losses.proper import read_linearly
-from stream_peer.numerics.peer_losses.scales import Rate
+from stream_peer.numerics.arguments import ANSWERS, EACH_FORECAST, HALF_RATE, RATE, Answers, FloatArray, Has, checked
+from stream_peer.numerics.losses import SQUARED, ProperLoss, Sides, read_linearly
+from stream_peer.numerics.peer_losses import Rate
 
 
 @checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, error_rate=HALF_RATE)

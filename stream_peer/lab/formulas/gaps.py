@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import EACH_FORECAST, HALF_RATE, RATE, checked, unchecked
-from stream_peer.numerics.peer_losses.scales import Rate
+from stream_peer.numerics.arguments import EACH_FORECAST, HALF_RATE, RATE, FloatArray, checked, unchecked
+from stream_peer.numerics.peer_losses import Rate
 
 
 @checked(forecasts=EACH_FORECAST, rate0=RATE, rate1=RATE)

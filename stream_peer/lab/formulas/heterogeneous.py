@@ -6,8 +6,7 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.apriori import RegretBound, martingale_gap, one_sided_gap, regret_bound
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, BOUND, COUNT, INSIDE, Numbers, checked, unchecked
+from stream_peer.numerics.arguments import AT_LEAST_0, BOUND, COUNT, INSIDE, FloatArray, Numbers, checked, unchecked
 
 _RATES = Numbers("t", 0.0, 0.5, below=True)
 

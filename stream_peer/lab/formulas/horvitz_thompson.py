@@ -5,17 +5,7 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import Self
 
-from stream_peer.numerics.error_rates.rate import (
-    HIGHEST_RATE,
-    PRIOR_RATE,
-    UNKNOWN_VARIANCE,
-    ErrorRate,
-    check_sums,
-    effective_size,
-    normal_quantile,
-    status_of,
-)
-from stream_peer.numerics.losses.arguments import (
+from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     CHANCE,
     CONFIDENCE,
@@ -25,6 +15,16 @@ from stream_peer.numerics.losses.arguments import (
     Record,
     check_same,
     checked,
+)
+from stream_peer.numerics.error_rates.rate import (
+    HIGHEST_RATE,
+    PRIOR_RATE,
+    UNKNOWN_VARIANCE,
+    ErrorRate,
+    check_sums,
+    effective_size,
+    normal_quantile,
+    status_of,
 )
 
 

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, COUNT, Numbers, checked, unchecked
+from stream_peer.numerics.arguments import AT_LEAST_0, COUNT, FloatArray, Numbers, checked, unchecked
 
 
 @checked(n_experts=COUNT, questions=AT_LEAST_0)

@@ -9,8 +9,8 @@ import numpy as np
 
 from stream_peer.lab.paper.panels import seen
 from stream_peer.numerics import FloatArray, MomentSums
+from stream_peer.numerics.answers import votes
 from stream_peer.numerics.error_rates import ClassMomentSums, class_moment_terms
-from stream_peer.numerics.references import votes
 
 
 class Shares(NamedTuple):

@@ -10,7 +10,7 @@ from stream_peer.lab.paper.promises import DELTA, Promises, promises
 from stream_peer.lab.paper.results import Area, Check, Figure, Line, Result, Size, Table, between, none_of, shown
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics import FloatArray, live_certificate, loss_parts, squared_loss
-from stream_peer.numerics.bounds import shared_answer_spread
+from stream_peer.numerics.certificate import shared_answer_spread
 
 LOOKED_AT = 10
 """The certificate is compared with the regret after every tenth question: it promises to hold at all of them."""

@@ -1,14 +1,11 @@
 """Do experts err independently given the outcome? Every error rate estimated without outcomes takes that for granted.
 
-- ``fourth_moment``: a gap in the moments of the votes; sees herding, clusters and questions of different difficulty.
-  Live.
-- ``pairs``: how far each pair's agreement is from what their skills explain; sees clusters, and who is in them. O(n²),
-  for replays and reports.
-- ``neighbours``: an order in which those who agree stand together, to draw the pairs.
-- ``copies``: experts who say the same, far beyond what their error rates allow; with ``suspicion``, ``witnesses`` and
-  ``tallies``. Live, in bounded work for thousands of experts.
-- ``followers``: experts whose forecasts are those of the crowd. Live.
+- ``fourth_moment``: a gap in the moments of the votes; sees herding, clusters and questions of different difficulty
+- ``copies``: experts who say the same, far beyond what their error rates allow, found in bounded work for thousands of
+  experts; with ``suspicion``
+- ``followers``: experts whose forecasts are those of the crowd
 - ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
+
 Shocks that everybody shares take the place of the outcome; only outcomes show them (`error_rates.contradiction`).
 """
 
@@ -23,8 +20,6 @@ from stream_peer.numerics.dependence.fourth_moment import (
     VoteMoments,
     vote_moments,
 )
-from stream_peer.numerics.dependence.neighbours import neighbourly_order
-from stream_peer.numerics.dependence.pairs import PairResiduals, pair_residuals
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 
 __all__ = [
@@ -35,14 +30,11 @@ __all__ = [
     "CrowdDistances",
     "Dependence",
     "DependenceSums",
-    "PairResiduals",
     "RankAgreement",
     "VoteMoments",
     "crowd_distances",
     "find_copies",
     "find_followers",
-    "neighbourly_order",
-    "pair_residuals",
     "rank_agreement",
     "vote_moments",
 ]

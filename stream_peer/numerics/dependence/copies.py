@@ -15,17 +15,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.dependence.suspicion import LEAST_EFFECT, TIMES_LESS, Suspicion, suspicion
-from stream_peer.numerics.dependence.tallies import (
+from stream_peer.numerics.arguments import (
+    SIZE,
+    TEAMS,
+    VOTE_ROWS,
+    BoolArray,
+    Each,
+    FloatArray,
+    IntArray,
+    Numbers,
+    SmallIntArray,
+    checked,
+)
+from stream_peer.numerics.dependence.suspicion import (
     FEWEST_COMMON,
+    LEAST_EFFECT,
+    TIMES_LESS,
     Float32Array,
+    Suspicion,
     disagreement,
     independent,
+    suspicion,
     tallies,
+    witnesses,
 )
-from stream_peer.numerics.dependence.witnesses import witnesses
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import SIZE, TEAMS, VOTE_ROWS, Each, Numbers, checked
+
+__all__ = ["Copies", "find_copies"]
 
 JOINS = 5.0
 """Standard deviations by which two experts must be suspect to be called copies."""

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.dependence.tallies import FEWEST_COMMON, Float32Array
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
-from stream_peer.numerics.losses.arguments import FORECAST_ROW, Numbers, checked
+from stream_peer.numerics.arguments import FORECAST_ROW, BoolArray, FloatArray, IntArray, Numbers, checked
+from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON, Float32Array
+
+__all__ = ["CrowdDistances", "crowd_distances", "find_followers"]
 
 FOLLOWS = 0.25
 """A follower's mean square distance is at most this share of the scatter: half the distance."""

@@ -6,10 +6,21 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from stream_peer.numerics.arguments import (
+    AT_LEAST_0,
+    SHARE,
+    VOTES,
+    FloatArray,
+    Numbers,
+    Record,
+    SmallIntArray,
+    check_same,
+    checked,
+)
 from stream_peer.numerics.error_rates.rate import EstimateStatus, effective_size
 from stream_peer.numerics.error_rates.team_votes import TeamVotes
-from stream_peer.numerics.losses import FloatArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, SHARE, VOTES, Numbers, Record, check_same, checked
+
+__all__ = ["ALARMING_Z", "FEWEST_QUESTIONS", "N_BLOCKS", "Dependence", "DependenceSums", "VoteMoments", "vote_moments"]
 
 N_BLOCKS = 25
 """Sums are kept in so many parts, each left out once to learn how uncertain the gap is."""

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray
-from stream_peer.numerics.losses.arguments import ALIGNED, Numbers, Record, checked
+from stream_peer.numerics.arguments import ALIGNED, FloatArray, Numbers, Record, checked
+
+__all__ = ["RankAgreement", "rank_agreement"]
 
 _FEWEST_EXPERTS = 4
 

@@ -1,6 +1,7 @@
 """Symmetric error rate of leave-one-out reference answers, from agreement alone. The default.
 
-It does not depend on how frequent the outcomes are; it is too low where experts share errors.
+It does not depend on how frequent the outcomes are; it is too low where experts share errors. `vote_counts` are the
+four numbers of a round from which all moments of its votes follow.
 """
 
 import math
@@ -8,7 +9,20 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import NamedTuple, Self
 
+import numpy as np
+
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import (
+    ALIGNED,
+    AT_LEAST_0,
+    BITS,
+    CONFIDENCE,
+    VOTES,
+    Record,
+    SmallIntArray,
+    check_same,
+    checked,
+)
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
     PRIOR_RATE,
@@ -20,18 +34,58 @@ from stream_peer.numerics.error_rates.rate import (
     interval_of_distance,
     status_of,
 )
-from stream_peer.numerics.error_rates.vote_counts import VoteCounts, vote_counts
-from stream_peer.numerics.losses import SmallIntArray
-from stream_peer.numerics.losses.arguments import (
-    ALIGNED,
-    AT_LEAST_0,
-    BITS,
-    CONFIDENCE,
-    VOTES,
-    Record,
-    check_same,
-    checked,
-)
+
+__all__ = ["MomentSums", "MomentTerms", "moment_terms"]
+
+
+class VoteCounts(NamedTuple):
+    """How the voters of a round and their own reference answers stand.
+
+    Attributes
+    ----------
+    voters : int
+        Experts with a vote; only they count below.
+    yes : int
+        Whose vote is yes.
+    answers : int
+        Whose own reference answer is 1.
+    both : int
+        Of whom both is true.
+    """
+
+    voters: int
+    yes: int
+    answers: int
+    both: int
+
+
+def vote_counts(votes: SmallIntArray, reference_answers: SmallIntArray) -> VoteCounts:
+    """Count votes and reference answers.
+
+    Parameters
+    ----------
+    votes : (n_experts,) int8
+        +1, -1, or 0 for no vote.
+    reference_answers : (n_experts,) int8
+        Each expert's own ŷ_i, 0 or 1.
+
+    Returns
+    -------
+    VoteCounts
+
+    Examples
+    --------
+    >>> vote_counts(np.array([1, 1, -1, 0], np.int8), np.array([0, 1, 1, 1], np.int8))
+    VoteCounts(voters=3, yes=2, answers=2, both=1)
+    """
+    answered = votes * reference_answers
+    return VoteCounts(
+        int(np.count_nonzero(votes)),
+        int(np.count_nonzero(votes > 0)),
+        int(np.count_nonzero(answered)),
+        int(np.count_nonzero(answered > 0)),
+    )
+
 
 _PSEUDO_PAIR = 0.1
 _PSEUDO_REST = (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(_PSEUDO_PAIR)

@@ -11,7 +11,9 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses.arguments import AT_LEAST_0, NUMBER, SHARE, Numbers, OneOf, Record, checked
+from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, Numbers, OneOf, Record, checked
+
+__all__ = ["ErrorRate", "ErrorRateSums", "EstimateStatus", "PricedRates", "interval_ends", "known_error_rate", "priced"]
 
 EstimateStatus: TypeAlias = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted"]
 
@@ -181,7 +183,7 @@ def priced(zero: float, one: float) -> PricedRates:
 
 @checked(rate=ERROR_RATE)
 def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], ...]:
-    """Both rates along their interval, shifted alike, wherever a regret can be largest; for `bounds.live_certificate`.
+    """Both rates along their interval, shifted alike, wherever a regret can be largest; for `live_certificate`.
 
     A rate that would fall below 0 stays there, and the other falls twice as fast, so that the mean goes all the way
     down to ``low``. Between the rates returned a regret rises or falls throughout: it is a Möbius function of the mean.

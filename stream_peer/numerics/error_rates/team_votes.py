@@ -9,11 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.answers import team_numbers
+from stream_peer.numerics.arguments import (
+    BITS,
+    TEAMS,
+    VOTES,
+    FloatArray,
+    IntArray,
+    Numbers,
+    Record,
+    SmallIntArray,
+    checked,
+)
 from stream_peer.numerics.error_rates.class_moments import ClassMomentTerms
 from stream_peer.numerics.error_rates.moments import MomentTerms
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.losses.arguments import BITS, TEAMS, VOTES, Numbers, Record, checked
-from stream_peer.numerics.references.exact import team_numbers
+
+__all__ = ["TeamVotes", "agreement_of_teams", "class_terms_of_teams", "share_of_ones", "team_votes"]
 
 
 class TeamVotes(NamedTuple):

@@ -26,7 +26,7 @@ from stream_peer.feeds.reading.published import Basis, expert_weights, published
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import Extent, Mixing
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.serve.explanation import CauseKind
 from stream_peer.settings.feed.model import MixerSettings
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.dependence import PairResiduals, neighbourly_order, pair_residuals
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.tools.replay.history import FeedHistory
+from stream_peer.tools.report.residuals import PairResiduals, neighbourly_order, pair_residuals
 
 MOST_EXPERTS = 40
 FEWEST_COMMON = 20

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.losses import LOG, SQUARED, BoolArray, FloatArray, IntArray, ProperLoss, squared_loss
-from stream_peer.numerics.skill import MurphyTerms, Skill, murphy_decomposition, skill_score
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.losses import LOG, SQUARED, ProperLoss, squared_loss
 from stream_peer.tools.replay.history import FeedHistory
+from stream_peer.tools.report.skill import MurphyTerms, Skill, murphy_decomposition, skill_score
 
 FEWEST_SKILLED = 5
 """Resolved questions below which an expert's skill is not told: the best of many would be the luckiest."""

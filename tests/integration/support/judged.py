@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stream_peer.numerics.losses import BoolArray
+from stream_peer.numerics.arguments import BoolArray
 from tests.integration.support.chronicle import CHAPTERS, KILLED_IN, Asked, Chronicle, cut, told
 from tests.integration.support.events import Event, at
 from tests.integration.support.lives import DAY

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream_peer.numerics.losses import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray
 from tests.integration.support.chronicle import Asked
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.sums import SCALE
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 
 
 def feed_sums(**columns: float) -> IntArray:

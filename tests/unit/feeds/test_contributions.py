@@ -11,8 +11,9 @@ from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.sums import BINS, NOTHING, UNIT, Contribution
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
-from stream_peer.numerics.losses import LOG, FloatArray
+from stream_peer.numerics.losses import LOG
 from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]

@@ -17,7 +17,7 @@ from stream_peer.feeds.method import Method
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import BINS, UNIT
 from stream_peer.log.stage import Effects
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 from tests.feed_histories import (
     Changelog,
     folded,

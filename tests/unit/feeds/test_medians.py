@@ -8,7 +8,7 @@ from stream_peer.events import topics
 from stream_peer.feeds.medians import EDGES, LEAST_HISTORY, binned, own_medians
 from stream_peer.feeds.sums import BINS, SCALE
 from stream_peer.log.stage import Effects
-from stream_peer.numerics.losses import IntArray
+from stream_peer.numerics.arguments import IntArray
 from tests.feed_histories import folded, log_of, newest, round_of, stage
 
 probabilities = st.floats(0.0, 1.0)

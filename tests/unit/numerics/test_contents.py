@@ -12,11 +12,16 @@ from typing import Any, get_type_hints
 import pytest
 
 from stream_peer import numerics
+from stream_peer.tools.report import residuals, skill
 
 MODULES = [getattr(numerics, name) for name in numerics.__all__]
 PUBLIC = [(module, name, getattr(module, name)) for module in MODULES for name in module.__all__]
-CLASSES = [(f"{module.__name__}.{name}", value) for module, name, value in PUBLIC if inspect.isclass(value)]
-FUNCTIONS = [(f"{module.__name__}.{name}", value) for module, name, value in PUBLIC if inspect.isfunction(value)]
+DESCRIBED = [
+    *PUBLIC,
+    *((module, name, getattr(module, name)) for module in (skill, residuals) for name in module.__all__),
+]
+CLASSES = [(f"{module.__name__}.{name}", value) for module, name, value in DESCRIBED if inspect.isclass(value)]
+FUNCTIONS = [(f"{module.__name__}.{name}", value) for module, name, value in DESCRIBED if inspect.isfunction(value)]
 
 
 def by_name(named: tuple[str, Any]) -> Any:

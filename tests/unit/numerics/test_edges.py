@@ -29,8 +29,8 @@ from stream_peer.numerics import (
     stretched,
     three_reference_solution,
 )
-from stream_peer.numerics.error_rates.vote_mixture import class_reading
-from stream_peer.numerics.losses.arguments import SHARE, checked, unchecked
+from stream_peer.numerics.arguments import SHARE, checked, unchecked
+from stream_peer.numerics.error_rates.class_moments import class_reading
 
 NAN = math.nan
 

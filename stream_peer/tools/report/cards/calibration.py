@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stream_peer.numerics.losses import FloatArray, IntArray
-from stream_peer.numerics.skill import ReliabilityBin, isotonic_fit, reliability_bins
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.serve.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, Size, both_widths, quiet
 from stream_peer.serve.pages.text import escape
 from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, card, figure, legend, short, table
 from stream_peer.tools.report.plots import label_axes, leaders
+from stream_peer.tools.report.skill import ReliabilityBin, isotonic_fit, reliability_bins
 from stream_peer.tools.report.track_record import FEWEST_CALIBRATED, PUBLISHED, Score, TrackRecord
 
 if TYPE_CHECKING:

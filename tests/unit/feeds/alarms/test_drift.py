@@ -13,9 +13,9 @@ from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.columns import FEED, RULE_PART, rule_span
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import SCALE
-from stream_peer.numerics.losses import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray
 from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, refold, round_of, settings, stage
-from tests.unit.numerics.changes.worlds import moments, steady, votes_and_answers
+from tests.unit.numerics.drift_worlds import moments, steady, votes_and_answers
 
 ERRORS = [0.15, 0.15, 0.2, 0.2, 0.25, 0.25, 0.3, 0.3, 0.3, 0.35, 0.35, 0.4]
 WEAK = [0.318] * 12

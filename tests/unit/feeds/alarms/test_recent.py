@@ -13,7 +13,7 @@ from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.numerics.dependence.tallies import Float32Array
+from stream_peer.numerics.dependence.suspicion import Float32Array
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
 from tests.unit.feeds.sample_facts import circumstances, facts_of
 

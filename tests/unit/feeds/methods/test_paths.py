@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.methods.paths import SharedWeights
-from stream_peer.numerics.learners import fixed_share
+from stream_peer.numerics.variants.learners import fixed_share
 
 
 def places(*numbers: int) -> Any:

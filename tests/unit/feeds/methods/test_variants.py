@@ -16,12 +16,13 @@ from stream_peer.feeds.methods.variants import (
     variant_rate,
     variant_selection,
 )
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ErrorRate, known_error_rate
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
-from stream_peer.numerics.error_rates.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.numerics.error_rates.truth import TruthSums
-from stream_peer.numerics.learners import ada_hedge_rate, hedge, hedge_rate, mixability_gap
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.learners import hedge, hedge_rate
+from stream_peer.numerics.variants.learners import ada_hedge_rate, mixability_gap
+from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.settings.feed.method import PAPER, MethodSettings
 from tests.feed_variants import GROUPS, RATES, Settings
 

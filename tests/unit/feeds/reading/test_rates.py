@@ -7,8 +7,8 @@ from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_ru
 from stream_peer.feeds.reading.readings import (
     rows_of,
 )
+from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
-from stream_peer.numerics.losses import IntArray
 from stream_peer.settings.feed.method import MethodSettings
 from tests.unit.feeds.sample_sums import agreeing, feed_sums
 

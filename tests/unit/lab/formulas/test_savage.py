@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.losses import SPHERICAL, SQUARED, FloatArray
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.losses import SPHERICAL, SQUARED
 from tests.reference.savage import SavageLoss, boosting_loss, tsallis_loss
 
 GRID = np.linspace(0.05, 0.95, 19)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import copies as module
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.suspicion import suspicion
-from stream_peer.numerics.dependence.tallies import covariances, tallies
-from stream_peer.numerics.dependence.witnesses import witnesses
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.dependence.suspicion import covariances, suspicion, tallies, witnesses
 
 GOOD = 4
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.dependence.followers import crowd_distances, find_followers
-from stream_peer.numerics.losses import BoolArray, FloatArray
 
 
 class Told(NamedTuple):

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray
 from stream_peer.numerics.dependence import Dependence, DependenceSums, VoteMoments, vote_moments
-from stream_peer.numerics.losses import FloatArray, SmallIntArray
 from tests.unit.numerics.dependence.worlds import world
 
 N_RUNS = 20

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream_peer.numerics.losses import BoolArray, SmallIntArray
+from stream_peer.numerics.arguments import BoolArray, SmallIntArray
 
 N_QUESTIONS = 2_000
 

@@ -5,8 +5,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, TruthSums
-from stream_peer.numerics.losses import BoolArray, FloatArray
 
 Ints = npt.NDArray[np.int64]
 

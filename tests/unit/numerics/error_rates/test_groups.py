@@ -6,9 +6,15 @@ import numpy.typing as npt
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates.group_agreement import two_group_deviations, two_group_solution, vary_together
-from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupRates, TwoGroupSums
-from stream_peer.numerics.losses import FloatArray
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.error_rates.groups import (
+    EqualGroupSums,
+    TwoGroupRates,
+    TwoGroupSums,
+    two_group_deviations,
+    two_group_solution,
+    vary_together,
+)
 
 Ints = npt.NDArray[np.int64]
 

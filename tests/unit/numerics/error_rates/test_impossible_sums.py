@@ -19,11 +19,10 @@ from stream_peer.numerics.error_rates import (
     EqualGroupSums,
     MomentSums,
     MomentTerms,
-    ThreeReferenceClassSums,
-    ThreeReferenceSums,
     TruthSums,
     TwoGroupSums,
 )
+from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 
 KINDS: list[Any] = [
     MomentSums,

@@ -4,8 +4,8 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.error_rates import MomentSums, MomentTerms, moment_terms
-from stream_peer.numerics.references import leave_one_out, votes
 from tests.unit.numerics.error_rates.streams import (
     majority_error,
     moment_rows,

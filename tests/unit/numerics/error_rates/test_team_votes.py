@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.answers import without_own
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import vote_moments
 from stream_peer.numerics.dependence.fourth_moment import vote_moments_of_teams
 from stream_peer.numerics.error_rates import (
@@ -21,8 +23,6 @@ from stream_peer.numerics.error_rates import (
     share_of_ones,
     team_votes,
 )
-from stream_peer.numerics.losses import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.references.exact import without_own
 
 ballots = st.lists(st.tuples(st.sampled_from([-1, 0, 1, 1]), st.sampled_from([0, 1]), st.integers(-2, 4)), min_size=1)
 

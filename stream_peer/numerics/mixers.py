@@ -1,0 +1,343 @@
+"""Mixers: sums in, mixing weights out.
+
+Combining is another task than following one expert: it competes with the best convex combination of those present. The
+first two mixers do so on the loss linearised at the plain mean b, on sums that no order of the questions changes; the
+third at its own forecast f, as it was made. Sums per expert, over the questions it answered:
+
+- SU = Σ 2b(b-p), SV = Σ 2(b-p), SVY = Σ 2(b-p)·ŷ_i: from reference answers alone;
+- RH = Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²]: from outcomes;
+- RF = Σ 2(f-y)(f-p) and AF = Σ |the same|: from outcomes.
+
+½(b-p)² is half of the curvature that linearising throws away; it needs no outcome. The paper has no such part.
+
+The first two weigh experts by their regret a question. Textbook rates, which divide a sum by the root of the number of
+questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a
+combination does not grow with the number of questions, only how well it is known. The number is the same for all
+present, so that who skips a question is weighed as who says what the mean says.
+
+`mixers_side_by_side` reads the same sums under several settings at once. `median` and `logit_mean` are published beside
+the mixed forecast, for comparison.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import (
+    AT_LEAST_0,
+    FORECAST_ROW,
+    NUMBER,
+    SHARE,
+    Each,
+    FloatArray,
+    Numbers,
+    Record,
+    checked,
+    unchecked,
+)
+from stream_peer.numerics.learners import ada_normal_hedge, softmax
+
+__all__ = ["SideBySide", "logit_mean", "median", "mixers_side_by_side", "peer_mixer", "truth_fast", "truth_slow"]
+
+_CLIP = 0.02
+
+
+def _check_somebody(forecasts: FloatArray) -> None:
+    """Refuse a round without forecasts."""
+    if not forecasts.size:
+        msg = f"forecasts are {forecasts!r}: of nobody there is no mean"
+        raise FormulaInputError(msg)
+
+
+@checked(_check_somebody, forecasts=FORECAST_ROW)
+def median(forecasts: FloatArray) -> float:
+    """The middle one of the forecasts, of an even number the mean of the two in the middle.
+
+    Parameters
+    ----------
+    forecasts : (n,) float64
+        Probabilities, n ≥ 1.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    FormulaInputError
+        If there is no forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(median(np.array([0.9, 0.2, 0.6, 0.3])), 4)
+    0.45
+    """
+    ordered = np.sort(forecasts)
+    middle = len(ordered) // 2
+    return float(ordered[middle] + ordered[-1 - middle]) / 2.0
+
+
+@checked(_check_somebody, forecasts=FORECAST_ROW)
+def logit_mean(forecasts: FloatArray) -> float:
+    """The forecast whose log odds are the mean of the experts' log odds, each clipped to [.02, .98].
+
+    Parameters
+    ----------
+    forecasts : (n,) float64
+        Probabilities, n ≥ 1. The clip keeps one forecast of 0 or 1 from deciding alone.
+
+    Returns
+    -------
+    float
+        In [.02, .98].
+
+    Raises
+    ------
+    FormulaInputError
+        If there is no forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(logit_mean(np.array([0.2, 0.8, 1.0])), 4)
+    0.7854
+    """
+    clipped = np.minimum(np.maximum(forecasts, _CLIP), 1.0 - _CLIP)
+    log_odds = float(np.add.reduce(np.log(clipped / (1.0 - clipped)))) / forecasts.size
+    return 1.0 / (1.0 + math.exp(-log_odds))
+
+
+PEER_PRIOR = 40.0
+"""So many questions at which all did as the mean does go before the regrets by reference answers."""
+TRUTH_PRIOR = 10.0
+"""The same before the regrets by outcomes, which are less noisy."""
+
+
+@checked(
+    su=Numbers("n"),
+    sv=Numbers("n"),
+    svy=Numbers("n"),
+    counts=Numbers("n", low=0.0),
+    nominal=Numbers(low=0.0, high=0.5, below=True),
+    rate=NUMBER,
+    uniform_share=SHARE,
+)
+def peer_mixer(
+    su: FloatArray,
+    sv: FloatArray,
+    svy: FloatArray,
+    counts: FloatArray,
+    *,
+    nominal: float,
+    rate: float,
+    uniform_share: float,
+) -> FloatArray:
+    """Mixing weights from reference answers, over the experts present.
+
+    ``σ·uniform + (1-σ)·softmax(rate·((1-2η)·SU + η·SV - SVY)/(n̄+40))``: exponential weights on the linearised peer
+    regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean count of those present;
+    40 questions without regret are put before. The error rate η is nominal on purpose: estimated ones mix worse.
+
+    Parameters
+    ----------
+    su, sv, svy : (n,) float64
+        Sums of the experts present.
+    counts : (n,) float64
+        Questions each of them answered; n̄ is their mean, ≥ 0.
+    nominal : float
+        η, in [0, ½).
+    rate : float
+        How steeply weights follow the regret a question.
+    uniform_share : float
+        σ, in [0, 1].
+
+    Returns
+    -------
+    (n,) float64
+        Summing to 1.
+
+    Raises
+    ------
+    FormulaInputError
+        If the mean count is negative or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.array([0.0, -1.0]), np.array([20.0, 20.0])
+    >>> peer_mixer(*sums, nominal=0.35, rate=24.0, uniform_share=0.0).round(4)
+    array([0.3143, 0.6857])
+    """
+    if su.size == 0:
+        return np.zeros(0)
+    logs = peer_mixer_logs(su, sv, svy, counts, nominal=nominal, rate=rate)
+    return with_uniform_share(unchecked(softmax)(logs), uniform_share)
+
+
+def peer_mixer_logs(
+    su: FloatArray,
+    sv: FloatArray,
+    svy: FloatArray,
+    counts: FloatArray,
+    *,
+    nominal: float,
+    rate: float,
+) -> FloatArray:
+    """Logarithms of the unscaled weights of `peer_mixer`, before the uniform share: for one softmax of all shadows."""
+    regrets = (1.0 - 2.0 * nominal) * su + nominal * sv - svy
+    return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
+
+
+def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
+    """``σ·uniform + (1-σ)·w`` over the experts present, at least one."""
+    return uniform_share / weights.size + (1.0 - uniform_share) * weights
+
+
+@checked(rh=Numbers("n"), resolved=Numbers("n", low=0.0), rate=NUMBER)
+def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+    """Mixing weights from outcomes, over the experts present, by how each did against the plain mean on average.
+
+    ``softmax(rate·RH/(m̄+10))``, m̄ the mean number of resolved questions of those present; ten without regret are put
+    before.
+
+    Parameters
+    ----------
+    rh, resolved : (n,) float64
+        RH, and how many resolved questions each answered; m̄ is their mean, ≥ 0.
+    rate : float
+        How steeply weights follow the regret a question.
+
+    Returns
+    -------
+    (n,) float64
+        Summing to 1.
+
+    Raises
+    ------
+    FormulaInputError
+        If the mean count is negative or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth_slow(np.array([0.0, 1.0]), np.array([9.0, 9.0]), rate=24.0).round(4)
+    array([0.2204, 0.7796])
+    """
+    if rh.size == 0:
+        return np.zeros(0)
+    return unchecked(softmax)(truth_slow_logs(rh, resolved, rate=rate))
+
+
+def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+    """Logarithms of the unscaled weights of `truth_slow`: for one softmax of all shadows."""
+    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
+
+
+@checked(rf=Numbers("n"), af=Numbers("n", low=-1e-6))
+def truth_fast(rf: FloatArray, af: FloatArray) -> FloatArray:
+    """Mixing weights from outcomes, over the experts present, quick to move: AdaNormalHedge on RF and AF.
+
+    It competes with the best combination at its own forecast, and so goes on learning where the combination that it has
+    reached errs, which the plain mean says nothing of.
+
+    Parameters
+    ----------
+    rf, af : (n,) float64
+        RF and AF.
+
+    Returns
+    -------
+    (n,) float64
+        Summing to 1; uniform if no RF is above -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth_fast(np.array([-2.0, -1.0]), np.array([2.0, 1.0]))
+    array([0.5, 0.5])
+    """
+    return unchecked(ada_normal_hedge)(rf, af)
+
+
+def _mean_count(counts: FloatArray) -> float:
+    return float(np.add.reduce(counts)) / counts.size
+
+
+class SideBySide(NamedTuple):
+    """Settings of several mixers: what to make of the sums.
+
+    Attributes
+    ----------
+    coefficients : (k, 4) float64
+        Of SU, SV, SVY and RH a question.
+    """
+
+    coefficients: FloatArray
+
+    @classmethod
+    @checked(peers=Each(Each(NUMBER, 2)), slow=Each(NUMBER))
+    def of(cls, peers: Sequence[tuple[float, float]], slow: Sequence[float]) -> "SideBySide":
+        """Peer mixers by nominal error rate and rate, then slow truth mixers by rate.
+
+        Examples
+        --------
+        >>> SideBySide.of([(0.35, 20.0)], [24.0]).coefficients.round(2)
+        array([[  6.,   7., -20.,   0.],
+               [  0.,   0.,   0.,  24.]])
+        """
+        rows = [(rate * (1.0 - 2.0 * nominal), rate * nominal, -rate, 0.0) for nominal, rate in peers]
+        rows += [(0.0, 0.0, 0.0, rate) for rate in slow]
+        return cls(np.array(rows, dtype=np.float64).reshape(-1, 4))
+
+
+def _check_anybody(sums: FloatArray, **_: object) -> None:
+    """Refuse sums of nobody."""
+    if not sums.shape[1]:
+        msg = f"sums has the shape {sums.shape}: of nobody there are no weights"
+        raise FormulaInputError(msg)
+
+
+@checked(
+    _check_anybody,
+    mixers=Record(SideBySide, {"coefficients": Numbers("k 4")}),
+    sums=Numbers("4 n"),
+    answered=AT_LEAST_0,
+    resolved=AT_LEAST_0,
+)
+def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, resolved: float) -> FloatArray:
+    """Mixing weights of `peer_mixer`, without its uniform share, and of `truth_slow`, under several settings.
+
+    ``softmax((c₁·SU + c₂·SV + c₃·SVY)/(n̄+40) + c₄·RH/(m̄+10))`` for each.
+
+    Parameters
+    ----------
+    mixers : SideBySide
+    sums : (4, n) float64
+        SU, SV, SVY and RH of the n ≥ 1 experts present.
+    answered, resolved : float
+        n̄ and m̄: how many questions, and how many resolved ones, those present answered on average.
+
+    Returns
+    -------
+    (k, n) float64
+        Each row sums to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = np.array([[0.0, 2.0], [0.0, 1.0], [0.0, -1.0], [0.0, 1.0]])
+    >>> mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [24.0]), sums, 20.0, 9.0).round(4)
+    array([[0.3143, 0.6857],
+           [0.2204, 0.7796]])
+    """
+    numbers = np.array([answered + PEER_PRIOR] * 3 + [resolved + TRUTH_PRIOR])
+    weights: FloatArray = np.einsum("kc,cn->kn", mixers.coefficients / numbers, sums)
+    weights -= np.maximum.reduce(weights, axis=1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= np.add.reduce(weights, axis=1, keepdims=True)
+    return weights

@@ -1,0 +1,270 @@
+"""Peer losses of any proper loss, on the scale of the reference answer and on that of the outcome.
+
+They are linear in three losses, of a question or summed over any: against the reference answer, against 1, against 0.
+"""
+
+from typing import NamedTuple, TypeAlias, overload
+
+import numpy as np
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.arguments import (
+    ANSWERS,
+    EACH_FORECAST,
+    HALF,
+    HALF_RATE,
+    RATE,
+    SHARE,
+    Answers,
+    FloatArray,
+    Has,
+    Numbers,
+    checked,
+)
+from stream_peer.numerics.losses import SQUARED, ProperLoss, read_linearly
+
+__all__ = [
+    "LossParts",
+    "Rate",
+    "flipped_error_rate",
+    "loss_parts",
+    "peer_loss_range",
+    "unbiased_peer_loss",
+    "unit_peer_loss",
+]
+
+Rate: TypeAlias = float | FloatArray
+"""An error rate, or one for each row of a batch."""
+
+
+class LossParts(NamedTuple):
+    """The three losses of which every peer loss is made, in the order in which the forms below take them.
+
+    Attributes
+    ----------
+    against, if_one, if_zero : (..., n) float64
+        ℓ(p, ŷ), ℓ(p, 1) and ℓ(p, 0), divided by the loss's largest value: in [0, 1].
+    """
+
+    against: FloatArray
+    if_one: FloatArray
+    if_zero: FloatArray
+
+
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, loss=Has(("scaled_sides",)))
+def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLoss = SQUARED) -> LossParts:
+    """Losses of forecasts from which their peer loss is priced at any error rates, now or later.
+
+    ``ℓ(p, ŷ) = ŷ·ℓ(p, 1) + (1 - ŷ)·ℓ(p, 0)``: a soft reference answer is read linearly, which leaves every identity
+    of peer losses as it is. Its error rates are η0 = E[ŷ | y=0] and η1 = E[1 - ŷ | y=1].
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Probabilities that the outcome is 1, in [0, 1].
+    reference_answer : float or array
+        ŷ: 0, 1, or between; one for all, or broadcast to the forecasts' shape.
+    loss : ProperLoss
+        By default the squared loss, as in the section "Application to Square Loss" of Liu & Helmbold.
+
+    Returns
+    -------
+    LossParts
+        On the scale [0, 1]; times ``loss.upper`` on the loss's own.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If a reference answer is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = loss_parts(np.array([0.9, 0.5]), reference_answer=1)
+    >>> unit_peer_loss(*parts, 0.2, 0.2).round(6)
+    array([-0.154,  0.15 ])
+    """
+    sides = loss.scaled_sides(forecasts)
+    return LossParts(read_linearly(sides, reference_answer), *sides)
+
+
+@overload
+def unit_peer_loss(
+    loss_against_reference: float, loss_if_one: float, loss_if_zero: float, rate0: float, rate1: float
+) -> float: ...
+@overload
+def unit_peer_loss(
+    loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
+) -> FloatArray: ...
+@checked(
+    loss_against_reference=Numbers("..."),
+    loss_if_one=Numbers("..."),
+    loss_if_zero=Numbers("..."),
+    rate0=RATE,
+    rate1=RATE,
+)
+def unit_peer_loss(
+    loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
+) -> Rate:
+    """Peer loss on the scale of the reference answer.
+
+    ``s = ℓ(p, ŷ) - η0·ℓ(p, 1) - η1·ℓ(p, 0)``, so that ``E[s | y] = (1 - η0 - η1)·ℓ(p, y)`` for either outcome.
+    The same number as the form of Natarajan et al. that Liu & Helmbold use (see `natarajan_peer_loss`), written so
+    that the rates can be put in after summing.
+
+    Parameters
+    ----------
+    loss_against_reference, loss_if_one, loss_if_zero : float or (..., n) float64
+        ℓ(p, ŷ), ℓ(p, 1), ℓ(p, 0), of one question each or summed over any; of one question: see `loss_parts`.
+    rate0, rate1 : float or array
+        η0 and η1, in [0, 1]; arrays broadcast to the losses' shape.
+
+    Returns
+    -------
+    float or (..., n) float64
+        Of one question within `peer_loss_range`.
+
+    Examples
+    --------
+    A forecast of .9, reference answer 1:
+
+    >>> round(unit_peer_loss(0.01, 0.01, 0.81, 0.2, 0.2), 12)
+    -0.154
+    """
+    return loss_against_reference - rate0 * loss_if_one - rate1 * loss_if_zero
+
+
+@overload
+def unbiased_peer_loss(
+    loss_against_reference: float, loss_if_one: float, loss_if_zero: float, rate0: float, rate1: float
+) -> float: ...
+@overload
+def unbiased_peer_loss(
+    loss_against_reference: FloatArray, loss_if_one: FloatArray, loss_if_zero: FloatArray, rate0: Rate, rate1: Rate
+) -> FloatArray: ...
+@checked(
+    loss_against_reference=Numbers("..."),
+    loss_if_one=Numbers("..."),
+    loss_if_zero=Numbers("..."),
+    rate0=RATE,
+    rate1=RATE,
+)
+def unbiased_peer_loss(
+    loss_against_reference: Rate, loss_if_one: Rate, loss_if_zero: Rate, rate0: Rate, rate1: Rate
+) -> Rate:
+    """Peer loss on the scale of the outcome: an unbiased estimate of the unseen loss.
+
+    ``u = s / (1 - η0 - η1)`` with s of `unit_peer_loss`, so that ``E[u | y] = ℓ(p, y)``; s is that of the section
+    "Asymmetric error rate" of Liu & Helmbold.
+
+    Parameters
+    ----------
+    loss_against_reference, loss_if_one, loss_if_zero : float or (..., n) float64
+        As in `unit_peer_loss`.
+    rate0, rate1 : float or array
+        η0 and η1, in [0, 1], their sum below 1.
+
+    Returns
+    -------
+    float or (..., n) float64
+        May leave [0, 1] either way; only its mean is a loss.
+
+    Raises
+    ------
+    FormulaInputError
+        If the rates sum to 1 or more: such a reference answer says nothing about the outcome.
+
+    Examples
+    --------
+    >>> round(unbiased_peer_loss(0.01, 0.01, 0.81, 0.2, 0.2), 12)
+    -0.256666666667
+    """
+    unit = loss_against_reference - rate0 * loss_if_one - rate1 * loss_if_zero
+    return unit / _informative(rate0, rate1)
+
+
+@checked(rate0=SHARE, rate1=SHARE)
+def peer_loss_range(rate0: float, rate1: float) -> tuple[float, float]:
+    """Ends of the range of `unit_peer_loss` for losses in [0, 1]: what a learner has to reckon with.
+
+    ``[-max(η0, η1), 1 - min(η0, η1)]``, of width ``1 + |η0 - η1|``, for the form of the section "Asymmetric error
+    rate" of Liu & Helmbold; on the unbiased scale divided by 1 - η0 - η1. The squared and the spherical loss reach
+    both ends.
+
+    Parameters
+    ----------
+    rate0, rate1 : float
+        η0 and η1, in [0, 1].
+
+    Returns
+    -------
+    (float, float)
+        Lowest and highest peer loss of one question.
+
+    Raises
+    ------
+    FormulaInputError
+        If a rate is outside [0, 1].
+
+    Examples
+    --------
+    >>> peer_loss_range(0.1, 0.25)
+    (-0.25, 0.9)
+    """
+    return -max(rate0, rate1), 1.0 - min(rate0, rate1)
+
+
+def _informative(rate0: Rate, rate1: Rate) -> Rate:
+    """1 - η0 - η1, which has to be positive."""
+    informative = 1.0 - rate0 - rate1
+    if isinstance(informative, float):
+        if informative > 0.0:
+            return informative
+        msg = f"error rates {rate0!r} and {rate1!r} sum to 1 or more; price them first"
+        raise FormulaInputError(msg)
+    if np.logical_and.reduce(informative > 0.0, None):
+        return informative
+    least = int(np.argmin(informative))
+    msg = f"error rates sum to {1.0 - float(informative.flat[least])!r} at place {least}, 1 or more; price them first"
+    raise FormulaInputError(msg)
+
+
+@checked(error_rate=HALF_RATE, flip_probability=HALF)
+def flipped_error_rate(error_rate: Rate, flip_probability: float) -> Rate:
+    """Error rate of reference answers that were flipped with some probability.
+
+    ``η̃ = η·(1 - 2p̂) + p̂``, section "Heterogeneous error rates" of Liu & Helmbold; so ``1 - 2η̃ = (1 - 2p̂)(1 - 2η)``.
+
+    Notes
+    -----
+    Erratum E17: this is the rate to score flipped answers with, ``s = ℓ(p, ỹ) + 2η̃·p·(1 - p)``; the paper prints
+    the term without the factor 2. Erratum E18: rates come closer to each other, yet the weights 1 - 2η_t with
+    which questions count in the peer losses all shrink by the same factor 1 - 2p̂: no ratio of two of them
+    changes, so no order of experts does.
+
+    Parameters
+    ----------
+    error_rate : float or array
+        η of each question, in [0, ½].
+    flip_probability : float
+        p̂, in [0, ½].
+
+    Returns
+    -------
+    float or array
+        In [p̂, ½].
+
+    Raises
+    ------
+    FormulaInputError
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flipped_error_rate(np.array([0.05, 0.45]), 0.4)
+    array([0.41, 0.49])
+    """
+    return error_rate * (1.0 - 2.0 * flip_probability) + flip_probability

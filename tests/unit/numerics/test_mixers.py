@@ -1,0 +1,117 @@
+import math
+
+import numpy as np
+import pytest
+
+from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.learners import ada_normal_hedge
+from stream_peer.numerics.mixers import SideBySide, logit_mean, mixers_side_by_side, peer_mixer, truth_fast, truth_slow
+
+
+def test_one_certain_expert_does_not_decide_the_logit_mean() -> None:
+    assert logit_mean(np.array([1.0, 0.2, 0.2])) == pytest.approx(
+        1 / (1 + math.exp(-(math.log(0.98 / 0.02) + 2 * math.log(0.25)) / 3)), abs=1e-12
+    )
+    assert logit_mean(np.array([0.0, 1.0])) == pytest.approx(0.5)
+
+
+def test_nobody_has_no_mean() -> None:
+    with pytest.raises(FormulaInputError, match="of nobody"):
+        logit_mean(np.zeros(0))
+
+
+SETTINGS = {"nominal": 0.35, "rate": 24.0, "uniform_share": 0.0}
+
+
+def test_the_peer_mixer_follows_the_regret_a_question_of_forty_more() -> None:
+    su, sv, svy = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.1, -4.0]), np.array([0.2, 0.6, -1.0])
+    counts = np.array([10.0, 30.0, 5.0])
+    plain = np.exp(24.0 * (0.3 * su + 0.35 * sv - svy) / (15.0 + 40.0))
+
+    weights = peer_mixer(su, sv, svy, counts, **SETTINGS)
+    shared = peer_mixer(su, sv, svy, counts, **{**SETTINGS, "uniform_share": 0.5})
+
+    np.testing.assert_allclose(weights, plain / plain.sum(), rtol=1e-12)
+    np.testing.assert_allclose(shared, 0.5 / 3 + 0.5 * weights, rtol=1e-12)
+
+
+def test_the_linearised_peer_regret_favours_the_better_expert() -> None:
+    """The mean is .5; whoever says .9 where others say yes gains on whoever says .1."""
+    u, v = np.array([2 * 0.5 * (0.5 - 0.9), 2 * 0.5 * (0.5 - 0.1)]), np.array([2 * (0.5 - 0.9), 2 * (0.5 - 0.1)])
+
+    weights = peer_mixer(u, v, v * 1, np.ones(2), **SETTINGS)
+
+    assert weights[0] > 0.5 > weights[1]
+
+
+def test_more_questions_of_the_same_kind_make_an_expert_known_and_not_almighty() -> None:
+    """Twice as many questions at the same mean regret bring weights nearer to a limit that they never pass."""
+    regret = np.array([0.1, -0.1])
+    limit = 1 / (1 + math.exp(-24.0 * 0.2))
+
+    slow = [truth_slow(n * regret, np.full(2, float(n)), rate=24.0)[0] for n in (1, 10, 100, 10**6)]
+
+    assert slow == sorted(slow)
+    assert slow[-1] == pytest.approx(limit, abs=1e-4)
+
+
+def test_truth_slow_follows_the_regret_a_question_of_ten_more() -> None:
+    rh, resolved = np.array([3.0, -1.0]), np.array([8.0, 4.0])
+    plain = np.exp(24.0 * rh / (6.0 + 10.0))
+
+    np.testing.assert_allclose(truth_slow(rh, resolved, rate=24.0), plain / plain.sum(), rtol=1e-12)
+
+
+def test_truth_fast_is_ada_normal_hedge() -> None:
+    rf, af = np.array([3.0, -1.5, 0.2]), np.array([5.0, 4.0, 1.0])
+
+    assert truth_fast(rf, af).tolist() == ada_normal_hedge(rf, af).tolist()
+
+
+def test_a_single_expert_gets_everything() -> None:
+    one = np.ones(1)
+
+    assert peer_mixer(one, one, one, one, **SETTINGS).tolist() == [1.0]
+    assert truth_slow(one, one, rate=24.0).tolist() == [1.0]
+
+
+def test_nobody_present_gets_no_weights() -> None:
+    none = np.zeros(0)
+
+    assert peer_mixer(none, none, none, none, **SETTINGS).size == 0
+    assert truth_slow(none, none, rate=24.0).size == 0
+    assert truth_fast(none, none).size == 0
+
+
+@pytest.mark.parametrize("questions", [-1.0, math.nan])
+def test_a_mean_needs_a_number_of_questions(questions: float) -> None:
+    with pytest.raises(FormulaInputError, match="within"):
+        truth_slow(np.array([1.0]), np.array([questions]), rate=24.0)
+
+
+def test_each_row_is_what_its_mixer_says_alone() -> None:
+    random = np.random.default_rng(3)
+    sums, scored, resolved = random.normal(size=(4, 6)), random.random(6) * 20, random.random(6) * 9
+    peers, slow = [(0.35, 24.0), (0.0, 2.0)], [24.0, 3.0]
+    answered = scored + resolved
+
+    found = mixers_side_by_side(SideBySide.of(peers, slow), sums, float(answered.mean()), float(resolved.mean()))
+
+    expected = [
+        *(
+            peer_mixer(sums[0], sums[1], sums[2], answered, nominal=nominal, rate=rate, uniform_share=0.0)
+            for nominal, rate in peers
+        ),
+        *(truth_slow(sums[3], resolved, rate=rate) for rate in slow),
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_weights_sum_to_one_however_large_the_sums(size: float) -> None:
+    sums = np.array([[0.0, size], [0.0, -size], [size, 0.0], [size, -size]])
+
+    found = mixers_side_by_side(SideBySide.of([(0.2, 1.0)], [1.0]), sums, 10.0, 0.0)
+
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
