@@ -11,12 +11,12 @@ answers: What stands in for the answer while it is unknown?
     MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out
 
 reference_rules: What else could?
-    ReferenceRule, Ballots, ballots, vote_weights, ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others,
+    ReferenceRule, Ballots, ballots, ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others,
     answers_of_groups, answers_of_other_group
 
 error_rates: How often is that wrong?
-    VoteMixture, vote_mixture, ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, discounted,
-    block_size, block_factors, TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums,
+    VoteMixture, vote_mixture, ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, block_size,
+    block_factors, TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums,
     EqualGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates,
     known_error_rate, priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams,
     share_of_ones, TruthSums, combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift
@@ -30,27 +30,25 @@ drift: Are error rates and experts still what they were?
     ExpertChanges, expert_limit, expert_changes
 
 peer_losses: What does a loss against it say about the loss against the outcome?
-    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss, peer_loss_range, flipped_error_rate
+    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss, flipped_error_rate
 
 learners: Whom to follow?
     softmax, ada_normal_hedge, ada_normal_hedge_logs, hedge_rate, hedge
 
 mixers: How to combine forecasts?
-    median, logit_mean, peer_mixer, truth_slow, truth_fast, SideBySide, mixers_side_by_side
+    median, logit_mean, SideBySide, mixers_side_by_side
 
 outer_layer: How much of each mixer, and what is published of the mix?
     outer_weights, safety_net_step, stretch_factor, stretched
 
 certificate: What can be promised?
     LEAST_INFORMATION, noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms,
-    shared_answer_spread, own_answer_spread
+    shared_answer_spread
 
 variants: What else can a replay choose?
-    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, SlopeSums, denoised_answers, peer_gradients,
-    outcome_gradients, shared_with_all, gradient_hedge, gradient_normal_hedge, mixability_gap, ada_hedge_rate,
-    ada_hedge, top_committee, follow_the_leader, fixed_share, RegretSums, ThreeReferenceClassSolution,
-    three_reference_solution, three_reference_class_solution, ThreeReferenceRates, ThreeReferenceSums,
-    ThreeReferenceClassSums
+    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, SlopeSums, peer_gradients, outcome_gradients,
+    shared_with_all, gradient_hedge, gradient_normal_hedge, mixability_gap, ada_hedge_rate, ada_hedge, top_committee,
+    follow_the_leader, fixed_share, RegretSums, ThreeReferenceRates, ThreeReferenceSums, ThreeReferenceClassSums
 
 arguments: What do formulas take, and what do they refuse?
     FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers

@@ -27,7 +27,6 @@ __all__ = [
     "live_bounds",
     "live_certificate",
     "noise_boundary",
-    "own_answer_spread",
     "shared_answer_spread",
 ]
 
@@ -331,31 +330,3 @@ def shared_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: Float
     """
     slope = if_one - if_zero
     return np.abs(np.add.reduce(weights * slope, axis=-1, keepdims=True) - slope)
-
-
-@checked(weights=WEIGHTS, if_one=SIDES, if_zero=SIDES)
-def own_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
-    """How far apart a question's peer regret can be, if every expert has a reference answer of its own.
-
-    ``c_i = Σ_j |w_j - [j = i]|·|h_j| = K + (1 - 2w_i)·|h_i|`` with h = ℓ(p, 1) - ℓ(p, 0) and K = Σw·|h|: the worst
-    case, in which leave-one-out answers fall out as they please. At least `shared_answer_spread`.
-
-    Parameters
-    ----------
-    weights, if_one, if_zero : (..., n) float64
-        As of `shared_answer_spread`.
-
-    Returns
-    -------
-    (..., n) float64
-        Within [0, 2] for losses in [0, 1].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> forecasts = np.array([0.9, 0.3])
-    >>> own_answer_spread(np.array([0.75, 0.25]), (1 - forecasts) ** 2, forecasts**2).round(6)
-    array([0.3, 0.9])
-    """
-    slope = np.abs(if_one - if_zero)
-    return np.add.reduce(weights * slope, axis=-1, keepdims=True) + (1.0 - 2.0 * weights) * slope

@@ -131,8 +131,8 @@ def ada_normal_hedge(
     The paper's Theorem 3 leaves the learner open and its examples use exponential weights, which need a rate. Here
     R and A are priced afresh with the newest error rate at each reading, so late corrections heal the past.
     Its regret stays below `normal_hedge_regret` (`stream_peer.lab.formulas`) as long as the regrets of a question are
-    within [-1, 1]; where losses have a larger range, as class-dependent peer losses (`peer_losses.peer_loss_range`),
-    divide R and A by it.
+    within [-1, 1]; where losses have a larger range, as class-dependent peer losses (see `unit_peer_loss`), divide
+    R and A by it.
 
     Parameters
     ----------

@@ -30,17 +30,19 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     FORECAST_ROW,
     NUMBER,
-    SHARE,
     Each,
     FloatArray,
     Numbers,
     Record,
     checked,
-    unchecked,
 )
-from stream_peer.numerics.learners import ada_normal_hedge, softmax
 
-__all__ = ["SideBySide", "logit_mean", "median", "mixers_side_by_side", "peer_mixer", "truth_fast", "truth_slow"]
+__all__ = [
+    "SideBySide",
+    "logit_mean",
+    "median",
+    "mixers_side_by_side",
+]
 
 _CLIP = 0.02
 
@@ -118,67 +120,6 @@ TRUTH_PRIOR = 10.0
 """The same before the regrets by outcomes, which are less noisy."""
 
 
-@checked(
-    su=Numbers("n"),
-    sv=Numbers("n"),
-    svy=Numbers("n"),
-    counts=Numbers("n", low=0.0),
-    nominal=Numbers(low=0.0, high=0.5, below=True),
-    rate=NUMBER,
-    uniform_share=SHARE,
-)
-def peer_mixer(
-    su: FloatArray,
-    sv: FloatArray,
-    svy: FloatArray,
-    counts: FloatArray,
-    *,
-    nominal: float,
-    rate: float,
-    uniform_share: float,
-) -> FloatArray:
-    """Mixing weights from reference answers, over the experts present.
-
-    ``σ·uniform + (1-σ)·softmax(rate·((1-2η)·SU + η·SV - SVY)/(n̄+40))``: exponential weights on the linearised peer
-    regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean count of those present;
-    40 questions without regret are put before. The error rate η is nominal on purpose: estimated ones mix worse.
-
-    Parameters
-    ----------
-    su, sv, svy : (n,) float64
-        Sums of the experts present.
-    counts : (n,) float64
-        Questions each of them answered; n̄ is their mean, ≥ 0.
-    nominal : float
-        η, in [0, ½).
-    rate : float
-        How steeply weights follow the regret a question.
-    uniform_share : float
-        σ, in [0, 1].
-
-    Returns
-    -------
-    (n,) float64
-        Summing to 1.
-
-    Raises
-    ------
-    FormulaInputError
-        If the mean count is negative or NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sums = np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.array([0.0, -1.0]), np.array([20.0, 20.0])
-    >>> peer_mixer(*sums, nominal=0.35, rate=24.0, uniform_share=0.0).round(4)
-    array([0.3143, 0.6857])
-    """
-    if su.size == 0:
-        return np.zeros(0)
-    logs = peer_mixer_logs(su, sv, svy, counts, nominal=nominal, rate=rate)
-    return with_uniform_share(unchecked(softmax)(logs), uniform_share)
-
-
 def peer_mixer_logs(
     su: FloatArray,
     sv: FloatArray,
@@ -188,7 +129,13 @@ def peer_mixer_logs(
     nominal: float,
     rate: float,
 ) -> FloatArray:
-    """Logarithms of the unscaled weights of `peer_mixer`, before the uniform share: for one softmax of all shadows."""
+    """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
+
+    ``rate·((1-2η)·SU + η·SV - SVY)/(n̄+40)``, of which one softmax makes the weights of all mixers: exponential weights
+    on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean
+    count of those present; 40 questions without regret are put before. The error rate η is nominal on purpose:
+    estimated ones mix worse.
+    """
     regrets = (1.0 - 2.0 * nominal) * su + nominal * sv - svy
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
 
@@ -198,70 +145,14 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-@checked(rh=Numbers("n"), resolved=Numbers("n", low=0.0), rate=NUMBER)
-def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
-    """Mixing weights from outcomes, over the experts present, by how each did against the plain mean on average.
-
-    ``softmax(rate·RH/(m̄+10))``, m̄ the mean number of resolved questions of those present; ten without regret are put
-    before.
-
-    Parameters
-    ----------
-    rh, resolved : (n,) float64
-        RH, and how many resolved questions each answered; m̄ is their mean, ≥ 0.
-    rate : float
-        How steeply weights follow the regret a question.
-
-    Returns
-    -------
-    (n,) float64
-        Summing to 1.
-
-    Raises
-    ------
-    FormulaInputError
-        If the mean count is negative or NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth_slow(np.array([0.0, 1.0]), np.array([9.0, 9.0]), rate=24.0).round(4)
-    array([0.2204, 0.7796])
-    """
-    if rh.size == 0:
-        return np.zeros(0)
-    return unchecked(softmax)(truth_slow_logs(rh, resolved, rate=rate))
-
-
 def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
-    """Logarithms of the unscaled weights of `truth_slow`: for one softmax of all shadows."""
-    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
+    """Logarithms, unscaled, of the mixing weights from outcomes, by how each expert did against the plain mean.
 
-
-@checked(rf=Numbers("n"), af=Numbers("n", low=-1e-6))
-def truth_fast(rf: FloatArray, af: FloatArray) -> FloatArray:
-    """Mixing weights from outcomes, over the experts present, quick to move: AdaNormalHedge on RF and AF.
-
-    It competes with the best combination at its own forecast, and so goes on learning where the combination that it has
-    reached errs, which the plain mean says nothing of.
-
-    Parameters
-    ----------
-    rf, af : (n,) float64
-        RF and AF.
-
-    Returns
-    -------
-    (n,) float64
-        Summing to 1; uniform if no RF is above -1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth_fast(np.array([-2.0, -1.0]), np.array([2.0, 1.0]))
-    array([0.5, 0.5])
+    ``rate·RH/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put before.
+    The fast mixer is AdaNormalHedge on RF and AF: it competes with the best combination at its own forecast, and so
+    goes on learning where the combination that it has reached errs, which the plain mean says nothing of.
     """
-    return unchecked(ada_normal_hedge)(rf, af)
+    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
 
 
 def _mean_count(counts: FloatArray) -> float:
@@ -310,7 +201,7 @@ def _check_anybody(sums: FloatArray, **_: object) -> None:
     resolved=AT_LEAST_0,
 )
 def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, resolved: float) -> FloatArray:
-    """Mixing weights of `peer_mixer`, without its uniform share, and of `truth_slow`, under several settings.
+    """Mixing weights from reference answers, without the uniform share, and from outcomes, under several settings.
 
     ``softmax((c₁·SU + c₂·SV + c₃·SVY)/(n̄+40) + c₄·RH/(m̄+10))`` for each.
 

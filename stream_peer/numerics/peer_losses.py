@@ -14,7 +14,6 @@ from stream_peer.numerics.arguments import (
     HALF,
     HALF_RATE,
     RATE,
-    SHARE,
     Answers,
     FloatArray,
     Has,
@@ -28,7 +27,6 @@ __all__ = [
     "Rate",
     "flipped_error_rate",
     "loss_parts",
-    "peer_loss_range",
     "unbiased_peer_loss",
     "unit_peer_loss",
 ]
@@ -124,7 +122,7 @@ def unit_peer_loss(
     Returns
     -------
     float or (..., n) float64
-        Of one question within `peer_loss_range`.
+        Of one question within [-max(η0, η1), 1 - min(η0, η1)], for losses in [0, 1].
 
     Examples
     --------
@@ -183,37 +181,6 @@ def unbiased_peer_loss(
     """
     unit = loss_against_reference - rate0 * loss_if_one - rate1 * loss_if_zero
     return unit / _informative(rate0, rate1)
-
-
-@checked(rate0=SHARE, rate1=SHARE)
-def peer_loss_range(rate0: float, rate1: float) -> tuple[float, float]:
-    """Ends of the range of `unit_peer_loss` for losses in [0, 1]: what a learner has to reckon with.
-
-    ``[-max(η0, η1), 1 - min(η0, η1)]``, of width ``1 + |η0 - η1|``, for the form of the section "Asymmetric error
-    rate" of Liu & Helmbold; on the unbiased scale divided by 1 - η0 - η1. The squared and the spherical loss reach
-    both ends.
-
-    Parameters
-    ----------
-    rate0, rate1 : float
-        η0 and η1, in [0, 1].
-
-    Returns
-    -------
-    (float, float)
-        Lowest and highest peer loss of one question.
-
-    Raises
-    ------
-    FormulaInputError
-        If a rate is outside [0, 1].
-
-    Examples
-    --------
-    >>> peer_loss_range(0.1, 0.25)
-    (-0.25, 0.9)
-    """
-    return -max(rate0, rate1), 1.0 - min(rate0, rate1)
 
 
 def _informative(rate0: Rate, rate1: Rate) -> Rate:

@@ -52,7 +52,6 @@ __all__ = [
     "answers_of_other_group",
     "answers_of_others",
     "ballots",
-    "vote_weights",
 ]
 
 LARGEST_WEIGHT = 16.0
@@ -154,7 +153,7 @@ def ballots(
     and any of 0 the first, so that one expert decides alone, and two opposite ones tie whatever the others
     say. Clipped, a hard 0 or 1 counts as .02 or .98, about as much as four forecasts of .73.
 
-    Optimal weights of a vote with independent errors e are ``ln((1-e)/e)``, see `vote_weights`.
+    Optimal weights of a vote with independent errors e are ``ln((1-e)/e)``.
 
     Parameters
     ----------
@@ -208,38 +207,6 @@ def ballots(
     heard = (weight > 0.0) & (here if chosen is ReferenceRule.MEAN else side != 0)
     values = in_units(weight * score, side * (weight > 0.0))
     return Ballots(chosen, values, leans, in_units(weight * heard, heard.astype(np.int8)), here)
-
-
-@checked(error_rates=Numbers("...", 0.0, 1.0))
-def vote_weights(error_rates: FloatArray) -> FloatArray:
-    """Weights that make a weighted majority of independent voters err least.
-
-    ``w = max(0, ln((1-e)/e))`` with e clipped to [.02, .98], after Nitzan and Paroush: then the sign of ``Σ w_i v_i``
-    is the likelier outcome, if both are equally likely beforehand. Voters who err more often than not count nothing
-    instead of being turned round: an estimated error rate above ½ must never silently invert a vote.
-
-    Parameters
-    ----------
-    error_rates : (..., n) float64
-        P(v_i is wrong), in [0, 1].
-
-    Returns
-    -------
-    (..., n) float64
-        Weights in [0, 3.9].
-
-    Raises
-    ------
-    FormulaInputError
-        If an error rate is NaN or outside [0, 1].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> vote_weights(np.array([0.1, 0.4, 0.5, 0.7])).round(3).tolist()
-    [2.197, 0.405, 0.0, 0.0]
-    """
-    return np.maximum(log_odds(1.0 - error_rates), 0.0)
 
 
 def _known(rule: ReferenceRule | str) -> ReferenceRule:

@@ -10,13 +10,14 @@ from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.numerics.certificate import live_bounds, live_certificate, own_answer_spread, shared_answer_spread
+from stream_peer.numerics.certificate import live_bounds, live_certificate, shared_answer_spread
 from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.losses import squared_loss
 from stream_peer.numerics.peer_losses import loss_parts
 from stream_peer.numerics.reference_rules import answers_of_all, answers_of_groups, ballots
 from stream_peer.numerics.variants.regret_sums import RegretSums
+from tests.reference.plain_formulas import own_answer_spread
 
 
 class Situation(NamedTuple):

@@ -18,12 +18,12 @@ from stream_peer.numerics.error_rates import (
     TruthSums,
     class_moment_terms,
     combine_with_truth,
-    discounted,
     interval_ends,
     moment_terms,
     priced,
     vote_mixture,
 )
+from tests.reference.plain_formulas import discounted
 
 signs = st.sampled_from([-1, 0, 1])
 terms = st.builds(MomentTerms, pair=st.floats(-1.0, 1.0), rest=st.floats(-1.0, 1.0))

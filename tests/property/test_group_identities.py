@@ -13,11 +13,8 @@ from stream_peer.numerics.error_rates import (
     two_group_deviations,
     two_group_solution,
 )
-from stream_peer.numerics.variants.three_references import (
-    ThreeReferenceClassSums,
-    ThreeReferenceSums,
-    three_reference_solution,
-)
+from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
+from tests.reference.plain_formulas import three_reference_solution
 
 answers = st.sampled_from([0, 1, None])
 weights = st.floats(0.001, 1.0)

@@ -205,8 +205,8 @@ def direct_bound(
     """A bound from one martingale: ``[E_online + √(2T ln(N/δ)) + E_est]/(1 - η0 - η1)``.
 
     Given the outcome, a question's peer regret Σ_j w_j·s_j - s_i has mean (1 - η0 - η1)·(its true regret) and two
-    values at most 2 apart: of one shared reference answer `shared_answer_spread`, of leave-one-out answers
-    `own_answer_spread`. So no calibration functions are needed, nor a second pair of martingales, and ln N comes once.
+    values at most 2 apart: of one shared reference answer `shared_answer_spread`.
+    So no calibration functions are needed, nor a second pair of martingales, and ln N comes once.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def natarajan_peer_loss(
     Returns
     -------
     (..., n) float64
-        Within `peer_loss_range`; smaller is better.
+        Within [-max(η0, η1), 1 - min(η0, η1)] for losses in [0, 1]; smaller is better.
 
     Raises
     ------

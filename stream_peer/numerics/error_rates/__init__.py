@@ -19,7 +19,7 @@ from stream_peer.numerics.error_rates.class_moments import (
     class_moment_terms,
     vote_mixture,
 )
-from stream_peer.numerics.error_rates.forgetting import block_factors, block_size, discounted, forgetting_factor
+from stream_peer.numerics.error_rates.forgetting import block_factors, block_size, forgetting_factor
 from stream_peer.numerics.error_rates.groups import (
     EqualGroupSums,
     TwoGroupRates,
@@ -79,7 +79,6 @@ __all__ = [
     "class_terms_of_teams",
     "combine_with_truth",
     "contradiction",
-    "discounted",
     "forgetting_factor",
     "interval_ends",
     "known_error_rate",

@@ -1,19 +1,18 @@
 """Rates that change: sums that forget, so that a rate is that of the last M questions or so.
 
-Two ways that agree: sums multiplied by 1 - 1/M at every question (`discounted`), and sums kept as they are in blocks of
-questions, multiplied only when they are read (`block_factors`), so that corrections stay exact.
+Sums are kept as they are in blocks of questions and multiplied only when they are read (`block_factors`), so that
+corrections stay exact. That agrees with sums multiplied by 1 - 1/M at every question: then the effective number of
+questions, (Σw)²/Σw², tends to 2M - 1.
 """
 
 import math
-from dataclasses import Field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import NUMBER, SHARE, FloatArray, IntArray, Numbers, Record, checked, unchecked
+from stream_peer.numerics.arguments import FloatArray, IntArray, Numbers, checked, unchecked
 
-__all__ = ["block_factors", "block_size", "discounted", "forgetting_factor"]
+__all__ = ["block_factors", "block_size", "forgetting_factor"]
 
 BLOCKS_IN_MEMORY = 8
 """Into how many blocks the questions of one memory are divided."""
@@ -23,16 +22,6 @@ MEMORIES_READ = 5
 
 _LATEST = 2**31
 _MEMORY = Numbers(low=1, high=_LATEST, kind=np.int64)
-_SQUARED_WEIGHTS = "weight2"
-
-
-class _Sums(Protocol):
-    """A dataclass of sums, all numbers."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-SomeSums = TypeVar("SomeSums", bound=_Sums)
 
 
 @checked(memory=Numbers(low=1.0, high=math.inf))
@@ -60,52 +49,6 @@ def forgetting_factor(memory: float) -> float:
     (0.999, 1.0)
     """
     return 1.0 - 1.0 / memory
-
-
-def _check_plain_sums(sums: object) -> None:
-    """Refuse what is no dataclass of numbers."""
-    names = [field.name for field in fields(sums)] if is_dataclass(sums) and not isinstance(sums, type) else []
-    if not names:
-        msg = f"sums is {sums!r}, no sums of an estimator"
-        raise FormulaInputError(msg)
-    for name in names:
-        NUMBER.admit(f"sums.{name}", NUMBER.read(f"sums.{name}", getattr(sums, name)))
-
-
-@checked(sums=Record(None, {}, _check_plain_sums), factor=SHARE)
-def discounted(sums: SomeSums, factor: float) -> SomeSums:
-    """Sums whose questions all weigh so much less: each times the factor, Σw² times its square.
-
-    So (Σw)²/Σw², the effective number of questions, tends to (1+λ)/(1-λ) = 2M - 1 when λ = 1 - 1/M is applied before
-    each new question, however many there are.
-
-    Parameters
-    ----------
-    sums : dataclass of floats
-        Any of the estimators' sums.
-    factor : float
-        λ in [0, 1], the weight that is left.
-
-    Returns
-    -------
-    dataclass of floats
-        Of the same class.
-
-    Raises
-    ------
-    FormulaInputError
-        If λ is outside [0, 1].
-
-    Examples
-    --------
-    >>> from stream_peer.numerics.error_rates.moments import MomentSums
-    >>> discounted(MomentSums(weight=4.0, weight2=4.0, pair=1.0), 0.5)
-    MomentSums(weight=2.0, weight2=1.0, pair=0.5, rest=0.0, pair2=0.0, rest2=0.0, pair_rest=0.0)
-    """
-    names = [field.name for field in fields(sums)]
-    factors = [factor * factor if name == _SQUARED_WEIGHTS else factor for name in names]
-    changed = {name: by * getattr(sums, name) for name, by in zip(names, factors, strict=True)}
-    return replace(sums, **changed)
 
 
 @checked(memory=_MEMORY)
@@ -144,7 +87,7 @@ def block_factors(blocks: IntArray, newest: int, memory: int) -> FloatArray:
     """What the sums of each block are multiplied by when they are read.
 
     ``(1 - 1/M)^age`` with age = (newest - block)·⌈M/8⌉ questions, and 0 where the age is above 5·M. Sums of squared
-    weights take the square of it, see `discounted`.
+    weights take the square of it.
 
     Parameters
     ----------

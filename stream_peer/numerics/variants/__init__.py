@@ -9,7 +9,6 @@
 from stream_peer.numerics.variants.five_mixers import FIVE_MIXERS_PRIOR, FiveMixerSums, FiveMixerWeights, hybrid_sums
 from stream_peer.numerics.variants.gradients import (
     SlopeSums,
-    denoised_answers,
     gradient_hedge,
     gradient_normal_hedge,
     outcome_gradients,
@@ -26,12 +25,9 @@ from stream_peer.numerics.variants.learners import (
 )
 from stream_peer.numerics.variants.regret_sums import RegretSums
 from stream_peer.numerics.variants.three_references import (
-    ThreeReferenceClassSolution,
     ThreeReferenceClassSums,
     ThreeReferenceRates,
     ThreeReferenceSums,
-    three_reference_class_solution,
-    three_reference_solution,
 )
 
 __all__ = [
@@ -40,13 +36,11 @@ __all__ = [
     "FiveMixerWeights",
     "RegretSums",
     "SlopeSums",
-    "ThreeReferenceClassSolution",
     "ThreeReferenceClassSums",
     "ThreeReferenceRates",
     "ThreeReferenceSums",
     "ada_hedge",
     "ada_hedge_rate",
-    "denoised_answers",
     "fixed_share",
     "follow_the_leader",
     "gradient_hedge",
@@ -56,7 +50,5 @@ __all__ = [
     "outcome_gradients",
     "peer_gradients",
     "shared_with_all",
-    "three_reference_class_solution",
-    "three_reference_solution",
     "top_committee",
 ]

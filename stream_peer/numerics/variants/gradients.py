@@ -15,7 +15,6 @@ from typing import Self
 
 import numpy as np
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import (
     ANSWERS,
     AT_LEAST_0,
@@ -42,7 +41,6 @@ from stream_peer.numerics.variants.regret_sums import REGRET_SUMS, RegretSums, c
 
 __all__ = [
     "SlopeSums",
-    "denoised_answers",
     "gradient_hedge",
     "gradient_normal_hedge",
     "outcome_gradients",
@@ -134,42 +132,6 @@ class SlopeSums:
         return np.asarray(np.clip((self.products + one_more) / (squares + one_more), 0.0, 1.0), dtype=np.float64)
 
 
-@checked(reference_answers=ANSWERS, rate0=RATE, rate1=RATE)
-def denoised_answers(reference_answers: Answers, rate0: Rate, rate1: Rate) -> FloatArray:
-    """Reference answers that are right on average: ``ỹ = (ŷ - η0)/(1 - η0 - η1)``, so that ``E[ỹ | y] = y``.
-
-    May stand for y wherever y enters linearly, as in the regrets of `peer_gradients`; squared, it would not.
-
-    Parameters
-    ----------
-    reference_answers : float or (..., n) array
-        ŷ in [0, 1].
-    rate0, rate1 : float or array
-        η0 and η1, in [0, 1], their sum below 1; arrays broadcast to the answers' shape.
-
-    Returns
-    -------
-    (..., n) float64
-        Within ``[-η0, 1 - η0]/(1 - η0 - η1)``.
-
-    Raises
-    ------
-    FormulaInputError
-        If an answer is outside [0, 1], or the rates sum to 1 or more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> denoised_answers(np.array([0.0, 1.0]), 0.1, 0.4)
-    array([-0.2,  1.8])
-    """
-    informative = np.asarray(1.0 - rate0 - rate1)
-    if not np.all(informative > 0.0):
-        msg = f"error rates {rate0!r} and {rate1!r} sum to 1 or more; price them first"
-        raise FormulaInputError(msg)
-    return np.asarray((np.asarray(reference_answers) - rate0) / informative, dtype=np.float64)
-
-
 @checked(
     weights=WEIGHTS, forecasts=FORECASTS, reference_answers=ANSWERS, rates=Each(RATE, 2), weight=AT_LEAST_0, awake=AWAKE
 )
@@ -184,7 +146,7 @@ def peer_gradients(
     """Linearised regrets of one question without an outcome, at the forecast that weights made.
 
     With ``f = Σ w·p`` the parts are ``2(f - ŷ)(f - p)``, and the same for ŷ = 1 and 0, so that they are priced as
-    ``2(f - ỹ)(f - p)·(1 - η0 - η1)``, ỹ of `denoised_answers`: on average (1 - η0 - η1) times the regret with y, for
+    ``2(f - ỹ)(f - p)·(1 - η0 - η1)``, ỹ = (ŷ - η0)/(1 - η0 - η1): on average (1 - η0 - η1) times the regret with y, for
     either outcome. Summed over questions that regret bounds how much better any combination u would have done, for
     ``(f - y)² - (Σ u·p - y)² ≤ Σ_i u_i·2(f - y)(f - p_i)``.
 

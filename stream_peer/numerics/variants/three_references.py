@@ -14,12 +14,10 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import (
-    ALIGNED,
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
     FloatArray,
-    Numbers,
     Optional,
     Record,
     check_same,
@@ -48,12 +46,9 @@ from stream_peer.numerics.error_rates.rate import (
 )
 
 __all__ = [
-    "ThreeReferenceClassSolution",
     "ThreeReferenceClassSums",
     "ThreeReferenceRates",
     "ThreeReferenceSums",
-    "three_reference_class_solution",
-    "three_reference_solution",
 ]
 
 SUBSETS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
@@ -64,102 +59,6 @@ SIGNS = np.array([[1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])
 
 _UNIONS = np.array([[SUBSETS.index(tuple(sorted({*one, *two}))) for two in SUBSETS] for one in SUBSETS])
 _ROUNDING = 1e-12
-
-
-class ThreeReferenceClassSolution(NamedTuple):
-    """Class-dependent error rates of three reference answers, nothing cut.
-
-    Attributes
-    ----------
-    zero, one : (3,) float64
-        η0 and η1 of each.
-    share_of_zeros : float
-        P0, in (0, 1).
-    """
-
-    zero: FloatArray
-    one: FloatArray
-    share_of_zeros: float
-
-
-@checked(g12=ALIGNED, g13=ALIGNED, g23=ALIGNED)
-def three_reference_solution(g12: float, g13: float, g23: float) -> tuple[float, float, float] | None:
-    """Error rates of three reference answers from G = 2·agreement - 1 of each two: ``a_1 = √(G12·G13/G23)``.
-
-    η_1 = (1 - a_1)/2, likewise for the others. G_jk is a_j·a_k, whatever the share of zeros; the agreement of two
-    answers is the share of questions to which both are the same.
-
-    Parameters
-    ----------
-    g12, g13, g23 : float
-        2·agreement - 1, in [-1, 1].
-
-    Returns
-    -------
-    (float, float, float) or None
-        η of each, not cut at 0. None if some G ≤ 0 (1e-12): no agreement beyond chance, no signal.
-
-    Raises
-    ------
-    FormulaInputError
-        If a G is not in [-1, 1].
-
-    Notes
-    -----
-    Not in the paper, whose two groups need P0 ≠ ½ (Erratum E14).
-
-    Examples
-    --------
-    >>> [round(rate, 12) for rate in three_reference_solution(0.48, 0.32, 0.24) or ()]
-    [0.1, 0.2, 0.3]
-    """
-    if not min(g12, g13, g23) > _ROUNDING:
-        return None
-    alignments = (math.sqrt(g12 / g23 * g13), math.sqrt(g12 / g13 * g23), math.sqrt(g13 / g12 * g23))
-    first, second, third = (0.5 * (1.0 - a) for a in alignments)
-    return first, second, third
-
-
-@checked(shares=Numbers("7", 0.0, 1.0))
-def three_reference_class_solution(shares: FloatArray) -> ThreeReferenceClassSolution | None:
-    """The class-dependent error rates of three reference answers from how often they say yes, alone and together.
-
-    From the covariances q_jk and the third central moment T: ``α_1 = √(q12·q13/q23)``, likewise the others,
-    ``r = T/(α_1·α_2·α_3) = (1 - 2·P1)/√(P1·P0)``, ``P1 = ½(1 - r/√(4 + r²))``, ``a_k = α_k/√(P1·P0)``,
-    ``η0 = c_k - P1·a_k``, ``η1 = 1 - c_k - P0·a_k``.
-
-    Parameters
-    ----------
-    shares : (7,) float64
-        c1, c2, c3, c12, c13, c23, c123: shares of questions that each, each two and all three answer with yes.
-
-    Returns
-    -------
-    ThreeReferenceClassSolution or None
-        None if some q ≤ 0 (1e-12).
-
-    Raises
-    ------
-    FormulaInputError
-        If these are not seven shares in [0, 1].
-
-    Notes
-    -----
-    Not in the paper, which maps class-dependent errors to symmetric ones by flipping answers at random; that changes
-    nothing (Erratum E16).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = three_reference_class_solution(np.array([0.375, 0.3875, 0.4625, 0.2175, 0.25875, 0.24625, 0.18225]))
-    >>> found and [np.round(found.zero, 9).tolist(), np.round(found.one, 9).tolist(), round(found.share_of_zeros, 9)]
-    [[0.2, 0.25, 0.3], [0.1, 0.2, 0.05], 0.75]
-    """
-    central = central_moments(shares)
-    if not float(central[3:6].min()) > _ROUNDING:
-        return None
-    rates, _ = class_rates(central)
-    return ThreeReferenceClassSolution(rates[:3], rates[3:], share_of_zeros(central))
 
 
 def agreement_of_pairs(shares: FloatArray) -> FloatArray:
@@ -341,11 +240,11 @@ class ThreeReferenceSums(_AnswerTripleSums):
     def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
         """Error rates of all three references' answers, with no outcome known, the same for both classes.
 
-        `three_reference_solution` of the agreement seen and 20 pseudo-questions of η = .25 (every G = ¼). Statuses, the
-        first that applies, with fallbacks and the interval of ``ln a`` as in `TwoGroupSums.estimate_groups`:
-        ``insufficient`` below 50 effective questions; ``uninformative`` if some G ≤ 0 (.475), if some two answers do
-        not vary together beyond doubt (.25), or above .4; ``contradicted`` if a rate is below -.02 by three standard
-        deviations; else ``ok``.
+        ``a_1 = √(G12·G13/G23)`` of G = 2·agreement - 1 of each two, over those seen and 20 pseudo-questions of η = .25
+        (every G = ¼); η_1 = (1 - a_1)/2. Statuses, the first that applies, with fallbacks and the interval of ``ln a``
+        as in `TwoGroupSums.estimate_groups`: ``insufficient`` below 50 effective questions; ``uninformative`` if some G
+        ≤ 0 (.475), if some two answers do not vary together beyond doubt (.25), or above .4; ``contradicted`` if a rate
+        is below -.02 by three standard deviations; else ``ok``.
 
         Parameters
         ----------
@@ -408,7 +307,7 @@ class ThreeReferenceClassSums(_AnswerTripleSums):
     def estimate_references(self, confidence: float = 0.95) -> ThreeReferenceRates:
         """Error rates of all three references' answers for either class, with no outcome known.
 
-        `three_reference_class_solution` of the shares seen, where the covariances and the third moment include 20
+        The closed form of `class_rates` of the shares seen, where the covariances and the third moment include 20
         pseudo-questions of η = .25 and equally frequent outcomes. Statuses, the first that applies: ``insufficient``
         below 50 effective questions; ``uninformative`` if some two answers do not vary together beyond doubt (.25,
         anything possible), or if η0 + η1 > .8; ``contradicted`` if a rate leaves [0, 1] by .02 and three standard

@@ -11,13 +11,13 @@ from stream_peer.numerics.certificate import (
     live_bounds,
     live_certificate,
     noise_boundary,
-    own_answer_spread,
     shared_answer_spread,
 )
 from stream_peer.numerics.error_rates import ErrorRate, interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import squared_loss
 from stream_peer.numerics.peer_losses import unit_peer_loss
+from tests.reference.plain_formulas import own_answer_spread
 
 ZERO = np.zeros(1)
 

@@ -19,7 +19,6 @@ from stream_peer.numerics import (
     logit_mean,
     moment_terms,
     outer_weights,
-    peer_mixer,
     priced,
     rank_agreement,
     safety_net_step,
@@ -27,7 +26,6 @@ from stream_peer.numerics import (
     share_of_ones,
     squared_loss,
     stretched,
-    three_reference_solution,
 )
 from stream_peer.numerics.arguments import SHARE, checked, unchecked
 from stream_peer.numerics.error_rates.class_moments import class_reading
@@ -60,11 +58,8 @@ def test_a_safety_net_has_a_share_within_0_and_1(share: float) -> None:
 
 
 def test_shares_and_rates_outside_0_and_1_are_refused() -> None:
-    sums = (np.zeros(2),) * 4
     with pytest.raises(FormulaInputError, match=r"zero is -0\.5, not within 0\.\.1"):
         priced(-0.5, 0.2)
-    with pytest.raises(FormulaInputError, match="uniform_share is 2"):
-        peer_mixer(*sums, nominal=0.3, rate=20.0, uniform_share=2)
     with pytest.raises(FormulaInputError, match=r"forecasts\[0\] is -3"):
         logit_mean([-3, 0.6])  # type: ignore[arg-type]
     with pytest.raises(FormulaInputError, match="forecast is 3"):
@@ -117,13 +112,6 @@ def test_a_reference_answer_is_0_or_1_and_never_a_vote() -> None:
     for formula in (lambda: share_of_ones(votes), lambda: moment_terms(votes, votes), lambda: squared_loss(0.5, -1)):  # type: ignore[arg-type]
         with pytest.raises(FormulaInputError, match="is -1, not a whole number within"):
             formula()
-
-
-def test_three_reference_answers_are_told_by_twice_their_agreement_less_1() -> None:
-    solution = three_reference_solution(*(2 * agree - 1 for agree in (0.74, 0.66, 0.62)))
-
-    assert solution == pytest.approx((0.1, 0.2, 0.3))
-    assert "2·agreement - 1" in (three_reference_solution.__doc__ or "").splitlines()[0]
 
 
 def test_a_variance_that_rounding_made_negative_is_none() -> None:

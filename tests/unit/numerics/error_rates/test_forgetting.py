@@ -12,9 +12,9 @@ from stream_peer.numerics.error_rates import (
     TruthSums,
     block_factors,
     block_size,
-    discounted,
     forgetting_factor,
 )
+from tests.reference.plain_formulas import discounted
 from tests.unit.numerics.error_rates.streams import majority_error, moment_rows, moment_sums, others_majority, votes_of
 
 QUESTION = MomentSums.contribution(MomentTerms(pair=0.3, rest=0.4))
@@ -46,12 +46,6 @@ def test_sums_discounted_wholly_are_empty() -> None:
 def test_a_memory_of_less_than_a_question_is_refused(memory: float) -> None:
     with pytest.raises(FormulaInputError, match="memory"):
         forgetting_factor(memory)
-
-
-@pytest.mark.parametrize("factor", [-0.1, 1.1, math.nan])
-def test_a_factor_that_is_no_share_is_refused(factor: float) -> None:
-    with pytest.raises(FormulaInputError, match="factor"):
-        discounted(QUESTION, factor)
 
 
 @pytest.mark.parametrize(("memory", "questions"), [(1, 1), (7, 1), (8, 1), (9, 2), (1000, 125)])

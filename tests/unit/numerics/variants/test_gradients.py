@@ -5,10 +5,8 @@ import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.numerics.learners import ada_normal_hedge
-from stream_peer.numerics.mixers import peer_mixer
 from stream_peer.numerics.variants.gradients import (
     SlopeSums,
-    denoised_answers,
     gradient_hedge,
     gradient_normal_hedge,
     outcome_gradients,
@@ -16,6 +14,7 @@ from stream_peer.numerics.variants.gradients import (
     shared_with_all,
 )
 from stream_peer.numerics.variants.regret_sums import RegretSums
+from tests.reference.plain_formulas import peer_mixer
 
 PEER = np.array([0.2, -0.1, -0.1])
 
@@ -57,18 +56,6 @@ def test_slopes_of_many_runs_are_those_of_each() -> None:
 
 EVEN = np.array([0.5, 0.5])
 FORECASTS = np.array([0.9, 0.3])
-
-
-def test_a_denoised_answer_is_beyond_the_answers_that_noise_leaves() -> None:
-    """At η0 = .1, η1 = .4: (0 - .1)/.5 and (1 - .1)/.5."""
-    assert denoised_answers(np.array([0.0, 1.0]), 0.1, 0.4).tolist() == pytest.approx([-0.2, 1.8])
-    assert float(denoised_answers(1.0, 0.0, 0.0)) == 1.0
-
-
-@pytest.mark.parametrize("rates", [(0.5, 0.5), (1.0, 0.2)])
-def test_answers_that_say_nothing_cannot_be_denoised(rates: tuple[float, float]) -> None:
-    with pytest.raises(FormulaInputError, match=str(rates[0])):
-        denoised_answers(1.0, *rates)
 
 
 def test_linearised_regrets_are_those_worked_out_by_hand() -> None:
