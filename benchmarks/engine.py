@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.workload import QUESTIONS, Workload
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import load_document
 
@@ -28,7 +28,7 @@ BATCH = 5_000
 SHORT = 8
 
 
-def fold(stage: Stage, records: Sequence[LogRecord]) -> tuple[float, list[Output]]:
+def fold(stage: FeedStage | QuestionStage, records: Sequence[LogRecord]) -> tuple[float, list[Output]]:
     """CPU seconds, and what came out."""
     outputs: list[Output] = []
     since = 0
@@ -46,10 +46,11 @@ def fold(stage: Stage, records: Sequence[LogRecord]) -> tuple[float, list[Output
     return time.process_time() - start, outputs
 
 
-def snapshot(stage: Stage) -> list[Output]:
+def snapshot(stage: FeedStage | QuestionStage) -> list[Output]:
     """Publish and take the state, in the worker's order."""
     effects = Effects()
-    stage.publish(effects)
+    if isinstance(stage, FeedStage):
+        stage.publish(effects)
     stage.snapshot()
     return effects.outputs
 

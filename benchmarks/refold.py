@@ -18,6 +18,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round, SettingsChanged, Source, encode_feed_log
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.driver import end, rebuild
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.settings.feed.document import load_document
 
@@ -66,7 +67,7 @@ def rounds(first: int, last: int, experts: int) -> Iterator[LogRecord]:
         yield LogRecord(offset, at, FEED.encode(), encode_feed_log(event))
 
 
-def stage_that_must_refold(records: int, experts: int) -> FeedStage:
+def stage_that_needs_rebuild(records: int, experts: int) -> FeedStage:
     """A stage whose settings have changed at the end of a log of so many rounds; it has folded one of them."""
     stage, effects = FeedStage(topic=FEED_LOG, partition=0), Effects()
     stage.step(settings_record(0, BEFORE), effects)
@@ -82,18 +83,18 @@ def peak_mb() -> float:
 
 def refold(stage: FeedStage, count: int, experts: int) -> float:
     """Carry it out; CPU seconds without the making of the records."""
-    refolding = stage.refolding(count)
+    steps = rebuild(stage, count)
+    next(steps)
     seconds = 0.0
     for first in range(0, count + 1, BATCH):
         batch = [settings_record(0, BEFORE)] if first == 0 else []
         batch += rounds(max(first, 1), min(first + BATCH, count), experts)
         batch += [settings_record(count, AFTER)] if first + BATCH > count else []
         began = time.process_time()
-        for record in batch:
-            refolding.step(record)
+        steps.send(batch)
         seconds += time.process_time() - began
     began = time.process_time()
-    refolding.finish()
+    end(steps)
     stage.publish(Effects())
     return seconds + time.process_time() - began
 
@@ -115,7 +116,7 @@ def load(head: bytes, rows: Mapping[bytes, bytes]) -> float:
 
 def measure(count: int, experts: int) -> dict[str, float]:
     """Everything, as figures by name."""
-    stage = stage_that_must_refold(count, experts)
+    stage = stage_that_needs_rebuild(count, experts)
     before = peak_mb()
     seconds = refold(stage, count, experts)
     after = peak_mb()

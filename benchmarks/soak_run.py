@@ -19,7 +19,7 @@ from benchmarks.workload import Message
 from stream_peer.events import topics
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import Fold, Writer, claim_row
-from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import load_document
 
@@ -46,8 +46,8 @@ class Part(NamedTuple):
 class Durable:
     """A stage and its changelog."""
 
-    def __init__(self, stage: Stage, log: Compacted, claim: str) -> None:
-        self.stage = stage
+    def __init__(self, stage: FeedStage | QuestionStage, log: Compacted, claim: str) -> None:
+        self.stage: Any = stage
         self.log = log
         fold = Fold()
         log.append([claim_row(0, claim)])
@@ -56,11 +56,12 @@ class Durable:
         found = fold.recovered()
         self.applied = found.applied
         stage.load(found.head, found.entries)
-        for _ in stage.recount():
-            pass
-        if stage.must_refold:
-            msg = "the state asks for a refold"
-            raise RuntimeError(msg)
+        if isinstance(stage, FeedStage):
+            for _ in stage.recount():
+                pass
+            if stage.needs_rebuild:
+                msg = "the state needs a rebuild"
+                raise RuntimeError(msg)
         self._writer = Writer(fold, 0, claim, fold.next)
 
     def step(self, record: LogRecord) -> list[Output]:

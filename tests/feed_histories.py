@@ -20,6 +20,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
+from stream_peer.log.driver import pump, rebuild
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.settings.feed.document import document_hash, load_document
 
@@ -101,22 +102,21 @@ def folded(
     """A stage that has folded the records and published, and all that came out; ``before``: what refolds need."""
     feed_stage, effects = into or stage(), Effects()
     log = list(before)
-    refold(feed_stage, log)
+    effects.outputs += refold(feed_stage, log)
     for record in records:
         feed_stage.step(record, effects)
         log.append(record)
-        refold(feed_stage, log)
+        effects.outputs += refold(feed_stage, log)
     feed_stage.publish(effects)
     return feed_stage, effects
 
 
-def refold(feed_stage: FeedStage, log: Sequence[LogRecord]) -> None:
-    """What whoever drives a stage does when it must be folded anew."""
-    while feed_stage.must_refold:
-        refolding = feed_stage.refolding(log[-1].offset)
-        for record in log:
-            refolding.step(record)
-        refolding.finish()
+def refold(feed_stage: FeedStage, log: Sequence[LogRecord]) -> list[Output]:
+    """Carry out rebuilds that are due; return the corrections."""
+    corrections: list[Output] = []
+    while feed_stage.needs_rebuild:
+        corrections += pump(rebuild(feed_stage, log[-1].offset), lambda _: log)
+    return corrections
 
 
 def newest(outputs: Sequence[Output], topic: str) -> dict[str, dict[str, Any]]:
@@ -151,4 +151,6 @@ class Changelog:
     def restored(self, **defaults: object) -> FeedStage:
         restored = stage(**defaults)
         restored.load(self.head, self.entries)
+        for _ in restored.recount():
+            pass
         return restored

@@ -1,4 +1,4 @@
-"""The feeds of one partition: which there are, what controls and settings do to them, and what must be refolded."""
+"""The feeds of one partition: which there are, what controls and settings do to them, and what must be rebuilt."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -22,20 +22,20 @@ from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 
 
-class Firm(NamedTuple):
-    """What of a feed a refold knows from its start: the meaning of its settings, and whom it has forgotten.
+class RebuildPins(NamedTuple):
+    """What of a feed is fixed during a rebuild: the settings that change meaning, and the digests of erased experts.
 
     ``before``: the feed as it was, whose scored forecasts stay as they were published.
     """
 
     meaning: Mapping[str, Any]
-    forgotten: frozenset[bytes]
-    before: Feed | None = None
+    erased: frozenset[bytes]
+    before: Feed
 
-    @classmethod
-    def of(cls, settings: FeedSettings, forgotten: Iterable[bytes], before: Feed | None = None) -> "Firm":
-        """The meaning of settings, and who was forgotten."""
-        return cls({name: getattr(settings, name) for name in MEANING}, frozenset(forgotten), before)
+
+def _meaning(settings: FeedSettings) -> Mapping[str, Any]:
+    """Settings that give what was scored another meaning, by name."""
+    return {name: getattr(settings, name) for name in MEANING}
 
 
 class Feeds:
@@ -47,8 +47,8 @@ class Feeds:
         The release's; coins and draws derive from it.
     book : FeedSettingsBook
         In force until the log says otherwise.
-    firm : mapping of str to Firm
-        Feeds whose meaning does not depend on their place in the log: those that are being refolded.
+    pins : mapping of str to RebuildPins
+        Of the feeds that are being rebuilt.
 
     Attributes
     ----------
@@ -58,14 +58,14 @@ class Feeds:
     board : Board
         What must be published.
     due : set of str
-        Feeds that must be refolded.
+        Feeds that must be rebuilt.
     base : int
         What revisions of feeds that are new are ahead of offsets.
     ended : dict of str to Ended
         Feeds that were deleted.
     """
 
-    def __init__(self, secret: bytes, book: FeedSettingsBook, firm: Mapping[str, Firm]) -> None:
+    def __init__(self, secret: bytes, book: FeedSettingsBook, pins: Mapping[str, RebuildPins]) -> None:
         self.book = book
         self.by_name: dict[str, Feed] = {}
         self.store = FeedStore()
@@ -74,7 +74,7 @@ class Feeds:
         self.base = 0
         self.ended: dict[str, Ended] = {}
         self._secret = secret
-        self._firm = firm
+        self._pins = pins
 
     def feed(self, name: str) -> Feed:
         """The feed, a new one if need be."""
@@ -82,22 +82,22 @@ class Feeds:
         if feed is None:
             feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
             feed.standing.base = max(self.base, self.ended.get(name, Ended()).base)
-            if name in self._firm:
-                feed.roster.forgotten.update(self._firm[name].forgotten)
+            if name in self._pins:
+                feed.roster.forgotten.update(self._pins[name].erased)
         return feed
 
     def _settings(self, name: str) -> FeedSettings:
         settings, feed = self.book.of(name), self.by_name.get(name)
         if feed is not None and feed.standing.imported is not None:
-            return with_meaning(settings, Firm.of(feed.settings, ()).meaning)
-        return with_meaning(settings, self._firm[name].meaning) if name in self._firm else settings
+            return with_meaning(settings, _meaning(feed.settings))
+        return with_meaning(settings, self._pins[name].meaning) if name in self._pins else settings
 
     def emptied(self) -> "Feeds":
         """The same settings in force, the same ids refused and the same renamed, and nothing else of any feed.
 
         The question stage keeps names as well: it goes on to say first ids.
         """
-        anew = Feeds(self._secret, self.book, self._firm)
+        anew = Feeds(self._secret, self.book, self._pins)
         anew.base = self.base
         for name, feed in self.by_name.items():
             if feed.roster.forgotten:
@@ -160,7 +160,7 @@ class Feeds:
     # --- settings and controls ---
 
     def settle(self, book: FeedSettingsBook, record: Record) -> None:
-        """Settings from here on. Where they give what was scored another meaning, the feed must be refolded.
+        """Settings from here on. Where they give what was scored another meaning, the feed must be rebuilt.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Feeds:
         for feed in self.by_name.values():
             settings, before = self._settings(feed.name), feed.settings
             if settings.meaning() != before.meaning() and feed.standing.ordinals:
-                settings = with_meaning(settings, Firm.of(before, ()).meaning)
+                settings = with_meaning(settings, _meaning(before))
                 self.due.add(feed.name)
             feed.adopt(settings, book.hash)
             if settings.trust.acknowledged != before.trust.acknowledged:
@@ -242,32 +242,35 @@ class Feeds:
         """The highest revision of a feed, or of one of its name that was deleted; -1: none."""
         return max(feed.standing.revision, self.ended.get(feed.name, Ended()).revision)
 
-    # --- refolding and auditing ---
+    # --- rebuilds and audits ---
 
-    def firm(self) -> Mapping[str, Firm]:
-        """What a refold of the feeds that are due must know from its start."""
+    def pins(self) -> Mapping[str, RebuildPins]:
+        """What is fixed during a rebuild of the feeds that need it."""
         feeds = ((name, self.by_name[name]) for name in sorted(self.due))
-        return {name: Firm.of(self.book.of(name), feed.roster.forgotten, feed) for name, feed in feeds}
+        return {
+            name: RebuildPins(_meaning(self.book.of(name)), frozenset(feed.roster.forgotten), feed)
+            for name, feed in feeds
+        }
 
     def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
-        """In a refold: the scored forecast of a question is the one that was published, not what it would be now."""
-        before = self._firm[feed.name].before if feed.name in self._firm else None
+        """In a rebuild: the scored forecast of a question is the one that was published, not what it would be now."""
+        before = self._pins[feed.name].before if feed.name in self._pins else None
         former = before.entries.get(question_id) if before else None
         if before is not None and former is not None and former.first_final is not None:
             entry.first_final = scored_with_places(former.first_final, places_in(feed, before))
             entry.revision = former.revision
 
-    def replace(self, refolded: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
-        """Take up refolded feeds; (before, after) of each."""
+    def replace(self, rebuilt: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
+        """Put rebuilt feeds in place of these; (before, after) of each."""
         pairs = []
         for name in names:
             before = self.by_name[name]
-            after = refolded.feed(name)  # a new one, if its log has been purged
+            after = rebuilt.feed(name)  # a new one, if its log has been purged
             after.pieces = before.pieces
             after.standing.go_on_from(before.standing)
             for question_id, entry in after.entries.items():
                 if entry.first_final is None:  # nobody else stood in its final round
-                    refolded.carry_over(after, question_id, entry)
+                    rebuilt.carry_over(after, question_id, entry)
             after.accounts.keep_evaluations(before.accounts, places_in(after, before))
             self.store.leave_all(before)
             self.by_name[name] = after

@@ -1,10 +1,9 @@
-"""What a stage is: the fold of one log partition, driven by topology, replay and tests alike."""
+"""What a stage is: the fold of one log partition, driven by the worker, replay and tests alike."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from stream_peer.errors import StateError
 from stream_peer.events.times import Milliseconds
 
 Headers = Sequence[tuple[str, bytes]]
@@ -118,60 +117,53 @@ class Snapshot(NamedTuple):
     head: bytes
 
 
-class Refolding(Protocol):
-    """A fold anew, from the start of the log, of state that cannot be corrected in place.
-
-    Whoever drives the stage hands it every record of the log up to ``up_to``, in order, then finishes it. Until then
-    the stage is as it was, and nothing else may be stepped; a refolding that is not finished leaves no trace.
-    """
-
-    @property
-    def up_to(self) -> int:
-        """Offset of the last record that it needs."""
-
-    def step(self, record: Record) -> None:
-        """Fold one record. Nothing is published."""
-
-    def finish(self) -> None:
-        """The log up to ``up_to`` was folded: the result is the stage's state from here on."""
-
-
 class Stage(Protocol):
     """One partition's fold. A function of its log: the same records give the same outputs and the same state."""
 
-    def step(self, record: Record, effects: Effects) -> None:
+    def step(self, record: Record, effects: Effects) -> object:
         """Fold one record. An exception ends the process: the state may be half changed."""
 
-    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
-        """Add the newest per-feed outputs of ``feeds`` if worth a message, or of every changed feed (None)."""
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+        """Its log is another topic than before, or the first: offsets begin at 0 again. Called before any step.
 
-    def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """Feeds changed since they were last published, each with its ``publish_every``."""
+        Parameters
+        ----------
+        incarnation : int
+            Tells the topic from former ones, in sources.
+        base : int
+            What revisions are ahead of the new offsets; above every revision so far.
+        keep : bool
+            Whether the state goes on. Otherwise it is dropped, but for what does not come from this log alone: the
+            settings in force, and which experts were erased.
+        """
+
+
+@runtime_checkable
+class Stateful(Stage, Protocol):
+    """A stage with a state that outlives its owner."""
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call. The caller makes it durable: entries first, then the head."""
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take up the state that an earlier owner left, before the first step."""
+        """Take the state that an earlier owner left, before the first step."""
 
-    def recount(self) -> Iterator[None]:
-        """Compute what ``load`` left to be computed, a bounded piece an item. Nothing may be stepped before its end."""
+
+@runtime_checkable
+class Timed(Protocol):
+    """A stage that waits for moments."""
 
     @property
-    def must_refold(self) -> bool:
-        """Whether, after a step, an audit or ``load``, nothing may be stepped before a refold."""
+    def clock(self) -> Milliseconds:
+        """The partition's time: the largest credible time stated in its records; 0 before the first."""
 
-    def refolding(self, applied: int) -> Refolding:
-        """The refold that is due; ``applied``: the last offset that was stepped, or that ``load`` took up."""
+    def deadline(self) -> Milliseconds | None:
+        """When something becomes due by the clock although no record comes; None: nothing waits."""
 
-    def owed(self) -> Iterator[Output]:
-        """Outputs that a refold has left to be written before the next step; many. ``publish`` adds what is left."""
 
-    def audit(self) -> Iterator[None]:
-        """Compare the state with what it follows from, a bounded piece an item; steps may come in between.
-
-        If something does not agree, ``must_refold`` is true afterwards.
-        """
+@runtime_checkable
+class Marked(Protocol):
+    """A stage whose state can be from before signatures."""
 
     @property
     def needs_marker(self) -> bool:
@@ -179,6 +171,57 @@ class Stage(Protocol):
 
     def is_marker(self, record: Record) -> bool:
         """Whether a record is one from which on the state can be trusted."""
+
+
+F = TypeVar("F", bound="Rebuildable[Any]")
+
+
+class Blank(NamedTuple, Generic[F]):
+    """An empty fold for a rebuild, and the keys of the records that it folds (None: all). Others move its clock."""
+
+    fold: F
+    keys: Set[bytes] | None
+
+
+@runtime_checkable
+class Rebuildable(Protocol[F]):
+    """A fold that cannot always be corrected in place: then its log is folded from the start, and replaces it."""
+
+    def step(self, record: Record, effects: Effects) -> object:
+        """Fold one record. Nothing may be stepped while it needs a rebuild."""
+
+    def pass_time(self, record: Record) -> None:
+        """Move the clock by a record, and fold nothing of it."""
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether, after a step, an audit or ``load``, the log must be folded from its start."""
+
+    def blank(self) -> Blank[F]:
+        """An empty fold, which knows what is fixed during the rebuild."""
+
+    def adopt(self, rebuilt: F) -> Iterator[Output]:
+        """Replace the state; return corrections to be written before the next step: many, made one by one."""
+
+
+@runtime_checkable
+class Published(Rebuildable[F], Protocol[F]):
+    """A rebuildable stage with outputs per feed, which are published at the driver's moments."""
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        """Add the newest per-feed outputs of ``feeds`` if worth a message, or of every changed feed (None)."""
+
+    def changed_feeds(self) -> Mapping[str, Milliseconds]:
+        """Feeds changed since they were last published, each with its ``publish_every``."""
+
+    def recount(self) -> Iterator[None]:
+        """Compute the sums of what was loaded, a bounded piece an item. Nothing may be stepped before its end."""
+
+    def audit(self) -> Iterator[None]:
+        """Compare the state with what it follows from, a bounded piece an item; steps may come in between.
+
+        If something does not agree, ``needs_rebuild`` is true afterwards.
+        """
 
     def lost(self, records: int) -> None:
         """So many records of the log were gone before they were read: say so in what follows."""
@@ -193,71 +236,5 @@ class Stage(Protocol):
     def rebase(self, base: int) -> None:
         """What revisions are ahead of the offsets of its log, where no import says otherwise."""
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
-        """Its log is another topic than before, or the first: offsets begin anew. After ``load``, before any step.
-
-        Parameters
-        ----------
-        incarnation : int
-            Tells the topic from former ones, in sources.
-        base : int
-            What revisions are ahead of the new offsets; above every revision so far.
-        keep : bool
-            Whether the state goes on. Otherwise it is dropped, but for what does not come from this log alone: the
-            settings in force, and who was forgotten.
-        """
-
-    def begin_anew(self) -> None:
-        """The state was lost: if the log holds it all, ``must_refold`` is true from here on."""
-
-    def deadline(self) -> Milliseconds | None:
-        """When something becomes due by the clock although no record comes; None: nothing waits."""
-
-    @property
-    def clock(self) -> Milliseconds:
-        """The partition's time: the largest credible time stated in its records; 0 before the first."""
-
-
-class NeverRefolds:
-    """What a stage has of ``Stage`` whose state is corrected in place, or that has none."""
-
-    must_refold = False
-    needs_marker = False
-    revision = -1
-
-    def is_marker(self, record: Record) -> bool:  # noqa: ARG002 - none is looked for
-        """Never asked for."""
-        return False
-
-    def refolding(self, applied: int) -> Refolding:
-        """Never asked for."""
-        msg = f"nothing is to be folded anew up to {applied}"
-        raise StateError(msg)
-
-    def recount(self) -> Iterator[None]:
-        """``load`` left nothing."""
-        return iter(())
-
-    def owed(self) -> Iterator[Output]:
-        """No refold left any."""
-        return iter(())
-
-    def audit(self) -> Iterator[None]:
-        """Nothing to compare."""
-        return iter(())
-
-    def lost(self, records: int) -> None:
-        """Nothing is said of it."""
-
-    def incarnations(self) -> Mapping[int, int]:
-        """Nothing is noted of it."""
-        return {}
-
-    def rebase(self, base: int) -> None:
-        """It has no revisions."""
-
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
-        """Nothing depends on it."""
-
-    def begin_anew(self) -> None:
-        """Nothing to fold anew."""
+    def rebuild_all(self) -> None:
+        """The state was lost and the log holds it all: it needs a rebuild from here on."""

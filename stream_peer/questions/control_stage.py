@@ -7,7 +7,7 @@ every partition of ``forecast-events``, since a feed's questions lie in all of t
 It keeps nothing: a repeat writes the same records again, and who reads them knows repeats by their source.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 from msgspec import UNSET
@@ -36,10 +36,9 @@ from stream_peer.events.incoming import (
 )
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import Milliseconds
 from stream_peer.log.dead_letters import refuse
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
+from stream_peer.log.stage import Effects, Output, Record
 from stream_peer.settings.feed.document import document_hash, load_document
 
 SETTINGS_KEY = b"settings"
@@ -47,7 +46,7 @@ SETTINGS_KEY = b"settings"
 _encode = msgspec.json.Encoder().encode
 
 
-class ControlStage(NeverRefolds):
+class ControlStage:
     """The fold of one partition of ``control-events``.
 
     Parameters
@@ -81,28 +80,12 @@ class ControlStage(NeverRefolds):
         self._incarnation = incarnation
         self._signatures = signatures or Signatures()
 
-    @property
-    def clock(self) -> Milliseconds:
-        """Always 0: controls have no deadlines."""
-        return 0
-
     def step(self, record: Record, effects: Effects) -> None:
         """Fold one record."""
         try:
             self._fold(record, effects)
         except RejectedEvent as rejection:
             refuse(record, self._topic, self._partition, rejection, effects)
-
-    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
-        """Nothing: this stage has no outputs per feed."""
-
-    def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """None, ever."""
-        return {}
-
-    def deadline(self) -> Milliseconds | None:
-        """None, ever."""
-        return None
 
     def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
         """Its topic is another one, or met for the first time.
@@ -112,13 +95,6 @@ class ControlStage(NeverRefolds):
         time of the topic's first record would be the producer's word.
         """
         self._incarnation = incarnation
-
-    def snapshot(self) -> Snapshot:
-        """No state."""
-        return Snapshot({}, b"")
-
-    def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Nothing to take up."""
 
     def _fold(self, record: Record, effects: Effects) -> None:
         event = decode(record.value, unknown := list[str]())

@@ -6,7 +6,7 @@ emitted.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -41,7 +41,7 @@ from stream_peer.log.names import Names
 from stream_peer.log.origins import MARKERS, Seen, source_of
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures, disbelieved, is_signed, names_ours
-from stream_peer.log.stage import Effects, NeverRefolds, Record, Snapshot, Warned
+from stream_peer.log.stage import Effects, Record, Snapshot, Warned
 from stream_peer.questions.contradictions import contradiction
 from stream_peer.questions.controls import QuestionControls, refuse_sender
 from stream_peer.questions.dating import BEGINNING
@@ -67,7 +67,7 @@ _HOUR: Milliseconds = 3_600_000
 _OF_QUESTIONS = (Forecast, Forecasts, Question, Resolution)
 
 
-class QuestionStage(NeverRefolds):
+class QuestionStage:
     """The fold of one partition of ``forecast-events``.
 
     Parameters
@@ -113,6 +113,7 @@ class QuestionStage(NeverRefolds):
         self._clock = Clock(book.default.skew)
         self._seen = Seen()
         self._warns_from: Milliseconds = 0
+        self.needs_marker = False
         self._store = QuestionStore(book.of)
         self._reconciler = Reconciler(self._routes, self._clock, self._store)
         around = self._routes, self._clock, self._store, self._reconciler
@@ -210,13 +211,6 @@ class QuestionStage(NeverRefolds):
         """The feed that an event names, else that of its question, if it is known."""
         question = self._live.get(getattr(event, "question_id", ""))
         return getattr(event, "feed", None) or (DEFAULT_FEED if question is None else question.feed)
-
-    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
-        """Nothing: this stage has no outputs per feed."""
-
-    def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """None, ever."""
-        return {}
 
     def deadline(self) -> Milliseconds | None:
         """When a tick should be written if the clock has not met the next deadline; None: nothing waits."""

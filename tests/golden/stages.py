@@ -25,7 +25,7 @@ from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.portable import Header
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import Effects, LogRecord, Output, Stage
+from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
 from stream_peer.log.transfers import transfer_of
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
@@ -43,7 +43,7 @@ OUTPUT_PARTITIONS = 4
 KILLED_EVERY = 97
 
 Rows = list[tuple[bytes, bytes | None]]
-S = TypeVar("S", bound=Stage)
+S = TypeVar("S", bound=Stateful)
 
 
 def fold(life: Life, *, kill: int = 0, questions: Sequence[Rows] = ()) -> Tape:
@@ -161,7 +161,10 @@ class _Owned(Generic[S]):
 
     def _fold(self, record: LogRecord) -> list[Output]:
         effects = Effects()
-        driver.pump(driver.fold(self.stage, record, effects, driver.Publish.REBUILDS), self._up_to)
+        if isinstance(self.stage, FeedStage):
+            driver.pump(driver.fold_and_publish(self.stage, record, effects), self._up_to)
+        else:
+            self.stage.step(record, effects)
         return effects.outputs
 
     def _up_to(self, offset: int) -> Sequence[LogRecord]:
@@ -170,7 +173,8 @@ class _Owned(Generic[S]):
     def publish(self) -> list[Output]:
         """What there is to say of changed feeds."""
         effects = Effects()
-        self.stage.publish(effects)
+        if isinstance(self.stage, FeedStage):
+            self.stage.publish(effects)
         return effects.outputs
 
     # --- state ---
@@ -201,10 +205,11 @@ class _Owned(Generic[S]):
         found = self._changelog.recovered()
         self._covered = found.applied
         self.stage.load(found.head, found.entries)
-        for _ in self.stage.recount():
-            pass
-        while self.stage.must_refold:
-            driver.pump(driver.rebuild(self.stage, found.applied), self._up_to)
+        if isinstance(self.stage, FeedStage):
+            for _ in self.stage.recount():
+                pass
+            while self.stage.needs_rebuild:
+                driver.pump(driver.rebuild(self.stage, found.applied), self._up_to)
 
     def state(self) -> StageState:
         """All that is stored."""
@@ -286,7 +291,7 @@ class _Worker:
             self._take(feeds.publish())
             for _ in feeds.stage.audit():
                 pass
-            assert not feeds.stage.must_refold, "sums and ledger differ"
+            assert not feeds.stage.needs_rebuild, "sums and ledger differ"
 
     # --- owners ---
 
@@ -348,7 +353,7 @@ def _producers(life: Life) -> Producers | None:
 
 
 def _feed_stage(number: int) -> Callable[[], FeedStage]:
-    return lambda: FeedStage(topic="feed-log", partition=number, secret=SECRET, counts_later=True)
+    return lambda: FeedStage(topic="feed-log", partition=number, secret=SECRET)
 
 
 def _of_questions(outputs: Sequence[Output]) -> list[Output]:

@@ -33,6 +33,7 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.explain.question_life.events import state_of
 from stream_peer.tools.explain.question_life.explainer import Look
+from tests.feed_histories import refold
 from tests.unit.questions.question_log import (
     T0,
     book,
@@ -117,11 +118,7 @@ def folded(records: Iterator[FeedLogRecord]) -> Iterator[tuple[FeedStage, Effect
         log.append(LogRecord(offset, T0 + offset, b"econ", encode_feed_log(record)))
         effects = Effects()
         of.step(log[-1], effects)
-        if of.must_refold:
-            refolding = of.refolding(offset)
-            for earlier in log:
-                refolding.step(earlier)
-            refolding.finish()
+        refold(of, log)
         yield of, effects
 
 

@@ -10,7 +10,7 @@ from stream_peer.events.feed_log import ExpertChanged, OutcomeRevealed, Round, S
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.admin import KafkaAdmin
-from stream_peer.log.driver import Publish, fold, pump
+from stream_peer.log.driver import fold_and_publish, pump
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.replay.feed_log_reader import replay_from_log
@@ -62,7 +62,7 @@ def serve(kafka: KafkaClient, settings: Settings, values: list[bytes], every: in
     stage, effects = FeedStage(topic=settings.topic(topics.FEED_LOG), partition=PARTITION, secret=b"seed"), Effects()
     log = [LogRecord(n, START + n, message.key, message.value) for n, message in enumerate(records)]
     for offset, record in enumerate(log):
-        pump(fold(stage, record, effects, Publish.REBUILDS), lambda up_to: log[: up_to + 1])
+        pump(fold_and_publish(stage, record, effects), lambda up_to: log[: up_to + 1])
         if offset % every == 0:
             stage.publish(effects)
     stage.publish(effects)

@@ -17,7 +17,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import Fold, Recovered
 from stream_peer.log.driver import fold, pump
-from stream_peer.log.stage import Effects, LogRecord
+from stream_peer.log.stage import LogRecord
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question
 from tests.integration.support.service import APPLY, SECRET, Service, Shape, Worker, service
@@ -138,7 +138,7 @@ def folded(service: Service, log: list[LogRecord], partition: int) -> FeedStage:
     """The stage after a log, driven in the plainest way."""
     stage = FeedStage(topic=service.topic(topics.FEED_LOG), partition=partition, secret=SECRET.encode())
     for record in log:
-        pump(fold(stage, record, Effects()), lambda _: log)
+        pump(fold(stage, record), lambda _: log)
     return stage
 
 

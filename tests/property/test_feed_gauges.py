@@ -58,7 +58,7 @@ class Both:
             effects = Effects()
             self.stage.step(record, effects)
             self.log.append(record)
-            refold(self.stage, self.log)
+            effects.outputs += refold(self.stage, self.log)
             self.stage.publish(effects)
             self.metrics.folded("feed", 0, 1, 0.01, effects, record.offset)
             self.twin.take(read_feed_log(record.value), {topic: newest(effects.outputs, topic) for topic in RECORDS})
@@ -181,7 +181,7 @@ def test_a_restart_a_refold_and_the_end_of_the_ledger_change_no_series_but_count
     both.compare()
     assert gauges(both) == before
 
-    both.stage.begin_anew()
+    both.stage.rebuild_all()
     refold(both.stage, both.log)
     both.stage.publish(Effects())
     both.compare()

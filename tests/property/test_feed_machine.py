@@ -272,7 +272,7 @@ class LongLife(RuleBasedStateMachine):
     @invariant()
     def sums_follow_from_the_ledger(self) -> None:
         if hasattr(self, "stage"):
-            assert not self.stage.must_refold
+            assert not self.stage.needs_rebuild
             assert self.stage.agrees()
 
     def teardown(self) -> None:

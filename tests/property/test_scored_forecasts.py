@@ -137,7 +137,7 @@ def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored
     changelog = Changelog()
     changelog.take(straight)
     assert scored(changelog.restored()) == scored(straight)
-    stage.begin_anew()
+    stage.rebuild_all()
     refold(stage, log)
     assert scored(stage) == scored(straight)
     assert stage.feeds.by_name.keys() == straight.feeds.by_name.keys()

@@ -1,8 +1,9 @@
 """Audits: once an hour a partition's state is compared with what it follows from, a little at a time."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from stream_peer.log.stage import Stage
+from stream_peer.log.stage import Published
 
 EVERY_SECONDS = 3600.0
 
@@ -40,10 +41,10 @@ class Audits:
         """Whether an audit has begun and not ended."""
         return self._pieces is not None
 
-    def work(self, stage: Stage) -> bool | None:
+    def work(self, stage: Published[Any]) -> bool | None:
         """Go on with the audit that is due, for a bounded time; if that ends it, say whether everything agrees.
 
-        None: nothing is due, it goes on, or the stage has nothing to compare.
+        None: nothing is due, it goes on, or there is nothing to compare.
         """
         if self._pieces is None:
             if self._clock() < self._due:
@@ -55,7 +56,7 @@ class Audits:
         if goes_on:
             return None
         self._pieces = None
-        return not stage.must_refold if self._compared or stage.must_refold else None
+        return not stage.needs_rebuild if self._compared or stage.needs_rebuild else None
 
     def give_up(self) -> None:
         """The state is another now."""

@@ -17,7 +17,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.port import GroupMember, Position, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import Output
+from stream_peer.log.stage import Output, Timed
 
 log = structlog.get_logger(__name__)
 
@@ -182,13 +182,13 @@ class Ticker:
         return [self._tick(partition, at) for partition in partitions if self._is_due(partition, at)]
 
     def _is_due(self, partition: OwnedPartition, at: Milliseconds) -> bool:
-        deadline = partition.stage.deadline()
-        if deadline is None or deadline > at or partition.stage.clock >= at:
+        stage, last = partition.stage, self._written.get(partition.tp.partition, 0)
+        if not isinstance(stage, Timed):
             return False
-        return at >= self._written.get(partition.tp.partition, 0) + _AGAIN_AFTER or self._arrived(partition)
-
-    def _arrived(self, partition: OwnedPartition) -> bool:
-        return partition.stage.clock >= self._written[partition.tp.partition]
+        deadline = stage.deadline()
+        if deadline is None or deadline > at or stage.clock >= at:
+            return False
+        return at >= last + _AGAIN_AFTER or stage.clock >= last
 
     def _tick(self, partition: OwnedPartition, at: Milliseconds) -> Output:
         number = partition.tp.partition

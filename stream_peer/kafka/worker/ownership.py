@@ -33,7 +33,7 @@ from stream_peer.kafka.worker.recreated import (
 )
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import NOTHING_APPLIED, Fold, Writer, claim_row
-from stream_peer.log.stage import Record, Stage
+from stream_peer.log.stage import Published, Record, Stage, Stateful
 
 log = structlog.get_logger(__name__)
 
@@ -157,7 +157,7 @@ class StagePartitions:
     def _begin(
         self, tp: TopicPartition, stage: Stage, found: InputLog, finding: Finding | None
     ) -> tuple[StartPosition, StateWriter | None]:
-        if self.input.changelog is None:
+        if self.input.changelog is None or not isinstance(stage, Stateful):
             stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
             return StartPosition(NOTHING_APPLIED, found.begin), None
         known = self._recovered(tp.partition)
@@ -347,7 +347,8 @@ class Ownership:
         if stage is None or stage.input.topic not in ids:
             return
         topic = stage.input.topic
-        met = [partition.stage.incarnations() for partition in self.partitions()]
+        owned = (partition.stage for partition in self.partitions())
+        met = [each.incarnations() for each in owned if isinstance(each, Published)]
         decide(examine_sources(topic, ids[topic], met), self._on_recreated)
 
     async def _flush(self) -> None:

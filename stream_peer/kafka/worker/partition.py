@@ -10,7 +10,7 @@ whoever takes this one away gets it at once: what was not finished counts for no
 import asyncio
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -19,11 +19,11 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
 from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.refolds import Progress, refold
+from stream_peer.kafka.worker.rebuilds import Progress, carry_out
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import fold_portion
-from stream_peer.log.stage import Effects, Output, Record, Snapshot, Stage
+from stream_peer.log.stage import Effects, Marked, Output, Published, Record, Snapshot, Stage, Stateful
 
 log = structlog.get_logger(__name__)
 
@@ -95,14 +95,15 @@ class OwnedPartition:
         self._since = self._now()
         self._records = self._bytes = 0
         self._fresh = True
-        self._anew = begin.must_settle
+        self._rebuilt = begin.must_settle
         self._busy = False
         self.counting = False
         self.waiting: float | None = None
         self._passed = 0
         self._progress: Progress | None = None
         self._slices = 0
-        self._published: dict[str, float] = {}
+        self._published_at: dict[str, float] = {}
+        self._of_feeds = stage if isinstance(stage, Published) else None
         self._audits = audits.Audits(self.tp.partition, self._now)
         self._stopped = False
         self._rested = asyncio.Event()
@@ -161,12 +162,16 @@ class OwnedPartition:
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is under way, everything is in the snapshot."""
-        return not (self.counting or self._inbox or self._records or self._busy or self.stage.must_refold)
+        return not (self.counting or self._inbox or self._records or self._busy or self._needs_rebuild)
+
+    @property
+    def _needs_rebuild(self) -> bool:
+        return self._of_feeds is not None and self._of_feeds.needs_rebuild
 
     @property
     def refolding(self) -> Progress | None:
         """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
-        if self._progress or self.stage.must_refold:
+        if self._progress or self._needs_rebuild:
             return self._progress or _WAITS_FOR_ITS_TURN
         whole_at = self._writer.rows.origin.whole_at if self._writer else 0
         reached = max(self.reached, self._passed)
@@ -196,7 +201,7 @@ class OwnedPartition:
 
     def give_up_refold(self) -> None:
         """End at once if a refold is due or under way, or sums are still counted: the durable state is what it was."""
-        if (self.counting or self.stage.must_refold) and not self._stopped:
+        if (self.counting or self._needs_rebuild) and not self._stopped:
             self._give_up()
 
     def give_up_snapshot(self) -> None:
@@ -238,46 +243,49 @@ class OwnedPartition:
 
     async def _find_marker(self) -> None:
         """Refuse a state from before signatures, unless the log ahead holds what lets it go on."""
-        if not self.stage.needs_marker:
+        stage = self.stage
+        if not isinstance(stage, Marked) or not stage.needs_marker:
             return
         with self._inbox.paused():
             async with self._context.logs.reading(self.tp, None, self.reached) as reading:
                 while records := await reading.batch():
                     self._slices += 1
-                    if any(map(self.stage.is_marker, records)):
+                    if any(map(stage.is_marker, records)):
                         log.info("marker_found", topic=self.tp.topic, partition=self.tp.partition)
                         return
         raise UnsignedStateError(self.tp.topic, self.tp.partition)
 
     async def _count(self) -> None:
         """Have the stage compute what its loading left, which takes long if there is much of it."""
-        pieces, goes_on = self.stage.recount(), True
-        with self._inbox.paused():
-            while goes_on:
-                async with self._context.turn:
-                    _, goes_on = audits.advance(pieces, _SLICE_SECONDS, self._now)
-                    await asyncio.sleep(0)
-                self._slices += 1
+        if self._of_feeds is not None:
+            pieces, goes_on = self._of_feeds.recount(), True
+            with self._inbox.paused():
+                while goes_on:
+                    async with self._context.turn:
+                        _, goes_on = audits.advance(pieces, _SLICE_SECONDS, self._now)
+                        await asyncio.sleep(0)
+                    self._slices += 1
         self.counting = False
         self._context.observer.owned(self.stage_name, self.tp.partition, self.stage)
         if self._writer is not None:
             self._tell_size(self._writer)
 
     async def _work(self) -> None:
-        """Whatever is to be done now. Nothing is made durable between a record that calls for a refold and its end."""
-        if self._inbox and not self.stage.must_refold:
+        """Whatever is to be done now. Nothing is made durable between a record that calls for a rebuild and its end."""
+        if self._inbox and not self._needs_rebuild:
             await self._handle()
-        self._audit()
-        if self.stage.must_refold:
-            await self._fold_anew()
-        if lost := self._gaps.take_lost():
-            self.stage.lost(lost)
+        if self._of_feeds is not None:
+            self._audit(self._of_feeds)
+            if self._needs_rebuild:
+                await self._rebuild(self._of_feeds)
+        if (lost := self._gaps.take_lost()) and self._of_feeds is not None:
+            self._of_feeds.lost(lost)
         if self._snapshot_due() and not self._stopped:
             await self._snapshot()
 
     async def _wait(self) -> None:
         """Until there are records, or a refold, a snapshot, a publication or a piece of an audit is due."""
-        if not (self._inbox or self.stage.must_refold or self._snapshot_due()):
+        if not (self._inbox or self._needs_rebuild or self._snapshot_due()):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._inbox.filled.wait(), self._until_due())
         self._inbox.filled.clear()
@@ -312,7 +320,7 @@ class OwnedPartition:
         until = self._now() + _SLICE_SECONDS
         finished: list[Delivery] = []
         count = 0
-        while self._inbox and not self.stage.must_refold:
+        while self._inbox and not self._needs_rebuild:
             event, records = self._inbox.take()
             done = self._step_portion(records, effects, until)
             count += done
@@ -332,34 +340,34 @@ class OwnedPartition:
             done = fold_portion(self.stage, stride, effects)
             self._bytes += sum(len(record.value or b"") for record in stride[:done])
             self.applied = stride[done - 1].offset
-            if self.stage.must_refold:
+            if self._needs_rebuild:
                 return start + done
         return len(records)
 
     def _publish_due(self, effects: Effects) -> None:
-        changed = {} if self.stage.must_refold else self.stage.changed_feeds()
-        if not changed:
+        stage = self._of_feeds
+        if stage is None or self._needs_rebuild or not (changed := stage.changed_feeds()):
             return
         at = self._now()
-        due = [feed for feed, every in changed.items() if at - self._published.get(feed, 0.0) >= every / 1000]
+        due = [feed for feed, every in changed.items() if at - self._published_at.get(feed, 0.0) >= every / 1000]
         if due:
-            self.stage.publish(effects, due)
-            self._published.update(dict.fromkeys(due, at))
+            stage.publish(effects, due)
+            self._published_at.update(dict.fromkeys(due, at))
 
     # What takes long.
 
-    def _audit(self) -> None:
+    def _audit(self, stage: Published[Any]) -> None:
         """A piece of the audit, if one is due."""
-        if self._writer is None or self._draining() or self.stage.must_refold:
+        if self._draining() or self._needs_rebuild:
             return
-        agrees = self._audits.work(self.stage)
+        agrees = self._audits.work(stage)
         if agrees is not None:
             self._context.observer.audited(self.stage_name, self.tp.partition, agrees)
             if not agrees:
                 log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self.applied)
 
-    async def _fold_anew(self) -> None:
-        """Refold until the stage is content."""
+    async def _rebuild(self, stage: Published[Any]) -> None:
+        """Rebuild until the state agrees with its log, and write what that corrects."""
         if self._draining():
             self._give_up()
             return
@@ -368,31 +376,30 @@ class OwnedPartition:
             log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
         began = self._now()
         with self._inbox.paused():
-            while self.stage.must_refold:
-                lost = await refold(self.stage, self.applied, self.tp, self._context, self._refolded_up_to)
+            while self._needs_rebuild:
+                done = await carry_out(stage, self.applied, self.tp, self._context, self._rebuilt_up_to)
                 self._gaps.take_lost()  # the log's start, of which the refold knows, lies behind them
-                if lost:
-                    report_lost(self.tp, 0, lost, self._context.observer)
-                    self.stage.lost(lost)
-            self._anew = True
-            await self._say_owed()
+                if done.lost:
+                    report_lost(self.tp, 0, done.lost, self._context.observer)
+                    stage.lost(done.lost)
+                await self._correct(done.corrections)
+            self._rebuilt = True
             self._progress = None
             effects = Effects()
-            self.stage.publish(effects, None)
+            stage.publish(effects, None)
             await self._context.producer.send(effects.outputs)
         seconds = self._now() - began
         log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
         self._context.observer.refolded(self.stage_name, self.tp.partition, seconds)
 
-    async def _say_owed(self) -> None:
-        """What the refold has left to be said, as much at a time as may be made and written without a pause."""
-        owed = self.stage.owed()
-        while outputs := _some(owed, self._now):
+    async def _correct(self, corrections: Iterator[Output]) -> None:
+        """Write what a rebuild corrects, as much at a time as may be made and written without a pause."""
+        while outputs := _some(corrections, self._now):
             await self._context.producer.send(outputs)
             self._slices += 1
             await asyncio.sleep(0)
 
-    def _refolded_up_to(self, progress: Progress) -> None:
+    def _rebuilt_up_to(self, progress: Progress) -> None:
         self._progress = progress
         self._context.observer.refolding(self.stage_name, self.tp.partition, *progress)
 
@@ -404,7 +411,7 @@ class OwnedPartition:
         """
         if self._writer is None:
             return bool(self._open)
-        if self._anew:
+        if self._rebuilt:
             return self.applied > self._covered
         if not self._records:
             return self._fresh and self._writer.rows.must_rewrite
@@ -415,22 +422,23 @@ class OwnedPartition:
     async def _snapshot(self) -> None:
         """Make the state durable, then acknowledge the messages that it covers wholly."""
         began = self._now()
-        effects = Effects()
-        self.stage.publish(effects, None)
-        await self._context.producer.send(effects.outputs)
-        if self._writer is not None:
-            await self._write(self._writer, began)
+        if self._of_feeds is not None:
+            effects = Effects()
+            self._of_feeds.publish(effects, None)
+            await self._context.producer.send(effects.outputs)
+        if self._writer is not None and isinstance(self.stage, Stateful):
+            await self._write(self._writer, self.stage, began)
         events, self._open = self._open, []
         self._since, self._records, self._bytes = self._now(), 0, 0
-        self._fresh = self._anew = False
+        self._fresh = self._rebuilt = False
         for event in events:
             event.ack()
 
-    async def _taken(self) -> Snapshot:
-        """All of the state is new after a refold. Meanwhile nothing changes it."""
-        return await self._context.runtime.aside(self.stage.snapshot) if self._anew else self.stage.snapshot()
+    async def _taken(self, stage: Stateful) -> Snapshot:
+        """All of the state is new after a rebuild. Meanwhile nothing changes it."""
+        return await self._context.runtime.aside(stage.snapshot) if self._rebuilt else stage.snapshot()
 
-    async def _write(self, writer: StateWriter, began: float) -> None:
+    async def _write(self, writer: StateWriter, stage: Stateful, began: float) -> None:
         with contextlib.ExitStack() as stack:
 
             def goes_on() -> None:
@@ -438,9 +446,9 @@ class OwnedPartition:
                 if not self._inbox.lengthy:
                     stack.enter_context(self._inbox.paused())
 
-            if self._anew:
+            if self._rebuilt:
                 goes_on()
-            snapshot, applied = await self._taken(), self.applied
+            snapshot, applied = await self._taken(stage), self.applied
             written = await writer.write(self.tp.partition, snapshot, applied, self._context, goes_on)
             self._covered = applied
         seconds = self._now() - began

@@ -11,7 +11,8 @@ import structlog
 from stream_peer.errors import RecreatedTopicError
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.changelog import NOTHING_APPLIED, OUTLIVES, Origin, Recovered
-from stream_peer.log.stage import Stage
+from stream_peer.log.driver import needs_rebuild
+from stream_peer.log.stage import Published, Stateful
 
 log = structlog.get_logger(__name__)
 
@@ -177,7 +178,7 @@ class Begin(NamedTuple):
     must_settle: bool = False
 
 
-def begin(stage: Stage, known: Known, found: InputLog, finding: Finding | None, choice: Choice) -> Begin:
+def begin(stage: Stateful, known: Known, found: InputLog, finding: Finding | None, choice: Choice) -> Begin:
     """Let a stage take up what was recovered, as far as it still holds, and say how its partition begins."""
     if known.recovered.head is None:
         return _begin_first(stage, found, finding)
@@ -185,34 +186,37 @@ def begin(stage: Stage, known: Known, found: InputLog, finding: Finding | None, 
         return _begin_anew(stage, known, found, choice)
     recovered, origin = known
     stage.load(recovered.head, recovered.entries)
-    stage.rebase(origin.base)
+    if isinstance(stage, Published):
+        stage.rebase(origin.base)
     origin = origin._replace(topic_id=found.topic_id or origin.topic_id)
     return Begin(origin, recovered.applied, recovered.applied + 1)
 
 
-def _begin_first(stage: Stage, found: InputLog, finding: Finding | None) -> Begin:
+def _begin_first(stage: Stateful, found: InputLog, finding: Finding | None) -> Begin:
     """Without a state: it never was, or it was lost."""
     stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
     if finding is not None:
-        stage.begin_anew()
-        covered = min(found.committed or 0, found.end) - 1 if stage.must_refold else NOTHING_APPLIED
         origin = Origin(found.topic_id, whole_at=found.readable)
-        return Begin(origin, covered, covered + 1, must_settle=stage.must_refold)
+        if not isinstance(stage, Published):
+            return Begin(origin, NOTHING_APPLIED, NOTHING_APPLIED + 1)
+        stage.rebuild_all()
+        covered = min(found.committed or 0, found.end) - 1
+        return Begin(origin, covered, covered + 1, must_settle=True)
     if found.begin > found.first:
         log.warning("input_skipped", records=found.begin - found.first, reason="start is latest, and there is no state")
     origin = Origin(found.topic_id)
     return Begin(origin, found.begin - 1, found.begin, must_settle=found.begin > 0)
 
 
-def _begin_anew(stage: Stage, known: Known, found: InputLog, choice: Choice) -> Begin:
+def _begin_anew(stage: Stateful, known: Known, found: InputLog, choice: Choice) -> Begin:
     """At the start of a log that took the place of the one that the state was folded from."""
     recovered, origin = known
     keeps = choice == "keep"
     stage.load(recovered.head, recovered.entries)
-    if keeps and stage.must_refold:
+    if keeps and needs_rebuild(stage):
         msg = "the state is of another release and could only be folded anew from a topic that is gone: on_recreated"
         raise RecreatedTopicError(f"{msg}: rebuild, or start the former release")
     anew = origin.anew(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
-    anew = anew._replace(base=max(anew.base, stage.revision + 1))
+    anew = anew._replace(base=max(anew.base, stage.revision + 1 if isinstance(stage, Published) else 0))
     stage.reincarnate(incarnation_of(found.topic_id) or anew.base, anew.base, keep=keeps)
     return Begin(anew, NOTHING_APPLIED, 0, must_settle=True)

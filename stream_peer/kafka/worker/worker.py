@@ -263,7 +263,7 @@ def product_stages(
             producers=producers,
             signatures=signatures,
         ),
-        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, counts_later=True, signatures=signatures),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, signatures=signatures),
         lambda p: ControlStage(
             topic=controls,
             partition=p,

@@ -7,7 +7,7 @@ import msgspec
 from stream_peer.events.feed_log import AnyFeedLogRecord, decode_feed_log
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.fold import FeedFold
 from stream_peer.log.stage import Record
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.tools.explain.weight_account import Account, Place
@@ -41,7 +41,7 @@ class WeightFollower:
         self._moment: Moment | None = None
         self._record: AnyFeedLogRecord | None = None
 
-    def before(self, record: Record, stage: FeedStage) -> None:
+    def before(self, record: Record, stage: FeedFold) -> None:
         """A record is about to be folded."""
         self._time = max(self._time, record.timestamp)
         self._record = _decoded(record) if record.key in self._keys else None
@@ -56,7 +56,7 @@ class WeightFollower:
         for account in wanting:
             account.begin(self._moment, self._stands)
 
-    def after(self, record: Record, stage: FeedStage) -> None:
+    def after(self, record: Record, stage: FeedFold) -> None:
         """It was folded, and so was whatever had to be folded anew because of it."""
         event, feed = self._record, stage.feeds.by_name.get(self.feed)
         if event is None or not self._has_changed(feed):
@@ -76,7 +76,7 @@ class WeightFollower:
             if self._moment is not None and self._moment.lists(account.expert):
                 account.begin(self._moment, place)
 
-    def finish(self, stage: FeedStage) -> None:
+    def finish(self, stage: FeedFold) -> None:
         """The log has ended: spans that would begin later begin and end here."""
         feed = stage.feeds.by_name.get(self.feed)
         late = [account for account in self.accounts if account.since is not None and account.start is None]

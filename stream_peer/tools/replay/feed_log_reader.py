@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -11,9 +11,10 @@ import msgspec
 from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
+from stream_peer.feeds.fold import keys_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
-from stream_peer.log.driver import Publish, Steps, answer, fold
+from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
@@ -116,10 +117,12 @@ async def _replay(
     return tally.result(folded, start)._replace(shadows=beside.compared())
 
 
-async def _folded(stage: FeedStage, record: Any, settings: Settings, place: TopicPartition) -> Effects:
+async def _folded(
+    stage: FeedStage, record: Any, settings: Settings, place: TopicPartition, keys: Set[bytes] | None = None
+) -> Effects:
     """What a record gives. Whether a revision of weights was published depends on timing, so all are."""
     effects = Effects()
-    await pump_from_log(fold(stage, record, effects, Publish.RECORDS), settings, place)
+    await pump_from_log(fold_and_publish(stage, record, effects, keys, always=True), settings, place)
     return effects
 
 
@@ -134,11 +137,12 @@ class _Beside:
         self, feed: str, place: TopicPartition, secret: bytes, shadows: Mapping[str, FeedSettingsBook]
     ) -> None:
         self._feed = feed
+        self._keys = keys_of(feed)
         self._place = place
         self._live = Prequential()
         self._shadows = {
             name: (
-                FeedStage(topic=place.topic, partition=place.partition, secret=secret, only=feed, settings=book),
+                FeedStage(topic=place.topic, partition=place.partition, secret=secret, settings=book),
                 Prequential(),
             )
             for name, book in shadows.items()
@@ -149,7 +153,7 @@ class _Beside:
         if self._shadows:
             self._live.follow(effects, stage)
         for shadow, prequential in self._shadows.values():
-            prequential.follow(await _folded(shadow, record, settings, self._place), shadow)
+            prequential.follow(await _folded(shadow, record, settings, self._place, self._keys), shadow)
 
     def compared(self) -> dict[str, list[ShadowScores]]:
         """How the shadows did, in their order."""

@@ -16,10 +16,10 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
-from stream_peer.log.driver import Publish, fold, fold_portion, pump
+from stream_peer.log.driver import fold_and_publish, fold_portion, pump
 from stream_peer.log.portable import Line
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import Effects, LogRecord, Output, Stage, Warned
+from stream_peer.log.stage import Effects, LogRecord, Output, Stateful, Warned
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook
@@ -242,7 +242,7 @@ class Run:
             self._kept[partition].append(record)
         effects = Effects()
         self._witness.logs(record, stage)
-        steps = fold(stage, record, effects, Publish.REBUILDS)
+        steps = fold_and_publish(stage, record, effects)
         pump(steps, lambda up_to: self._kept[partition].up_to(up_to))  # noqa: PLW0108 - no log is kept without need
         self._witness.logged(effects, stage)
         self._take(effects)
@@ -272,7 +272,7 @@ def _signed_tick(value: bytes, time: Milliseconds, partition: int) -> LogRecord:
     return LogRecord(0, time, signed.key, value, signed.headers)
 
 
-def _states(stages: Sequence[Stage], offsets: Sequence["count[int]"]) -> list[StageState]:
+def _states(stages: Sequence[Stateful], offsets: Sequence["count[int]"]) -> list[StageState]:
     states = []
     for partition, (stage, offset) in enumerate(zip(stages, offsets, strict=True)):
         entries, head = stage.snapshot()

@@ -27,11 +27,11 @@ from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.process import Watchdog
 from stream_peer.kafka.worker.worker import StageMakers
 from stream_peer.log.observer import NullObserver
-from stream_peer.log.stage import Effects, NeverRefolds, Output, Record, Snapshot
+from stream_peer.log.stage import Effects, Output, Record, Snapshot
 from stream_peer.settings.process import Http, Partitions, Settings, SnapshotEvery
 
 
-class CountingStage(NeverRefolds):
+class CountingStage:
     """State: key → [number, running hash]. One output a record, which names its source offset and the state after it.
 
     ``remember_sources``: as the feed stage does, skip records whose ``[partition, offset]`` was seen already.
@@ -62,12 +62,8 @@ class CountingStage(NeverRefolds):
         value = {"src": [self._partition, record.offset], "x": event["x"], "state": state}
         effects.outputs.append(Output(self._topic, key, json.dumps(value).encode(), record.timestamp))
 
-    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
-        """Nothing is published but outputs."""
-
-    def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """No feeds."""
-        return {}
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+        """Its counters do not depend on it."""
 
     def snapshot(self) -> Snapshot:
         """Every counter that changed."""
@@ -79,10 +75,6 @@ class CountingStage(NeverRefolds):
         """Go on from there."""
         self._seen = msgspec.msgpack.decode(head) if head else {}
         self._state = {key[2:]: msgspec.msgpack.decode(value) for key, value in entries.items()}
-
-    def deadline(self) -> Milliseconds | None:
-        """Nothing waits."""
-        return None
 
 
 def expected(records: Iterable[tuple[int, int, bytes, bytes]], *, remember_sources: bool = False) -> dict[Any, bytes]:

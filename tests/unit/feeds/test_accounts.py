@@ -102,14 +102,14 @@ def test_an_audit_looks_at_every_entry_once_in_pieces_of_bounded_length(monkeypa
 
     assert sorted(looked_at) == list(range(100))
     assert max(lengths) <= 32
-    assert not feed_stage.must_refold
+    assert not feed_stage.needs_rebuild
 
 
 def test_sums_may_be_counted_after_loading_in_pieces_and_are_the_same() -> None:
     first, _ = folded(log_of(rounds(100)), stage())
     changelog = Changelog()
     changelog.take(first)
-    later = FeedStage(topic="feed-log", partition=0, secret=b"secret", counts_later=True)
+    later = FeedStage(topic="feed-log", partition=0, secret=b"secret")
     later.load(changelog.head, changelog.entries)
 
     pieces = len(list(later.recount()))
@@ -130,7 +130,7 @@ def test_an_audit_agrees_though_blocks_go_out_of_memory_while_it_goes_on() -> No
     for _ in audit:
         pass
 
-    assert not feed_stage.must_refold
+    assert not feed_stage.needs_rebuild
 
 
 @pytest.mark.parametrize("vote_rule", ["half", "own-median"])

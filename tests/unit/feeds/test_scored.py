@@ -46,7 +46,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
     feed_stage, effects, log = stage(), Effects(), log_of(events)
     for place, record in enumerate(log):
         feed_stage.step(record, effects)
-        refold(feed_stage, log[: place + 1])
+        effects.outputs += refold(feed_stage, log[: place + 1])
         feed_stage.publish(effects)
     assert feed_stage.agrees()
     decoded = (msgspec.json.decode(o.value or b"{}") for o in effects.outputs if o.topic == topics.MIXED_FORECASTS)

@@ -4,9 +4,10 @@ import pytest
 from stream_peer.errors import ForeignSecretError, StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
+from stream_peer.feeds.fold import FeedFold
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.stage import Effects, LogRecord, Stage
+from stream_peer.log.stage import Effects, LogRecord, Published, Stateful, Timed
 from tests.feed_histories import (
     Changelog,
     expert,
@@ -32,11 +33,11 @@ def reasons(effects: Effects) -> list[str]:
 
 
 def test_the_feed_stage_is_a_stage() -> None:
-    fresh: Stage = stage()
+    fresh: Published[FeedFold] = stage()
 
-    assert fresh.clock == 0
-    assert fresh.deadline() is None
     assert fresh.changed_feeds() == {}
+    assert isinstance(fresh, Stateful)
+    assert not isinstance(fresh, Timed)
 
 
 def test_a_round_is_scored_and_published() -> None:
@@ -271,7 +272,7 @@ def test_state_of_another_layout_is_folded_anew_and_what_it_left_goes(schema: in
     other = stage()
 
     other.load(msgspec.msgpack.encode([schema, "of another layout"]), {b"e/f/q": b"?", b"z/of/old": b"?"})
-    assert other.must_refold
+    assert other.needs_rebuild
     again, later = folded(log_of([round_of("q2", FORECASTS)], 3), other, log)
 
     assert again.agrees()
@@ -291,7 +292,7 @@ def test_a_stage_without_state_begins_with_nothing() -> None:
     empty = stage()
     empty.load(None, {})
 
-    assert (empty.clock, empty.deadline(), empty.must_refold) == (0, None, False)
+    assert (empty.clock, empty.needs_rebuild) == (0, False)
     assert empty.revision == -1
 
 
@@ -403,7 +404,7 @@ def test_state_that_was_lost_is_folded_anew_from_its_log_and_nothing_is_said_of_
     log = log_of([round_of("q1", FORECASTS), outcome("q1", 1)])
     lost = stage()
 
-    lost.begin_anew()
+    lost.rebuild_all()
     found, effects = folded([], lost, log)
 
     assert found.views() == folded(log)[0].views()

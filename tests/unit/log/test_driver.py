@@ -4,63 +4,74 @@ from collections.abc import Sequence
 
 import pytest
 
-from stream_peer.log.driver import Publish, answer, fold, fold_portion, pump, rebuild
-from stream_peer.log.stage import Effects, LogRecord
-from tests.unit.kafka.worker.fakes import MEANING, RefoldingStage
+from stream_peer.log.driver import end, fold, fold_and_publish, fold_portion, pump, rebuild
+from stream_peer.log.stage import Effects, LogRecord, Output
+from tests.unit.kafka.worker.fakes import MEANING, RebuildingStage
 
 LOG = [LogRecord(n, n, key, b"1") for n, key in enumerate([b"a", b"b", MEANING, b"a", MEANING, b"c"])]
 
 
-def counted(log: Sequence[LogRecord]) -> tuple[RefoldingStage, Effects]:
-    stage, effects = RefoldingStage(), Effects()
+def counted(log: Sequence[LogRecord]) -> tuple[RebuildingStage, Effects]:
+    stage, effects = RebuildingStage(), Effects()
     for record in log:
-        pump(fold(stage, record, effects), lambda up_to: LOG[: up_to + 1])
+        pump(fold_and_publish(stage, record, effects), lambda up_to: LOG[: up_to + 1])
     return stage, effects
 
 
 def test_each_record_is_folded_and_each_rebuild_carried_out_before_the_next() -> None:
     stage, _ = counted(LOG)
-    assert stage.refolds == [2, 4]
+    assert [blank.offsets for blank in stage.rebuilds] == [[0, 1, 2], [0, 1, 2, 3, 4]]
     assert stage.counts[b"a"] == 8
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_rebuild_is_the_same_whatever_the_portions_in_which_its_log_comes(size: int) -> None:
-    stage = RefoldingStage()
+    stage = RebuildingStage()
     fold_portion(stage, LOG, Effects())
     steps = rebuild(stage, 2)
     next(steps)
     for start in range(0, len(LOG), size):
         steps.send(LOG[start : start + size])
-    assert answer(steps, ()) is None
+    assert list(end(steps)) == []
     assert stage.counts == counted(LOG[:3])[0].counts
 
 
 def test_a_rebuild_that_is_stopped_leaves_the_stage_as_it_was() -> None:
-    stage = RefoldingStage()
+    stage = RebuildingStage()
     fold_portion(stage, LOG, Effects())
     before = dict(stage.counts)
     steps = rebuild(stage, 2)
     next(steps)
     steps.send(LOG[:2])
     steps.close()
-    assert (dict(stage.counts), stage.must_refold) == (before, True)
+    assert (dict(stage.counts), stage.needs_rebuild) == (before, True)
 
 
 def test_nothing_is_folded_behind_a_record_that_calls_for_a_rebuild() -> None:
-    stage = RefoldingStage()
+    stage = RebuildingStage()
     assert fold_portion(stage, LOG, Effects()) == 3
-    assert fold_portion(RefoldingStage(), LOG[:2], Effects()) == 2
+    assert fold_portion(RebuildingStage(), LOG[:2], Effects()) == 2
 
 
 @pytest.mark.parametrize(
-    ("publish", "published"), [(Publish.NOTHING, [0, 0]), (Publish.REBUILDS, [0, 1]), (Publish.RECORDS, [1, 1])]
+    ("always", "published"), [(False, [[], [b"q", b"econ"]]), (True, [[b"econ"], [b"q", b"econ"]])]
 )
-def test_feeds_are_published_after_what_the_pump_asks_for(publish: Publish, published: list[int]) -> None:
+def test_corrections_and_changed_feeds_are_published_after_a_rebuild_and_feeds_always_if_asked(
+    always: bool, published: list[list[bytes]]
+) -> None:
     found = []
-    for log in (LOG[:1], LOG[2:3]):
-        stage, effects = RefoldingStage(), Effects()
+    for record in (LOG[0], LOG[2]):
+        stage, effects = RebuildingStage(), Effects()
         stage.changed = {"econ": 1_000}
-        pump(fold(stage, log[0], effects, publish), lambda up_to: LOG[: up_to + 1])
-        found.append(0 if stage.changed else 1)
+        stage.corrections = [Output("peer-losses", b"q", b"", 0)]
+        pump(fold_and_publish(stage, record, effects, always=always), lambda up_to: LOG[: up_to + 1])
+        found.append([output.key for output in effects.outputs[1:]])
     assert found == published
+
+
+def test_records_of_other_keys_are_not_folded_and_nothing_is_published() -> None:
+    stage = RebuildingStage()
+    stage.changed = {"econ": 1_000}
+    for record in LOG[:2]:
+        pump(fold(stage, record, {b"b"}), lambda up_to: LOG[: up_to + 1])
+    assert (stage.offsets, stage.changed) == ([1], {"econ": 1_000})

@@ -276,7 +276,7 @@ def restored(feed_stage: FeedStage) -> FeedStage:
 
 
 def rebuilt(feed_stage: FeedStage) -> FeedStage:
-    feed_stage.begin_anew()
+    feed_stage.rebuild_all()
     refold(feed_stage, RENAMED)
     return feed_stage
 

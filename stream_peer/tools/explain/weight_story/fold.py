@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.fold import FeedFold, keys_of
 from stream_peer.log.driver import Steps, fold, pump
-from stream_peer.log.stage import Effects, LogRecord, Output, Record
+from stream_peer.log.stage import LogRecord, Output, Record
 from stream_peer.serve.explanation import WeightExplanation, WeightKind
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.explain.weight_account import Account
@@ -38,8 +38,8 @@ class WeightFold:
         settings: FeedSettingsBook | None = None,
     ) -> None:
         self.follower = WeightFollower(feed, accounts)
-        self.stage = FeedStage(topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings, only=feed)
-        self.stage.silent = True
+        self.stage = FeedFold(topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings)
+        self._keys = keys_of(feed)
 
     def is_over(self, record: Record) -> bool:
         """Whether neither this record nor a later one concerns the accounts."""
@@ -48,7 +48,7 @@ class WeightFold:
     def fold(self, record: Record) -> Steps:
         """Fold a record, with the rebuilds that it calls for."""
         self.follower.before(record, self.stage)
-        yield from fold(self.stage, record, Effects())
+        yield from fold(self.stage, record, self._keys)
         self.follower.after(record, self.stage)
 
     def finish(self) -> None:

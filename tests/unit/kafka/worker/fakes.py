@@ -12,7 +12,7 @@ from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContex
 from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.log.changelog import Row
 from stream_peer.log.observer import NullObserver
-from stream_peer.log.stage import Effects, LogRecord, NeverRefolds, Output, Record, Snapshot
+from stream_peer.log.stage import Blank, Effects, LogRecord, Output, Record, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 
 LONG = SnapshotEvery(seconds=3600.0)
@@ -161,7 +161,7 @@ class FakeEvent:
         self._log.append(("ack", self.records[-1].offset))
 
 
-class SumStage(NeverRefolds):
+class SumStage:
     """Counts records by key; one output a record."""
 
     clock = 0
@@ -170,7 +170,6 @@ class SumStage(NeverRefolds):
         self.counts: Counter[bytes] = Counter()
         self.offsets: list[int] = []
         self.dirty: set[bytes] = set()
-        self.changed: dict[str, int] = {}
         self.due: int | None = None
         self.loaded: tuple[bytes | None, dict[bytes, bytes]] | None = None
 
@@ -181,14 +180,8 @@ class SumStage(NeverRefolds):
         self.dirty.add(key)
         effects.outputs.append(Output("feed-log", key, b"", record.timestamp))
 
-    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
-        chosen = list(self.changed if feeds is None else feeds)
-        for feed in chosen:
-            del self.changed[feed]
-            effects.outputs.append(Output("weights", feed.encode(), b"", 0))
-
-    def changed_feeds(self) -> Mapping[str, int]:
-        return dict(self.changed)
+    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+        """Its counts do not depend on it."""
 
     def snapshot(self) -> Snapshot:
         entries: dict[bytes, bytes | None] = {b"k/" + key: b"%d" % self.counts[key] for key in sorted(self.dirty)}
@@ -208,9 +201,7 @@ MARKER = b"marker"
 class UnsignedStage(SumStage):
     """Its state is from before signatures, until it meets a record with the key ``MARKER``."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.needs_marker = True
+    needs_marker = True
 
     def is_marker(self, record: Record) -> bool:
         return record.key == MARKER
@@ -219,60 +210,86 @@ class UnsignedStage(SumStage):
 MEANING = b"meaning"
 
 
-class RefoldingStage(SumStage):
+class RebuildingStage(SumStage):
     """A record with the key ``MEANING`` doubles what every record counts, those before it too."""
+
+    revision = 0
 
     def __init__(self) -> None:
         super().__init__()
-        self.must_refold = False
+        self.changed: dict[str, int] = {}
+        self.needs_rebuild = False
         self.unit = 1
         self.lost_records: list[int] = []
-        self.refolds: list[int] = []
+        self.rebuilds: list[RebuildingStage] = []
+        self.corrections: list[Output] = []
         self.pieces: list[bool] = []
         self.audited = 0
 
     def step(self, record: Record, effects: Effects) -> None:
-        assert not self.must_refold
+        assert not self.needs_rebuild
         super().step(record, effects)
         if record.key == MEANING:
             self.unit *= 2
-            self.must_refold = True
+            self.needs_rebuild = True
+
+    def pass_time(self, record: Record) -> None:
+        """It has no clock."""
+
+    def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
+        for feed in list(self.changed if feeds is None else feeds):
+            del self.changed[feed]
+            effects.outputs.append(Output("weights", feed.encode(), b"", 0))
+
+    def changed_feeds(self) -> Mapping[str, int]:
+        return dict(self.changed)
 
     def snapshot(self) -> Snapshot:
-        assert not self.must_refold
+        assert not self.needs_rebuild
         return super().snapshot()
 
-    def refolding(self, applied: int) -> "FoldAnew":
-        self.refolds.append(applied)
-        return FoldAnew(self, applied)
+    def blank(self) -> "Blank[RebuildingStage]":
+        self.rebuilds.append(blank := _Blank(self.unit))
+        return Blank(blank, None)
+
+    def adopt(self, rebuilt: "RebuildingStage") -> Iterator[Output]:
+        self.counts, self.dirty = rebuilt.counts, set(rebuilt.counts)
+        self.changed = {"econ": 1_000}
+        self.needs_rebuild = False
+        return iter(self.corrections)
+
+    def recount(self) -> Iterator[None]:
+        return iter(())
 
     def audit(self) -> Iterator[None]:
         for agrees in self.pieces:
             self.audited += 1
-            self.must_refold = not agrees
+            self.needs_rebuild = not agrees
             yield
 
     def lost(self, records: int) -> None:
         self.lost_records.append(records)
 
+    def incarnations(self) -> Mapping[int, int]:
+        return {}
 
-class FoldAnew:
-    """Its refolding."""
+    def rebase(self, base: int) -> None:
+        """It has no revisions."""
 
-    def __init__(self, stage: RefoldingStage, up_to: int) -> None:
-        self.up_to = up_to
-        self.offsets: list[int] = []
-        self._stage = stage
-        self._counts: Counter[bytes] = Counter()
+    def rebuild_all(self) -> None:
+        self.needs_rebuild = True
 
-    def step(self, record: Record) -> None:
+
+class _Blank(RebuildingStage):
+    """What every record counts in it is fixed."""
+
+    def __init__(self, unit: int) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def step(self, record: Record, effects: Effects) -> None:
         self.offsets.append(record.offset)
-        self._counts[record.key or b""] += self._stage.unit
-
-    def finish(self) -> None:
-        self._stage.counts, self._stage.dirty = self._counts, set(self._counts)
-        self._stage.changed = {"econ": 1_000}
-        self._stage.must_refold = False
+        self.counts[record.key or b""] += self.unit
 
 
 class Telling(NullObserver):

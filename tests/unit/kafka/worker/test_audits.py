@@ -13,7 +13,7 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
-    RefoldingStage,
+    RebuildingStage,
     SumStage,
     Telling,
     eventually,
@@ -42,7 +42,7 @@ def _one_piece_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_audits_of_partitions_lie_apart_and_within_the_first_hour() -> None:
     clock, starts = Clock(), dict[int, float]()
     audits = {partition: Audits(partition, clock) for partition in range(16)}
-    stage = RefoldingStage()
+    stage = RebuildingStage()
     stage.pieces = [True]
     for minute in range(61):
         clock.at = 1_000.0 + 60 * minute
@@ -57,7 +57,7 @@ def test_the_first_audits_of_partitions_lie_apart_and_within_the_first_hour() ->
 
 @pytest.mark.usefixtures("_one_piece_a_slice")
 def test_an_audit_goes_on_piece_by_piece_and_comes_again_after_an_hour(clock: Clock) -> None:
-    audits, stage = Audits(0, clock), RefoldingStage()
+    audits, stage = Audits(0, clock), RebuildingStage()
     stage.pieces = [True, True, True]
 
     before = audits.work(stage)
@@ -77,13 +77,13 @@ def test_of_a_stage_with_nothing_to_compare_nothing_is_said(clock: Clock) -> Non
     audits = Audits(0, clock)
     clock.at += EVERY_SECONDS
 
-    assert audits.work(SumStage()) is None
+    assert audits.work(RebuildingStage()) is None
     assert not audits.under_way
 
 
 @pytest.mark.usefixtures("_one_piece_a_slice")
 def test_an_audit_of_a_state_that_is_another_now_is_given_up(clock: Clock) -> None:
-    audits, stage = Audits(0, clock), RefoldingStage()
+    audits, stage = Audits(0, clock), RebuildingStage()
     stage.pieces = [True, True]
     clock.at += EVERY_SECONDS
     audits.work(stage)
@@ -115,7 +115,7 @@ def owned(stage: SumStage, observer: Telling, logs: FakeLogs) -> OwnedPartition:
 async def test_an_audit_ends_while_a_partition_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.kafka.worker.audits.EVERY_SECONDS", 0.0)
     monkeypatch.setattr("stream_peer.kafka.worker.audits.PAUSE_SECONDS", 0.0)
-    stage, observer = RefoldingStage(), Telling()
+    stage, observer = RebuildingStage(), Telling()
     stage.pieces = [True, True]
     partition = owned(stage, observer, FakeLogs([]))
 
@@ -129,7 +129,7 @@ async def test_an_audit_ends_while_a_partition_is_idle(monkeypatch: pytest.Monke
 
 async def test_a_state_that_does_not_agree_is_an_error_and_folded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.kafka.worker.audits.EVERY_SECONDS", 0.0)
-    stage, observer, log = RefoldingStage(), Telling(), records(0, 3)
+    stage, observer, log = RebuildingStage(), Telling(), records(0, 3)
     stage.pieces = [True, False]
     partition = owned(stage, observer, FakeLogs(log))
 
@@ -141,7 +141,7 @@ async def test_a_state_that_does_not_agree_is_an_error_and_folded_anew(monkeypat
 
     failed = [entry for entry in logs if entry["event"] == "audit_failed"]
     assert observer.audits[0] is False
-    assert stage.refolds[0] == 3
+    assert stage.rebuilds[0].offsets[-1] == 3
     assert stage.counts == {b"a": 4}
     assert failed[0]["log_level"] == "error"
     assert failed[0]["offset"] == 3

@@ -8,7 +8,7 @@ from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.rebuilds import Progress
 from tests.unit.kafka.worker.fakes import FakeMember
 
 

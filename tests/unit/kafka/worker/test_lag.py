@@ -8,7 +8,7 @@ from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.monitor import Lag, Lags
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import Fold, Origin, Writer
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings

@@ -13,15 +13,15 @@ from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import now
+from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.recreated import Choice, InputLog
-from stream_peer.kafka.worker.refolds import Progress
 from stream_peer.log.changelog import Fold, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import (
     FakeEvent,
     FakeProducer,
     FakeSource,
-    SumStage,
+    RebuildingStage,
     eventually,
     records,
     surroundings,
@@ -32,7 +32,7 @@ HERE, STATE = TopicPartition(FORECASTS, 0), TopicPartition(CHANGELOG, 0)
 LOG = InputLog("", 0, 100)
 
 
-class MetStage(SumStage):
+class MetStage(RebuildingStage):
     """Has met records of control-events, of some incarnation each."""
 
     def __init__(self) -> None:

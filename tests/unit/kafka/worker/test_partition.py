@@ -21,6 +21,7 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
+    RebuildingStage,
     SumStage,
     UnsignedStage,
     eventually,
@@ -44,7 +45,7 @@ class Bench:
         fault: Callable[[str], None] = no_fault,
         observer: Any = None,
     ) -> None:
-        self.producer, self.source, self.stage = FakeProducer(), FakeSource(), SumStage()
+        self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RebuildingStage()
         around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG, observer=observer)
         fold = Fold()
         self.producer.changelog.append(claim_row(3, "me"))

@@ -20,7 +20,8 @@ from stream_peer.kafka.worker.recreated import (
     incarnation_of,
 )
 from stream_peer.log.changelog import OUTLIVES, Origin, Recovered
-from tests.unit.kafka.worker.fakes import SumStage
+from stream_peer.log.stage import Stateful
+from tests.unit.kafka.worker.fakes import RebuildingStage, SumStage
 
 pytestmark = pytest.mark.case("C29")
 
@@ -29,16 +30,13 @@ OLD, NEW = "355cab72-150b-4efa-abe6-2ea2d295b254", "ed43d407-bb1c-42a7-800f-6712
 NO_STATE = Known(Recovered(-1, None, {}), Origin())
 
 
-class Stage(SumStage):
+class Stage(RebuildingStage):
     """Remembers how it was begun."""
 
-    revision = 0
-
-    def __init__(self, *, can_fold_anew: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.begun: list[tuple[int, int, bool]] = []
         self.based = -1
-        self._can_fold_anew = can_fold_anew
 
     def rebase(self, base: int) -> None:
         self.based = base
@@ -46,16 +44,13 @@ class Stage(SumStage):
     def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
         self.begun.append((incarnation, base, keep))
 
-    def begin_anew(self) -> None:
-        self.must_refold = self._can_fold_anew
-
 
 def state(applied: int, topic_id: str = OLD, base: int = 0) -> Known:
     """What a changelog says of a partition."""
     return Known(Recovered(applied, b"head", {b"k": b"v"}), Origin(topic_id, base))
 
 
-def start(stage: Stage, known: Known, found: InputLog, choice: Choice = "keep") -> Begin:
+def start(stage: Stateful, known: Known, found: InputLog, choice: Choice = "keep") -> Begin:
     """How a partition begins."""
     return begin(stage, known, found, examine(HERE, "changelog", known, found), choice)
 
@@ -170,7 +165,7 @@ def test_a_first_start_names_its_topic_and_settles_where_it_begins_if_not_at_the
 def test_lost_state_that_its_log_holds_is_folded_anew_and_other_lost_state_from_the_start() -> None:
     found = InputLog(OLD, 0, 20, 15, begin=20)
 
-    whole, rest = start(Stage(can_fold_anew=True), NO_STATE, found), start(Stage(), NO_STATE, found)
+    whole, rest = start(Stage(), NO_STATE, found), start(SumStage(), NO_STATE, found)
 
     assert whole == Begin(Origin(OLD, whole_at=20), 14, 15, must_settle=True)
     assert rest == Begin(Origin(OLD, whole_at=20), -1, 0)
@@ -178,7 +173,7 @@ def test_lost_state_that_its_log_holds_is_folded_anew_and_other_lost_state_from_
 
 def test_state_of_another_release_cannot_be_kept_without_the_log_that_it_came_from() -> None:
     stage = Stage()
-    stage.must_refold = True
+    stage.needs_rebuild = True
 
     with pytest.raises(RecreatedTopicError, match="on_recreated: rebuild"):
         start(stage, state(9), InputLog(NEW, 0, 40), "keep")

@@ -9,7 +9,7 @@ import pytest
 
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.refolds import Progress
+from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import Fold, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Output, Snapshot
@@ -20,7 +20,7 @@ from tests.unit.kafka.worker.fakes import (
     FakeLogs,
     FakeProducer,
     FakeSource,
-    RefoldingStage,
+    RebuildingStage,
     Telling,
     eventually,
     records,
@@ -44,7 +44,7 @@ class Bench:
 
     def __init__(self, *, begin: StartPosition = FROM_THE_START) -> None:
         self.log = log_with_change(4, 9)
-        self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RefoldingStage()
+        self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RebuildingStage()
         self.logs, self.observer = FakeLogs(self.log), Telling()
         every = SnapshotEvery(seconds=3600.0, records=1)
         self.around, self.errors = surroundings(self.producer, every=every, observer=self.observer, logs=self.logs)
@@ -104,7 +104,7 @@ async def test_stepping_stops_after_the_record_that_changes_meaning_and_goes_on_
     assert stepped == [0, 1, 2, 3, 4]
     assert written == ["output"] * 5
     assert here.stage.offsets == list(range(9))
-    assert here.stage.refolds == [4]
+    assert [blank.offsets for blank in here.stage.rebuilds] == [[0, 1, 2, 3, 4]]
     assert here.stage.counts == {b"a": 4 * 2 + 4, MEANING: 2}
     assert event.acked
 
@@ -129,13 +129,12 @@ async def test_a_refold_tells_its_progress_and_ends_with_what_is_newest_and_a_sn
     assert here.logs.closed == 1
 
 
-async def test_what_a_refold_has_left_to_be_said_is_written_some_at_a_time_before_what_is_newest(
+async def test_corrections_of_a_rebuild_are_written_some_at_a_time_before_feeds_are_published(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stream_peer.kafka.worker.partition._SLICE_OUTPUTS", 2)
     here = bench()
-    here.stage.owed = lambda: owed  # type: ignore[method-assign]  # a stage that forgot somebody
-    owed = iter([Output("peer-losses", b"q%d" % number, b"", 0) for number in range(5)])
+    here.stage.corrections = [Output("peer-losses", b"q%d" % number, b"", 0) for number in range(5)]
 
     await here.put(0, 4)
     await here.partition.rest()
@@ -162,13 +161,13 @@ async def test_while_it_lasts_nothing_is_acknowledged_and_the_partition_says_how
 
 async def test_what_the_stage_asks_for_after_loading_comes_before_any_record(bench: Callable[..., Bench]) -> None:
     here = bench(begin=StartPosition(6, 7), start=False)
-    here.stage.must_refold = True
+    here.stage.needs_rebuild = True
 
     here.partition.start()
     event = await here.put(7, 8)
     await here.partition.rest()
 
-    assert here.stage.refolds == [6]
+    assert [blank.offsets[-1] for blank in here.stage.rebuilds] == [6]
     assert here.stage.counts == {b"a": 6 + 2, MEANING: 1}
     assert event.acked
 
@@ -198,7 +197,7 @@ async def test_state_folded_anew_is_not_stored_under_an_offset_that_the_head_cov
 ) -> None:
     """Cut short, part of it would be taken for the whole."""
     here = bench(begin=StartPosition(6, 7), start=False)
-    here.stage.must_refold = True
+    here.stage.needs_rebuild = True
 
     here.partition.start()
     await here.partition.rest()
@@ -314,13 +313,13 @@ async def test_one_log_is_folded_anew_at_a_time(bench: Callable[..., Bench]) -> 
     await eventually(lambda: first.logs.opened == 1)
 
     await second.put(0, 8)
-    await eventually(lambda: second.stage.must_refold)
+    await eventually(lambda: second.stage.needs_rebuild)
     waiting = second.partition.refolding
     first.logs.gate.set()
     await second.partition.rest()
 
     assert waiting == Progress(0, 0)
-    assert second.stage.refolds == [4]
+    assert [blank.offsets[-1] for blank in second.stage.rebuilds] == [4]
 
 
 async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Callable[..., Bench]) -> None:
@@ -341,7 +340,7 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
 async def test_everybody_else_gets_a_turn_between_two_slices(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.refolds._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.rebuilds._SLICE_SECONDS", 0.0)
     here = bench()
     turns = 0
 
@@ -355,7 +354,7 @@ async def test_everybody_else_gets_a_turn_between_two_slices(
 
 
 async def test_records_lost_by_retention_are_told_to_the_stage() -> None:
-    stage, source, observer = RefoldingStage(), FakeSource(start=20), Telling()
+    stage, source, observer = RebuildingStage(), FakeSource(start=20), Telling()
     source.proofs.add((10, 20))
     around, _ = surroundings(FakeProducer(), observer=observer)
     partition = OwnedPartition(("feed", HERE), stage, StartPosition(9, 10), None, source, around, lambda: False)

@@ -1,14 +1,14 @@
-"""A refold: the partition's log is folded anew from its start, beside everything else that the worker does."""
+"""A rebuild: the partition's log is folded from its start, beside everything else that the worker does."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import structlog
 
 from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
-from stream_peer.log.driver import Steps, answer, rebuild
-from stream_peer.log.stage import Record, Stage
+from stream_peer.log import driver
+from stream_peer.log.stage import Output, Published, Record
 
 log = structlog.get_logger(__name__)
 
@@ -16,20 +16,27 @@ _SLICE_SECONDS = 0.05  # of folding before the event loop and the other partitio
 
 
 class Progress(NamedTuple):
-    """Records of the log that were folded anew, of how many; ``total`` 0: it waits for its turn."""
+    """Records of the log that a rebuild has folded, of how many; ``total`` 0: it waits for its turn."""
 
     done: int
     total: int
 
 
-async def refold(
-    stage: Stage, applied: int, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
-) -> int:
-    """Carry out the refold that is due; return how many records the log had lost at its start.
+class Rebuilt(NamedTuple):
+    """Records that the log had lost at its start, and corrections to be written before the next step."""
+
+    lost: int
+    corrections: Iterator[Output]
+
+
+async def carry_out(
+    stage: Published[Any], applied: int, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
+) -> Rebuilt:
+    """Carry out the rebuild that is due.
 
     Parameters
     ----------
-    stage : Stage
+    stage : Published
         Stepped up to ``applied``. As it was, if this is cancelled.
     applied : int
         The last offset that was stepped.
@@ -39,7 +46,7 @@ async def refold(
         Told at the start and after each slice how far it is.
     """
     async with context.refolds:
-        steps = rebuild(stage, applied)
+        steps = driver.rebuild(stage, applied)
         need = next(steps)
         async with context.logs.reading(tp, need.up_to) as reading:
             begin = reading.begin
@@ -53,11 +60,10 @@ async def refold(
                         start = _fold(steps, records, start, context.runtime.now)
                         await asyncio.sleep(0)
                     tell(Progress(records[start - 1].offset + 1 - begin, total))
-        answer(steps, ())
-    return begin
+        return Rebuilt(begin, driver.end(steps))
 
 
-def _fold(steps: Steps, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
+def _fold(steps: driver.Rebuild, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
     """Fold records for a bounded time; return the index of the first that was not."""
     until = clock() + _SLICE_SECONDS
     for index in range(start, len(records)):

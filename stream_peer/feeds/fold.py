@@ -1,0 +1,358 @@
+"""The fold of the feed-log: rounds, outcomes, settings and controls change feeds.
+
+history → rounds → **facts → evidence → sums → weights**. What was said of a round (its facts) never changes; what is
+known of a question (its evidence) can be replaced at will. A question's contribution is taken out of the sums, its
+facts or evidence change, and it is put in again.
+
+Where feeds cannot be corrected in place, an empty fold takes the log from its start and replaces them. It gives what
+the log gives if its newest settings had been in force from the start and erased experts had never been there, so a
+rebuild may be interrupted and begun again. Scored forecasts alone stay as they were published.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from stream_peer.errors import RejectedEvent, SettingsError
+from stream_peer.events.feed_log import (
+    ExpertChanged,
+    FeedChanged,
+    FeedImported,
+    FeedLogRecord,
+    OutcomeRevealed,
+    ProvisionalOutcome,
+    Round,
+    RoundWithdrawn,
+    SettingsChanged,
+    Verdict,
+    read_feed_log,
+)
+from stream_peer.events.rejections import Reason
+from stream_peer.events.times import YEAR_1900, Milliseconds
+from stream_peer.feeds.contributions import contribution, contribution_of
+from stream_peer.feeds.corrections import corrections
+from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_import import goes_on, handed_on, tells_time
+from stream_peer.feeds.feeds import Feeds, RebuildPins
+from stream_peer.feeds.imports import Imports
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.output_records import feed_tombstones
+from stream_peer.feeds.question_outputs import question_outputs, question_tombstones
+from stream_peer.feeds.round_parts import Assembly
+from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
+from stream_peer.feeds.scoring import score
+from stream_peer.log.dead_letters import bare, refuse
+from stream_peer.log.origins import Seen
+from stream_peer.log.signatures import Signatures
+from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
+from stream_peer.numerics.arguments import unchecked
+from stream_peer.numerics.outer_layer import safety_net_step
+from stream_peer.questions.control_stage import SETTINGS_KEY
+from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+
+
+class QuestionChanged(NamedTuple):
+    """A question has other rounds or another outcome. ``latest``: facts of its latest round."""
+
+    feed: Feed
+    question_id: str
+    entry: Entry
+    latest: Facts | None
+
+    def outputs(self) -> list[Output]:
+        """The question's records, as things stand now."""
+        return question_outputs(self.feed, self.question_id, self.entry, self.latest)
+
+
+class FeedDeleted(NamedTuple):
+    """A feed is no more."""
+
+    feed: Feed
+    at: Milliseconds
+
+    def outputs(self) -> list[Output]:
+        """Tombstones of everything that was published of the feed."""
+        return [*feed_tombstones(self.feed, self.at), *question_tombstones(self.feed, self.at)]
+
+
+class QuestionsImported(NamedTuple):
+    """Questions of an imported feed go on to the question stage."""
+
+    output: Output
+
+    def outputs(self) -> list[Output]:
+        """The record for ``forecast-events``."""
+        return [self.output]
+
+
+Change: TypeAlias = QuestionChanged | FeedDeleted | QuestionsImported
+
+
+class FeedFold:
+    """The feeds of one partition of the feed-log, and how its records change them.
+
+    Parameters
+    ----------
+    topic : str
+        Physical name of the feed-log, for dead letters.
+    partition : int
+    secret : bytes
+        The release's; coins and draws derive from it.
+    settings : FeedSettingsBook, optional
+        In force until the log holds a settings record; the built-in ones if left out.
+    pins : mapping of str to RebuildPins, optional
+        What of feeds is fixed during a rebuild.
+    signatures : Signatures, optional
+        Sign what goes to ``forecast-events``.
+
+    Attributes
+    ----------
+    feeds : Feeds
+    seen : Seen
+        The highest source of each source partition.
+    parts : Assembly
+        Rounds that have come in part.
+    imports : Imports
+        Feeds that have come in part.
+    document : dict or None
+        The settings in force, as they were applied.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        partition: int,
+        secret: bytes = b"",
+        settings: FeedSettingsBook | None = None,
+        pins: Mapping[str, RebuildPins] | None = None,
+        signatures: Signatures | None = None,
+    ) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._secret = secret
+        self._first_book = settings if settings is not None else load_document({})
+        self._signatures = signatures or Signatures()
+        self._rebuilds_all = False
+        self.feeds = Feeds(secret, self._first_book, pins or {})
+        self.document: dict[str, object] | None = None
+        self._now: Milliseconds = YEAR_1900
+        self.seen = Seen()
+        self.parts = Assembly()
+        self.imports = Imports()
+        self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
+            Round: self._on_round,
+            RoundWithdrawn: self._on_withdrawn,
+            OutcomeRevealed: self._on_outcome,
+            ProvisionalOutcome: self._on_provisional,
+            SettingsChanged: self._on_settings,
+            ExpertChanged: self._on_expert,
+            FeedChanged: self._on_feed,
+            FeedImported: self._on_import,
+        }
+
+    @property
+    def clock(self) -> Milliseconds:
+        """The largest record time so far; 0 before the first. Only a replay folds records from before 1970."""
+        return self._now if self._now > YEAR_1900 else 0
+
+    def step(self, record: Record, effects: Effects) -> Change | None:
+        """Fold one record of the feed-log; return what it changed that is published under keys of questions.
+
+        What cannot be read goes to dead letters and changes nothing.
+        """
+        self.pass_time(record)
+        try:
+            event = read_feed_log(record.value)
+            if not self.seen.add(event.src):
+                effects.counts["duplicate", ""] += 1
+                return None
+            effects.counts["event", str(event.__struct_config__.tag)] += 1
+            return self._handlers[type(event)](event, record, effects)
+        except RejectedEvent as rejection:
+            refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
+            refuse(refused, self._topic, self._partition, rejection, effects)
+            return None
+
+    def pass_time(self, record: Record) -> None:
+        """Move the clock by a record, and fold nothing of it."""
+        if tells_time(record):
+            self._now = max(self._now, record.timestamp)
+
+    def _on_round(self, event: Round, record: Record, effects: Effects) -> Change | None:
+        whole = self.parts.add(event)
+        if whole is None:
+            return None
+        feed = self.feeds.feed(event.feed)
+        whole = feed.roster.admitted(whole)
+        empty = not whole.experts
+        if empty and event.question_id not in feed.accounts.ledger:
+            return None
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=empty)
+        if entry is None:
+            return None
+        if empty:
+            return self._drop(feed, event, entry, record)
+        feed.take_out(entry)
+        known = len(feed.roster)
+        facts = self._facts(feed, whole)
+        if len(feed.roster) > known:
+            self._meet(feed, known, record, effects)
+        entry.weight = event.weight
+        entry.put(facts)
+        if fix_by_round(entry, whole, feed.standing.base + record.offset):
+            self.feeds.carry_over(feed, event.question_id, entry)
+        alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
+        if alone:
+            feed.put_in(contribution_of((facts,), entry, feed.method), entry)
+        else:
+            feed.put_in(contribution(entry, feed.method), entry)
+        feed.learn(facts, entry)
+        self.feeds.finish(feed, event.question_id, entry, record)
+        counts = facts.votes.counts
+        effects.counts["round", "counts" if counts else "low-evidence"] += 1
+        effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
+        return QuestionChanged(feed, event.question_id, entry, facts if alone else entry.latest())
+
+    def _meet(self, feed: Feed, known: int, record: Record, effects: Effects) -> None:
+        """Name the experts that have a place from ``known`` on, and those of them that look like another one."""
+        effects.new_experts += [(feed.name, expert, record.timestamp) for expert in feed.roster.experts[known:]]
+        for expert, earlier in feed.roster.look_alikes(known):
+            message = f"{expert!r} looks like {earlier!r}: two experts, or one that is misspelt?"
+            effects.warnings.append(Warned("look-alike-experts", feed.name, "", message))
+            effects.look_alikes.append((feed.name, expert, earlier))
+
+    def _facts(self, feed: Feed, event: Round) -> Facts:
+        """Facts of a round, under the weights of a moment at which its question was not known."""
+        experts = feed.places(event.experts)
+        under = feed.circumstances(experts, event.question_id, event.boundary)
+        forecasts = np.array(event.probabilities, dtype=np.float64)
+        return score(event.boundary, experts, forecasts, under, feed.method, final=event.final)
+
+    def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> Change | None:
+        feed = self.feeds.by_name.get(event.feed)
+        known = feed is not None and event.question_id in feed.accounts.ledger
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=True) if feed and known else None
+        return None if feed is None or entry is None else self._drop(feed, event, entry, record)
+
+    def _drop(self, feed: Feed, event: Round | RoundWithdrawn, entry: Entry, record: Record) -> Change | None:
+        """A boundary has no round any more."""
+        feed.take_out(entry)
+        found = entry.drop(event.boundary)
+        feed.put_in(contribution(entry, feed.method), entry)
+        self.feeds.finish(feed, event.question_id, entry, record)
+        if not found:
+            return None
+        note_withdrawal(entry, feed.standing.base + record.offset)
+        return QuestionChanged(feed, event.question_id, entry, entry.latest())
+
+    def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
+        feed = self.feeds.feed(event.feed)
+        taken_back = event.outcome == "open"
+        if taken_back and event.question_id not in feed.accounts.ledger:
+            return None
+        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=taken_back)
+        if entry is None or entry.evidence == event.outcome:
+            return None
+        effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
+        feed.take_out(entry)
+        entry.evidence = event.outcome
+        if not taken_back:
+            entry.provisional = "open"
+        if fix_by_outcome(entry, event.outcome):
+            self.feeds.carry_over(feed, event.question_id, entry)
+        feed.put_in(contribution(entry, feed.method), entry)
+        standing = feed.standing
+        standing.outcomes += 1
+        if feed.method.mixes:
+            standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.read().net_sums())
+        self.feeds.finish(feed, event.question_id, entry, record)
+        return QuestionChanged(feed, event.question_id, entry, entry.latest()) if entry.rounds else None
+
+    def _on_provisional(self, event: ProvisionalOutcome, record: Record, _effects: Effects) -> Change | None:
+        """Show it with the question. It teaches nothing, and is no news by which an entry stays longer."""
+        feed = self.feeds.by_name.get(event.feed)
+        entry = None if feed is None else feed.entries.get(event.question_id)
+        is_shown = entry is not None and (event.outcome == "open" or entry.evidence == "open")
+        if feed is None or entry is None or not is_shown or entry.provisional == event.outcome:
+            return None
+        entry.provisional = event.outcome
+        self.feeds.shown(feed, event.question_id, record)
+        return QuestionChanged(feed, event.question_id, entry, entry.latest()) if entry.rounds else None
+
+    def _on_settings(self, event: SettingsChanged, record: Record, _effects: Effects) -> None:
+        try:
+            book = self._first_book.of_document(event.document)
+        except SettingsError as error:
+            raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
+        self.document = event.document
+        self.feeds.settle(book, record)
+
+    def _on_expert(self, event: ExpertChanged, record: Record, _effects: Effects) -> None:
+        for expert in self.feeds.change_expert(event, record):
+            self.parts.let_go(event.feed, expert)
+
+    def _on_feed(self, event: FeedChanged, record: Record, _effects: Effects) -> Change | None:
+        if event.reset:
+            self.feeds.reset(event.feed, record)
+        if not event.delete:
+            return None
+        self.imports.drop(event.feed)
+        feed = self.feeds.end(event.feed)
+        return None if feed is None else FeedDeleted(feed, record.timestamp)
+
+    def _on_import(self, event: FeedImported, record: Record, _effects: Effects) -> Change | None:
+        """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
+        if event.partition is not None:
+            goes_on(self.feeds.by_name.get(event.feed), event, record)
+            return QuestionsImported(handed_on(event, record, self._signatures))
+        for waiting in self.imports.add(event, record, self.feeds):
+            self.parts.put(waiting)
+        return None
+
+    # --- rebuilds ---
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether feeds can only be corrected by folding their log from its start. Nothing may be folded before."""
+        return self._rebuilds_all or bool(self.feeds.due)
+
+    def rebuild_all(self) -> None:
+        """The state was lost; the log holds it all."""
+        self._rebuilds_all = True
+
+    def blank(self) -> "Blank[FeedFold]":
+        """An empty fold for the rebuild that is due: of all feeds, or of those that need it."""
+        pins = {} if self._rebuilds_all else self.feeds.pins()
+        fold = FeedFold(
+            topic=self._topic, partition=self._partition, secret=self._secret, settings=self._first_book, pins=pins
+        )
+        fold.feeds.base = self.feeds.base
+        return Blank(fold, None if self._rebuilds_all else keys_of(*pins))
+
+    def adopt(self, rebuilt: "FeedFold") -> Iterator[Output]:
+        """Replace what was rebuilt; return what published records of questions must be corrected."""
+        if self._rebuilds_all:
+            stale = self.feeds.store.stale
+            self.feeds, self.document, self._now = rebuilt.feeds, rebuilt.document, rebuilt.clock
+            self.seen, self.parts, self.imports = rebuilt.seen, rebuilt.parts, rebuilt.imports
+            self.feeds.store.give_up(stale)
+            self._rebuilds_all = False
+            return iter(())
+        pairs = self.feeds.replace(rebuilt.feeds, sorted(self.feeds.due))
+        return chain.from_iterable(corrections(before, after) for before, after in pairs)
+
+
+def keys_of(*feeds: str) -> Set[bytes]:
+    """Keys of the records of the feed-log that concern feeds."""
+    return {SETTINGS_KEY, *(name.encode() for name in feeds)}
+
+
+def _kind_of_outcome(before: Verdict, now: Verdict) -> str:
+    """As what an outcome is counted."""
+    if now == "annulled":
+        return "annulled"
+    return "revealed" if before == "open" else "revised"
