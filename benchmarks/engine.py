@@ -1,7 +1,7 @@
 """The two stages alone, without Kafka: forecasts per CPU-second of each, over the workload of the pipeline.
 
-``python benchmarks/engine.py [--short] [--messages] [--json]``. What the pipeline costs beyond it is Kafka, Faust and
-the changelog. State is taken every 20,000 records, as the worker does, and thrown away.
+``python benchmarks/engine.py [--short] [--messages] [--json] [--against TREE]``. What the pipeline costs beyond it is
+Kafka, Faust and the changelog. State is taken every 20,000 records, as the worker does, and thrown away.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.rounds import compare
 from benchmarks.workload import QUESTIONS, Workload
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
@@ -102,7 +103,12 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="an eighth of the events")
     parser.add_argument("--messages", action="store_true", help="forecasts messages of 50 instead of single events")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--against", type=Path, metavar="TREE", help="another checkout: what a round costs in each")
     options = parser.parse_args()
+    if options.against:
+        for line in compare(options.against.resolve()):
+            print(line, flush=True)
+        return
     gc.freeze()
     found = measure(Workload(QUESTIONS // SHORT if options.short else QUESTIONS, as_messages=options.messages))
     print(json.dumps(found) if options.json else ", ".join(f"{name} {value:,}" for name, value in found.items()))
