@@ -69,12 +69,14 @@ class Case:
         skill = random.uniform(0.3, 1.5, self.experts)
         outcomes: dict[int, OutcomeRevealed] = {}
         for number in range(self.questions):
-            at, outcome = START + number * HOUR, int(random.random() < 0.5)
+            at = START + number * HOUR
+            truth = int(random.random() < 0.5)
             who = np.sort(random.permutation(self.experts)[: self.present])
-            logits = skill[who] * (2 * outcome - 1) + random.normal(0.0, 1.0, self.present)
-            question = {"feed": FEED, "question_id": f"q{number:06d}"}
+            logits = skill[who] * (2 * truth - 1) + random.normal(0.0, 1.0, self.present)
+            name = f"q{number:06d}"
             asked = Round(
-                **question,
+                feed=FEED,
+                question_id=name,
                 src=Source("forecast-events", 0, 1, number, 0),
                 boundary=at - 1000,
                 final=True,
@@ -83,7 +85,8 @@ class Case:
             )
             yield at, encode_feed_log(asked).decode()
             if random.random() < RESOLVED:
-                told = OutcomeRevealed(**question, src=Source("forecast-events", 0, 1, number + 3, 1), outcome=outcome)
+                source = Source("forecast-events", 0, 1, number + 3, 1)
+                told = OutcomeRevealed(feed=FEED, question_id=name, src=source, outcome=1 if truth else 0)
                 outcomes[number + 3] = told
             if number in outcomes:
                 yield at + 1, encode_feed_log(outcomes[number]).decode()

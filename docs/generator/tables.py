@@ -137,7 +137,7 @@ def _columns() -> str:
     """The columns of the sums; of many that are alike the first stands for all."""
     rows: dict[str, tuple[str, ...]] = {}
     for column in COLUMNS:
-        alike = re.match("(block|class|group)_", column.name)
+        alike = re.match("(votes|class|group)_", column.name)
         name = f"{alike[0]}…" if alike else column.name
         scope = f"{column.scope}, by rule" if column.by_rule else column.scope
         added = [text or "–" for text in (column.open, column.resolved)]

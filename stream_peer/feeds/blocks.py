@@ -9,21 +9,74 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import FEED, VOTE_RULES
-from stream_peer.feeds.sums import NOTHING, Contribution, IndexArray, Sums
-from stream_peer.numerics.arguments import IntArray, unchecked
-from stream_peer.numerics.dependence import N_BLOCKS
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES
+from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, IndexArray, Sums
+from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
 
 _SQUARED_WEIGHTS = [
     *(FEED.at("moment_weight2", rule) for rule in VOTE_RULES),
     FEED.at("class_weight2"),
     FEED.at("group_weight2"),
-    *(FEED.at(f"block_{block}_weight2", rule) for rule in VOTE_RULES for block in range(N_BLOCKS)),
 ]
+_NO_SHADOW: FloatArray = np.zeros(SHADOW.size)
+_SQUARED_VOTES = BLOCK.at("votes_weight2")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[int, bytes]).decode
+
+
+class _WeightedSum:
+    """The sum of blocks, each times its factor, in floats. Squares of weights are times the square of the factor."""
+
+    def __init__(self, n_experts: int) -> None:
+        self._feed: FloatArray = np.zeros(FEED.size)
+        self._votes: FloatArray = np.zeros(VOTES_SHAPE)
+        self._matrix: FloatArray = np.zeros((EXPERT.size, n_experts))
+        self._shadows: dict[int, FloatArray] = {}
+
+    def add(self, block: Sums, factor: float) -> None:
+        """Add a block."""
+        of_feed, of_votes = np.full(len(self._feed), factor), np.full(VOTES_SHAPE[-1], factor)
+        of_feed[_SQUARED_WEIGHTS] = of_votes[_SQUARED_VOTES] = factor * factor
+        self._feed += of_feed * np.array(block.feed, np.float64)
+        self._votes += of_votes * block.votes
+        self._matrix += factor * block.matrix[:, : self._matrix.shape[1]]
+        for shadow, columns in block.shadows.items():
+            total = self._shadows.get(shadow, _NO_SHADOW).copy()
+            total += factor * columns
+            self._shadows[shadow] = total
+
+    def copy(self) -> "_WeightedSum":
+        """A sum of its own with the same values."""
+        twin = _WeightedSum(0)
+        twin._feed, twin._votes, twin._matrix = self._feed.copy(), self._votes.copy(), self._matrix.copy()
+        twin._shadows = dict(self._shadows)
+        return twin
+
+    def fill(self, sums: Sums) -> None:
+        """Put the rounded values into sums."""
+        sums.feed = np.rint(self._feed).astype(np.int64).tolist()
+        sums.votes = np.rint(self._votes).astype(np.int64)
+        sums.matrix = np.rint(self._matrix).astype(np.int64)
+        sums.shadows = {shadow: np.rint(columns).astype(np.int64) for shadow, columns in self._shadows.items()}
+
+
+class _ReadSums(Sums):
+    """Sums to be read, of weighted blocks. Histograms are the largest part, and few ask for them: they come last."""
+
+    def __init__(self, n_experts: int, blocks: list[tuple[Sums, float]]) -> None:
+        super().__init__()
+        self._n_experts, self._blocks = n_experts, blocks
+
+    def _reserve_bins(self) -> None:
+        if any(len(block.histograms) for block, _ in self._blocks):
+            total = np.zeros((self._n_experts, BINS))
+            for block, factor in self._blocks:
+                total += factor * block.all_histograms()[: self._n_experts]
+            self.histograms = np.rint(total).astype(np.int64)
+        self._blocks = []
+        super()._reserve_bins()
 
 
 class Blocks:
@@ -48,6 +101,7 @@ class Blocks:
         self._newest = 0
         self.by_number: dict[int, Sums] = {0: Sums()}
         self._reading: Sums | None = None if memory else self.by_number[0]
+        self._older: _WeightedSum | None = None
         self.n_experts = 0
 
     def reserve(self, n_experts: int) -> None:
@@ -57,7 +111,7 @@ class Blocks:
         self.n_experts = n_experts
         for sums in self.by_number.values():
             sums.reserve(n_experts)
-        self._spoil()
+        self._changed()
 
     def reach(self, ordinal: int) -> None:
         """A question of this ordinal has come: blocks that are read no more are let go."""
@@ -66,7 +120,7 @@ class Blocks:
             self._newest = newest
             for block in [block for block in self.by_number if self._is_over(block)]:
                 del self.by_number[block]
-            self._spoil()
+            self._changed()
 
     def add(self, part: Contribution, ordinal: int) -> None:
         """Put a question in."""
@@ -99,8 +153,9 @@ class Blocks:
         if sums is None:
             sums = self.by_number[block] = Sums()
             sums.reserve(self.n_experts)
+            self._older = None
         operation(sums, part)
-        self._spoil()
+        self._changed(block)
 
     def _block_of(self, ordinal: int) -> int:
         return ordinal // self._size if self._size else 0
@@ -108,24 +163,31 @@ class Blocks:
     def _is_over(self, block: int) -> bool:
         return (self._newest - block) * self._size > MEMORIES_READ * (self.memory or 0)
 
-    def _spoil(self) -> None:
-        if self.memory:
+    def _changed(self, block: int | None = None) -> None:
+        """A block has changed, or (None) which there are, or their room: what was read is read no more."""
+        if not self.memory:
+            return
+        if self._reading is not None:
+            self._reading.version += 1  # readings of it are stale
             self._reading = None
+        if block is None or block != max(self.by_number):
+            self._older = None
 
     def _read(self) -> Sums:
-        numbers = np.array(sorted(self.by_number), dtype=np.int64)
-        factors = unchecked(block_factors)(numbers, self._newest, self.memory or 1)
-        blocks = [self.by_number[number] for number in numbers.tolist()]
-        sums, n_experts = Sums(self.n_experts), self.n_experts
-        sums.feed = _weighted([block.feed for block in blocks], factors.tolist())
-        squares = _weighted([block.feed[_SQUARED_WEIGHTS] for block in blocks], (factors * factors).tolist())
-        sums.feed[_SQUARED_WEIGHTS] = squares
-        sums.matrix = _weighted([block.matrix[:, :n_experts] for block in blocks], factors.tolist())
-        if any(len(block.histograms) for block in blocks):
-            bins = [block.all_histograms()[:n_experts] for block in blocks]
-            sums.histograms = _weighted(bins, factors.tolist())
-        for shadow in {shadow: None for block in blocks for shadow in block.shadows}:
-            sums.shadows[shadow] = _weighted([block.of_shadow(shadow) for block in blocks], factors.tolist())
+        """The weighted sum of all blocks. That of all but the newest is kept: it is seldom another block that changes.
+
+        Blocks are added in their order, so that the same ones give the same bits.
+        """
+        numbers = sorted(self.by_number)
+        factors = unchecked(block_factors)(np.array(numbers, dtype=np.int64), self._newest, self.memory or 1).tolist()
+        *older, newest = zip((self.by_number[number] for number in numbers), factors, strict=True)
+        if self._older is None:
+            self._older = _WeightedSum(self.n_experts)
+            for block, factor in older:
+                self._older.add(block, factor)
+        total, sums = self._older.copy(), _ReadSums(self.n_experts, [*older, newest])
+        total.add(*newest)
+        total.fill(sums)
         return sums
 
     # --- comparing and storing ---
@@ -163,11 +225,3 @@ class Blocks:
             blocks._reading = blocks.by_number[0]
         blocks.reserve(n_experts)
         return blocks
-
-
-def _weighted(parts: list[IntArray], factors: list[float]) -> IntArray:
-    """Their weighted sum, in order, so that the same blocks give the same bits."""
-    total = np.zeros(parts[0].shape)
-    for part, factor in zip(parts, factors, strict=True):
-        total += factor * part
-    return np.rint(total).astype(np.int64)

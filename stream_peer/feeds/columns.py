@@ -16,11 +16,10 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from stream_peer.numerics.arguments import IntArray
-from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.numerics.error_rates.class_moments import ClassMomentSums
 
 VoteRule: TypeAlias = Literal["half", "own-median"]
-Scope: TypeAlias = Literal["expert", "feed", "shadow"]
+Scope: TypeAlias = Literal["expert", "feed", "block", "shadow"]
 Evidence: TypeAlias = Literal["open", "resolved"]
 
 VOTE_RULES: tuple[VoteRule, VoteRule] = ("half", "own-median")
@@ -37,7 +36,7 @@ class Column(NamedTuple):
     ----------
     name : str
     scope : str
-        What there is one of the column for: each expert, the feed, each shadow.
+        What there is one of the column for: each expert, the feed, each block of its questions, each shadow.
     by_rule : bool
         Whether there is one for each vote rule.
     open, resolved : str
@@ -130,15 +129,14 @@ COLUMNS: tuple[Column, ...] = (
         for field in fields(ClassMomentSums)
     ),
     *(
-        Column(f"block_{block}_{name}", "feed", by_rule=True, open="moment of the votes", resolved=_SAME)
-        for block in range(N_BLOCKS)
-        for name in ("weight", "weight2", "first", "second", "third", "fourth")
-    ),
-    *(
         Column(f"group_{name}", "feed", open="answers of groups that are 1", resolved=_SAME, doc="variants only")
         for name in ("weight", "weight2", "1", "2", "3", "12", "13", "23", "123")
     ),
     Column("mixability_gap", "feed", open="mixability gap", resolved=_SAME, doc="variants only"),
+    *(
+        Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
+        for name in ("weight", "weight2", "first", "second", "third", "fourth")
+    ),
     Column("questions", "shadow", resolved="1", doc="if the scored forecast came when there was the shadow"),
     Column("squared", "shadow", resolved="(s - y)²", doc="s: the shadow's stretched forecast"),
     Column("live_squared", "shadow", resolved="(f - y)²", doc="f: the live one of the same round"),
@@ -205,6 +203,8 @@ class Layout:
 
 EXPERT = Layout("expert", own_median_last=True)
 FEED = Layout("feed")
+BLOCK = Layout("block")
+"""Stored between the feed's columns: behind those of the vote count."""
 SHADOW = Layout("shadow")
 
 RULE_PART = FEED.between("moment_weight", "answer2")
@@ -220,11 +220,6 @@ def classes_span() -> slice:
     """Where the moments of the vote count lie."""
     names = [field.name for field in fields(ClassMomentSums)]
     return FEED.span(f"class_{names[0]}", f"class_{names[-1]}")
-
-
-def blocks_span(rule: int) -> slice:
-    """Where the feed's moments in blocks lie, of a vote rule."""
-    return FEED.span("block_0_weight", f"block_{N_BLOCKS - 1}_fourth", VOTE_RULES[rule])
 
 
 def evaluated_span() -> slice:

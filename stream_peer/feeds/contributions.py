@@ -7,7 +7,7 @@ Rounds that were scored under different vote rules go to different columns: for 
 count as 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 import msgspec
@@ -20,7 +20,6 @@ from stream_peer.feeds.columns import (
     RULE_PART,
     VOTE_RULES,
     VOTES,
-    blocks_span,
     classes_span,
     evaluated_span,
     rule_span,
@@ -31,7 +30,7 @@ from stream_peer.feeds.medians import binned
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import group_moments, n_groups
 from stream_peer.feeds.scored import evaluation, scored_facts
-from stream_peer.feeds.sums import NOTHING, SCALE, Binned, Contribution, IndexArray, fixed
+from stream_peer.feeds.sums import NOTHING, SCALE, Amount, Binned, Contribution, IndexArray, fixed
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
@@ -74,14 +73,15 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
         if outcome is None
         else _truth_columns(flat, rules[0], outcome, method)
     )
-    feed = _feed_columns(rounds, rules, outcome, weight, method)
+    feed = _feed_amounts(rounds, rules, outcome, weight, method)
+    votes = [of_rule for rule in rules if (of_rule := _fourth_moments(rounds, rule, weight)) is not None]
     histograms = _binned(flat, weight) if method.keeps_histograms else None
     scored = None if outcome is None else scored_facts(entry)
     if outcome is None or scored is None:
-        return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms)
+        return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms)
     values, evaluated, shadows = evaluation(scored, outcome, weight)
-    feed[FEED.span("evaluated", "median_squared")] = values
-    return Contribution(experts, fixed(columns, weight), fixed(feed, weight), rows, histograms, evaluated, shadows)
+    feed += _amounts(FEED.at("evaluated"), values, weight)
+    return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows)
 
 
 def rule_part(rounds: Sequence[Facts], entry: Entry) -> IntArray:
@@ -297,16 +297,15 @@ def _binned(flat: _Flat, weight: float) -> Binned:
     return binned(flat.experts[counting], flat.forecasts[counting], amount)
 
 
-def _feed_columns(
+def _feed_amounts(
     rounds: Sequence[Facts], rules: Sequence[int], outcome: int | None, weight: float, method: Method
-) -> FloatArray:
+) -> list[Amount]:
     """Columns of the feed: counts, outer layer, stretch, safety net; of each vote rule moments and truth table."""
     counting = [facts for facts in rounds if facts.votes.counts]
     share = len(counting) / len(rounds)
     of_counting = [facts.votes for facts in counting or rounds]
-    yes, voted = (_mean([votes.half_yes for votes in of_counting]), _mean([votes.half_voters for votes in of_counting]))
-    feed = np.zeros(FEED.size)
-    feed[FEED.span("questions", "votes")] = (
+    yes, voted = _mean([votes.half_yes for votes in of_counting]), _mean([votes.half_voters for votes in of_counting])
+    counts = (
         share if outcome is None else 1.0,
         outcome is not None,
         1.0,
@@ -314,23 +313,36 @@ def _feed_columns(
         share * yes / VOTES,
         share * voted / VOTES,
     )
-    feed[FEED.at("tied")] = share * _mean([votes.tie for votes in of_counting])
+    tied = share * _mean([votes.tie for votes in of_counting])
+    amounts = [*_amounts(FEED.at("questions"), counts, weight), *_amounts(FEED.at("tied"), (tied,), weight)]
     if outcome is not None:
-        feed[FEED.span("peer_peer", "net_square")] = _mixer_columns(rounds, outcome)
+        amounts += _amounts(FEED.at("peer_peer"), _mixer_columns(rounds, outcome), weight)
     for rule in rules:
-        feed[rule_span(rule)] = _rule_columns(rounds, rule, outcome, weight)
-        of_rule = [facts.moments for facts in counting if facts.votes.rule == rule]
-        fourth = [moments.fourth for moments in of_rule if moments.fourth is not None]
-        if fourth:
-            values = _of_moments(fourth, len(rounds), weight)
-            start = blocks_span(rule).start + len(values) * of_rule[0].block
-            feed[start : start + len(values)] = values
+        amounts += _amounts(rule_span(rule).start, _rule_columns(rounds, rule, outcome, weight), weight)
     classes = [facts.moments.classes for facts in counting if facts.moments.classes is not None]
     if classes:
-        feed[classes_span()] = _of_moments(classes, len(rounds), weight, products=True)
+        values = _of_moments(classes, len(rounds), weight, products=True)
+        amounts += _amounts(classes_span().start, values, weight)
     if method.variant:
-        feed[FEED.span("group_weight", "mixability_gap")] = _variant_columns(counting, len(rounds), weight, method)
-    return feed
+        values = _variant_columns(counting, len(rounds), weight, method)
+        amounts += _amounts(FEED.at("group_weight"), values, weight)
+    return amounts
+
+
+def _amounts(first: int, values: Iterable[float], weight: float) -> list[Amount]:
+    """What is added to neighbouring columns from ``first`` on: values times the weight, in units of 2^-40."""
+    unit = weight * SCALE
+    return [(column, amount) for column, value in enumerate(values, first) if (amount := round(value * unit))]
+
+
+def _fourth_moments(rounds: Sequence[Facts], rule: int, weight: float) -> tuple[int, int, list[int]] | None:
+    """Moments of the votes of a rule, and the block that they go to; None if no round that counts has them."""
+    counting = [facts.moments for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
+    known = [moments.fourth for moments in counting if moments.fourth is not None]
+    if not known:
+        return None
+    unit = weight * SCALE
+    return rule, counting[0].block, [round(value * unit) for value in _of_moments(known, len(rounds), weight)]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -119,22 +119,23 @@ def forecasts_of(mix: Mix) -> Mapping[str, float]:
     return {name: getattr(mix, name) for name in FORECASTS}
 
 
-def read_scores(feed: IntArray) -> Mapping[str, float]:
+def read_scores(feed: Sequence[int]) -> Mapping[str, float]:
     """Mean squared loss of scored forecasts, by their kind; empty before the first."""
-    evaluated = int(feed[_EVALUATED]) * UNIT
+    evaluated = feed[_EVALUATED] * UNIT
     if not evaluated:
         return {}
-    losses = (feed[FEED.span("mix_squared", "median_squared")] * UNIT / evaluated).round(DECIMALS).tolist()
+    sums = np.array(feed[FEED.span("mix_squared", "median_squared")], np.int64)
+    losses = (sums * UNIT / evaluated).round(DECIMALS).tolist()
     return dict(zip(FORECASTS, losses, strict=True))
 
 
-def tie_share(feed: IntArray) -> float | None:
+def tie_share(feed: Sequence[int]) -> float | None:
     """Share of the rounds that count whose published reference answer was a tie; None before the first."""
-    counted = sum(int(feed[column]) for column in _COUNTED)
-    return round(int(feed[_TIED]) / counted, DECIMALS) if counted else None
+    counted = sum(feed[column] for column in _COUNTED)
+    return round(feed[_TIED] / counted, DECIMALS) if counted else None
 
 
-def low_evidence_share(feed: IntArray) -> float | None:
+def low_evidence_share(feed: Sequence[int]) -> float | None:
     """Share of rounds that had too few voters to count; None before the first."""
-    asked, counted = int(feed[_ASKED]), sum(int(feed[column]) for column in _COUNTED)
+    asked, counted = feed[_ASKED], sum(feed[column] for column in _COUNTED)
     return max(0.0, round(1.0 - counted / asked, DECIMALS)) if asked else None

@@ -129,7 +129,7 @@ class Shadows:
         self.names = {shadow.id: shadow.name for shadow in settings.shadows}
         self._live = settings.mixer
         self._method = method
-        self._known: tuple[bytes, tuple[Mixing, ...]] | None = None
+        self._known: tuple[Sequence[int], tuple[Mixing, ...]] | None = None
         mixers = [shadow.mixer for shadow in settings.shadows]
         peers = list(dict.fromkeys(_peer(mixer) for mixer in mixers if _peer(mixer) != _peer(self._live)))
         slow = list(dict.fromkeys(mixer.truth_rate for mixer in mixers if mixer.truth_rate != self._live.truth_rate))
@@ -147,13 +147,13 @@ class Shadows:
             for shadow in settings.shadows
         )
 
-    def read(self, feed: IntArray, columns: FloatArray, live: Mixing) -> ShadowReading | None:
+    def read(self, feed: Sequence[int], columns: FloatArray, live: Mixing) -> ShadowReading | None:
         """What the shadows say of a round; None if there are no shadows.
 
         Parameters
         ----------
-        feed : (FEED.size,) int64
-            Sums of the feed.
+        feed : sequence of int
+            Columns of the feed.
         columns : (rows, n) float64
             Columns of those present, as far as weights are read from them.
         live : Mixing
@@ -177,7 +177,7 @@ class Shadows:
             return msgspec.UNSET
         return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
 
-    def _mixings(self, feed: IntArray, live: Mixing) -> tuple[Mixing, ...]:
+    def _mixings(self, feed: Sequence[int], live: Mixing) -> tuple[Mixing, ...]:
         """Shares and stretch of each shadow, read anew only when an outcome has changed what they are read from."""
         key = mixing_key(feed)
         if self._known is None or self._known[0] != key:

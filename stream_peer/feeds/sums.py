@@ -1,27 +1,36 @@
 """Sums over questions: whole numbers in units of 2^-40, so that adding and taking out is exact in any order.
 
-A question's share is a ``Contribution``: a vector for the feed, one for each expert that it concerns, and the bins of
-their forecasts. What the numbers are is declared in `columns`.
+A question's share is a ``Contribution``: numbers for the feed, a vector for each expert that it concerns, and the bins
+of their forecasts. What the numbers are is declared in `columns`.
 """
 
 import struct
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stream_peer.feeds.columns import EXPERT, FEED, SHADOW, evaluated_span
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES, evaluated_span
 from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.dependence import N_BLOCKS
 
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 
 SCALE = 2.0**40
 UNIT = 2.0**-40
 
+Amount: TypeAlias = tuple[int, int]
+"""The place of a column, and what is added to it, in units of 2^-40."""
+
 BINS = 94
 """Bins of an expert's histogram of forecasts."""
 
 _NO_SHADOW = np.zeros(SHADOW.size, np.int64)
+VOTES_SHAPE = len(VOTE_RULES), N_BLOCKS, BLOCK.size // len(VOTE_RULES)
+_BEFORE_VOTES = FEED.at("group_weight")
+"""Columns of the feed that are stored in front of the moments of the votes."""
 _COUNTS = struct.Struct("<II")
 """In front of stored sums: how many experts, how many shadows."""
 
@@ -32,7 +41,7 @@ def fixed(values: FloatArray, weight: float) -> IntArray:
     return np.rint(values, out=values).astype(np.int64)
 
 
-class Binned(NamedTuple):
+class Binned(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Forecasts in the histograms of their experts.
 
     Attributes
@@ -47,7 +56,7 @@ class Binned(NamedTuple):
     amount: int
 
 
-class Evaluated(NamedTuple):
+class Evaluated(msgspec.Struct, frozen=True, gc=False, eq=False):
     """The experts of a scored forecast, who may be others than those of the rounds as they stand now.
 
     Attributes
@@ -61,7 +70,7 @@ class Evaluated(NamedTuple):
     columns: IntArray
 
 
-class Contribution(NamedTuple):
+class Contribution(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What a question adds to the sums of its feed.
 
     Attributes
@@ -70,9 +79,12 @@ class Contribution(NamedTuple):
         Indices of the experts that it concerns, each once.
     columns : (k, n) int64
         Those to which it adds something.
-    feed : (FEED.size,) int64
     rows : (k,) int64
         Which columns they are: rows of the matrix of sums.
+    feed : sequence of (int, int)
+        Columns of the feed, by their places, and what it adds to each.
+    votes : sequence of (int, int, list of int)
+        Vote rule, block of questions, and what it adds to the columns of the block.
     binned : Binned, optional
         The forecasts, where histograms are kept.
     evaluated : Evaluated, optional
@@ -83,27 +95,28 @@ class Contribution(NamedTuple):
 
     experts: IndexArray
     columns: IntArray
-    feed: IntArray
     rows: IntArray
+    feed: Sequence[Amount] = ()
+    votes: Sequence[tuple[int, int, Sequence[int]]] = ()
     binned: Binned | None = None
     evaluated: Evaluated | None = None
     shadows: tuple[tuple[int, IntArray], ...] = ()
 
 
-NOTHING = Contribution(
-    np.zeros(0, np.int32), np.zeros((0, 0), np.int64), np.zeros(FEED.size, np.int64), np.zeros(0, np.int64)
-)
+NOTHING = Contribution(np.zeros(0, np.int32), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
 
 
 class Sums:
-    """The sums of one feed: a vector for it, a matrix (columns by experts), histograms of forecasts, and of shadows.
+    """The sums of one feed: its columns, a matrix (columns by experts), histograms of forecasts, and of shadows.
 
-    The histograms, experts by bins, have no rows while nothing was ever put into them. ``shadows`` holds a vector for
-    each shadow that something was put in of.
+    The columns of the feed are Python's own numbers: they are read one by one, and numpy makes an object of each.
+    ``votes``, vote rules by blocks by columns, are the moments of the votes. The histograms, experts by bins, have no
+    rows while nothing was ever put into them. ``shadows`` holds a vector for each shadow that something was put in of.
     """
 
     def __init__(self, n_experts: int = 0) -> None:
-        self.feed: IntArray = np.zeros(FEED.size, np.int64)
+        self.feed: list[int] = [0] * FEED.size
+        self.votes: IntArray = np.zeros(VOTES_SHAPE, np.int64)
         self.matrix: IntArray = np.zeros((EXPERT.size, n_experts), np.int64)
         self.histograms: IntArray = np.zeros((0, BINS), np.int64)
         self.shadows: dict[int, IntArray] = {}
@@ -119,15 +132,20 @@ class Sums:
 
     def add(self, part: Contribution) -> None:
         """Put a question in."""
-        self._fold(part, np.add)
+        self._fold(part, np.add, 1)
 
     def subtract(self, part: Contribution) -> None:
         """Take a question out."""
-        self._fold(part, np.subtract)
+        self._fold(part, np.subtract, -1)
 
-    def _fold(self, part: Contribution, operation: np.ufunc) -> None:
+    def _fold(self, part: Contribution, operation: np.ufunc, sign: int) -> None:
         self.version += 1
-        operation(self.feed, part.feed, out=self.feed)
+        feed = self.feed
+        for column, amount in part.feed:
+            feed[column] += sign * amount
+        for rule, block, amounts in part.votes:
+            of_block = self.votes[rule, block]
+            operation(of_block, amounts, out=of_block)
         cells = np.add.outer(part.rows * self.matrix.shape[1], part.experts)
         operation.at(self.matrix.reshape(-1), cells.reshape(-1), part.columns.reshape(-1))
         if part.evaluated:
@@ -150,14 +168,13 @@ class Sums:
     def evaluations(self, places: IndexArray | None = None) -> Contribution:
         """What scored forecasts have added. ``places``: other places of experts, -1 of those to be left out."""
         of_feed = FEED.span("evaluated", "median_squared")
-        if not self.feed[of_feed].any():
+        feed = list(enumerate(self.feed[of_feed], of_feed.start))
+        if not any(amount for _, amount in feed):
             return NOTHING
-        feed = np.zeros(FEED.size, np.int64)
-        feed[of_feed] = self.feed[of_feed]
         now = np.arange(self.matrix.shape[1], dtype=np.int32) if places is None else places
         stay = np.flatnonzero(now >= 0)
         evaluated = Evaluated(now[stay], self.matrix[evaluated_span()][:, stay])
-        return NOTHING._replace(feed=feed, evaluated=evaluated, shadows=tuple(self.shadows.items()))
+        return msgspec.structs.replace(NOTHING, feed=feed, evaluated=evaluated, shadows=tuple(self.shadows.items()))
 
     def _reserve_bins(self) -> None:
         rows, room = len(self.histograms), self.matrix.shape[1]
@@ -185,7 +202,7 @@ class Sums:
     def copy(self) -> "Sums":
         """Sums of their own with the same values."""
         twin = Sums()
-        twin.feed = self.feed.copy()
+        twin.feed, twin.votes = self.feed.copy(), self.votes.copy()
         twin.matrix = self.matrix.copy()
         twin.histograms = self.histograms.copy()
         twin.shadows = dict(self.shadows)  # vectors are replaced, never changed
@@ -194,7 +211,8 @@ class Sums:
     def equals(self, other: "Sums") -> bool:
         """Whether all columns and histograms agree, bit for bit; room for more experts does not matter."""
         return (
-            bool((self.feed == other.feed).all())
+            self.feed == other.feed
+            and np.array_equal(self.votes, other.votes)
             and _equal(self.matrix.T, other.matrix.T)
             and _equal(self.histograms, other.histograms)
             and self.shadows.keys() == other.shadows.keys()
@@ -203,7 +221,7 @@ class Sums:
 
     def is_zero(self) -> bool:
         """Whether nothing has been put in."""
-        return not (self.feed.any() or self.matrix.any() or self.histograms.any() or self.shadows)
+        return not (any(self.feed) or self.votes.any() or self.matrix.any() or self.histograms.any() or self.shadows)
 
     def to_bytes(self, n_experts: int) -> bytes:
         """Stored form, little-endian; empty if nothing has been put in."""
@@ -211,7 +229,12 @@ class Sums:
             return b""
         self.reserve(n_experts)  # some may have been added since anything was put in
         matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
-        parts = [self.feed, matrix, *([self.all_histograms()[:n_experts]] if self.histograms.any() else [])]
+        feed = [*self.feed[:_BEFORE_VOTES], *self.votes.reshape(-1).tolist(), *self.feed[_BEFORE_VOTES:]]
+        parts = [
+            np.array(feed, np.int64),
+            matrix,
+            *([self.all_histograms()[:n_experts]] if self.histograms.any() else []),
+        ]
         parts += [np.array([shadow, *self.shadows[shadow]], np.int64) for shadow in sorted(self.shadows)]
         counts = (n_experts, len(self.shadows))
         return b"".join([_COUNTS.pack(*counts), *(part.astype("<i8").tobytes() for part in parts)])
@@ -223,11 +246,14 @@ class Sums:
         if data:
             stored, n_shadows = _COUNTS.unpack_from(data)
             numbers = np.frombuffer(data, "<i8", offset=_COUNTS.size).astype(np.int64)
-            end = FEED.size + EXPERT.size * stored
+            of_feed = FEED.size + sums.votes.size
+            end = of_feed + EXPERT.size * stored
             numbers, shadows = np.split(numbers, [len(numbers) - n_shadows * (1 + SHADOW.size)])
             sums.shadows = {int(row[0]): row[1:] for row in shadows.reshape(-1, 1 + SHADOW.size)}
-            sums.feed = numbers[: FEED.size].copy()
-            sums.matrix[:, :stored] = numbers[FEED.size : end].reshape(EXPERT.size, -1)
+            behind = _BEFORE_VOTES + sums.votes.size
+            sums.feed = [*numbers[:_BEFORE_VOTES].tolist(), *numbers[behind:of_feed].tolist()]
+            sums.votes = numbers[_BEFORE_VOTES:behind].reshape(sums.votes.shape).copy()
+            sums.matrix[:, :stored] = numbers[of_feed:end].reshape(EXPERT.size, -1)
             sums.histograms = numbers[end:].reshape(-1, BINS).copy()
         return sums
 

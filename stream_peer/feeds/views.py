@@ -38,7 +38,7 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.reading.trust import certifies
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
@@ -212,8 +212,8 @@ def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     )
 
 
-def _count(sums: IntArray, column: int) -> float:
-    return round(float(sums[column]) * UNIT, DECIMALS)
+def _count(feed: Sequence[int], column: int) -> float:
+    return round(feed[column] * UNIT, DECIMALS)
 
 
 def _is_certifiable(feed: Feed) -> bool:
@@ -238,7 +238,7 @@ def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
 
 def _weighted_experts(feed: Feed, listed: ListedExperts) -> list[WeightedExpert]:
     records = read_records(listed.columns, listed.reading.all_rates, feed.method)
-    questions = float(listed.reading.feed[_QUESTIONS]) * UNIT
+    questions = listed.reading.feed[_QUESTIONS] * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
     teams, shown = feed.roster.teams, feed.shown
     constant = np.zeros(len(listed.experts), np.bool_)

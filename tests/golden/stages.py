@@ -16,7 +16,7 @@ import numpy as np
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import YEAR_1900, to_iso
-from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
@@ -384,13 +384,22 @@ def _of_feed(feed: Feed) -> Iterator[tuple[str, int | str]]:
 
 def _of_sums(sums: Sums, n_experts: int) -> Iterator[tuple[str, int | str]]:
     for name, rule in _FEED_COLUMNS:
-        if value := int(sums.feed[FEED.at(name, rule)]):
+        if value := sums.feed[FEED.at(name, rule)]:
             yield f"{name} ({rule})", value
+    yield from _of_votes(sums)
     for name, rule in _EXPERT_COLUMNS:
         yield from _row(f"expert {name} ({rule})", sums.matrix[EXPERT.at(name, rule), :n_experts])
     yield from _row("histograms", sums.histograms[:n_experts])
     for shadow, columns in sums.shadows.items():
         yield from _row(f"shadow {shadow}", columns)
+
+
+def _of_votes(sums: Sums) -> Iterator[tuple[str, int]]:
+    for rule, of_rule in zip(VOTE_RULES, sums.votes.tolist(), strict=True):
+        for block, amounts in enumerate(of_rule):
+            for name, value in zip(BLOCK.names(by_rule=True), amounts, strict=True):
+                if value:
+                    yield f"block_{block}_{name.removeprefix('votes_')} ({rule})", value
 
 
 def _row(name: str, row: Any) -> Iterator[tuple[str, str]]:

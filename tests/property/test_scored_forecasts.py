@@ -172,5 +172,5 @@ def test_a_refold_under_another_meaning_leaves_the_scored_forecasts_and_their_sc
     assert stage.agrees()
 
 
-def evaluated(stage: FeedStage) -> dict[str, list[int]]:
-    return {name: feed.sums.evaluations().feed.tolist() for name, feed in stage.feeds.by_name.items()}
+def evaluated(stage: FeedStage) -> dict[str, Sequence[tuple[int, int]]]:
+    return {name: feed.sums.evaluations().feed for name, feed in stage.feeds.by_name.items()}

@@ -4,6 +4,7 @@ It is an alarm and moves no number. What a look finds is kept until the next, wi
 limit does not flicker.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -89,8 +90,8 @@ class Look(NamedTuple):
         Which look it is: of many experts each has its turn.
     rule : int
         The vote rule in force: questions that were scored under another one are left out.
-    past : (FEED.size,) int64, optional
-        The sums of the feed, if nothing in them is forgotten.
+    past : sequence of int, optional
+        The columns of the feed, if nothing in them is forgotten.
     leaves_one_out : bool
         Whether reference answers are made without the experts that they score, so that their agreement tells a rate.
     revealed_at_random : bool
@@ -100,7 +101,7 @@ class Look(NamedTuple):
     window: Window
     number: int
     rule: int
-    past: IntArray | None
+    past: Sequence[int] | None
     leaves_one_out: bool = True
     revealed_at_random: bool = True
 
@@ -119,7 +120,7 @@ def _rate(look: Look, parts: IntArray, before: RateDrift | None) -> RateDrift | 
     """The change of the error rate that is surest, if it is sure enough."""
     changes: list[tuple[RateChange | None, Literal["agreement", "outcomes"]]] = []
     known: FloatArray = parts.astype(np.float64) * UNIT
-    earlier = None if look.past is None else _earlier(look.past[rule_span(look.rule)], parts)
+    earlier = None if look.past is None else _earlier(np.array(look.past[rule_span(look.rule)], np.int64), parts)
     if look.leaves_one_out:
         changes.append((_by_agreement(known, earlier), "agreement"))
     if look.revealed_at_random:

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from stream_peer.events.outputs import ErrorRateStatus
 from stream_peer.feeds.columns import FEED, RULE_PART, VOTE_RULES, classes_span, rule_span
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import variant_rate
 from stream_peer.feeds.sums import UNIT
-from stream_peer.numerics.arguments import IntArray, unchecked
+from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     Contradiction,
@@ -86,7 +84,7 @@ class Rates(NamedTuple):
 
 
 def free_rate(
-    feed: IntArray, rule: int, moments: Sequence[float], confidence: float, method: Method
+    feed: Sequence[int], rule: int, moments: Sequence[float], confidence: float, method: Method
 ) -> tuple[ErrorRate, ErrorRateStatus]:
     """Error rates from agreement alone, and how far they can be trusted.
 
@@ -95,7 +93,7 @@ def free_rate(
     """
     if rule == OWN_MEDIAN or method.reads_classes:
         by_class = unchecked(ClassMomentSums.estimate)(
-            ClassMomentSums(*(feed[classes_span()] * UNIT).tolist()), confidence
+            ClassMomentSums(*[amount * UNIT for amount in feed[classes_span()]]), confidence
         )
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
@@ -104,9 +102,9 @@ def free_rate(
     return symmetric, symmetric.status
 
 
-def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> Rates:
+def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    known = (feed[rule_span(rule)] * UNIT).tolist()
+    known = [amount * UNIT for amount in feed[rule_span(rule)]]
     moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
     chosen = _of_variant(feed, moments, cells, confidence, method)
     free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
@@ -121,19 +119,20 @@ def read_rates(feed: IntArray, rule: int, confidence: float, method: Method) -> 
         status = free_status
     compared = unchecked(contradiction)(TruthSums(*cells), free) if method.estimates else None
     if compared is None:
-        return Rates(rule, estimate, zero, one, status, *cells)
+        return Rates._make((rule, estimate, zero, one, status, *cells, None, (None, None)))
     shifts = _reveal_shifts(known)
     status = _with_outcomes(status, compared, shifts)
     return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
 
 
 def _of_variant(
-    feed: IntArray, moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
+    feed: Sequence[int], moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
 ) -> ErrorRate | None:
     """Error rates by the estimator that a variant names; None for those from moments of the votes."""
     if method.variant is None:
         return None
-    groups, questions = (feed[FEED.span("group_weight", "group_123")] * UNIT).tolist(), effective_size(*moments[:2])
+    groups = [amount * UNIT for amount in feed[FEED.span("group_weight", "group_123")]]
+    questions = effective_size(*moments[:2])
     return variant_rate(method.variant, groups, truth, questions, confidence)
 
 
@@ -181,7 +180,7 @@ def said_against(found: Contradiction) -> str:
     )
 
 
-def used_rules(feed: IntArray, in_force: int) -> tuple[int, ...]:
+def used_rules(feed: Sequence[int], in_force: int) -> tuple[int, ...]:
     """Vote rules under which something was scored, and the one in force, which comes first."""
-    others = [rule for rule in (HALF, OWN_MEDIAN) if rule != in_force and np.count_nonzero(feed[rule_span(rule)])]
+    others = [rule for rule in (HALF, OWN_MEDIAN) if rule != in_force and any(feed[rule_span(rule)])]
     return (in_force, *others)

@@ -4,6 +4,8 @@ A reading never changes. It holds what is read of the feed as a whole. Columns o
 from the sums that the reading was made of; once those have moved on, it refuses (`StaleReadingError`).
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
@@ -68,7 +70,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     rule: int
     all_rates: tuple[Rates, ...]
     mixing: Mixing
-    mixing_key: bytes
+    mixing_key: Sequence[int]
     mean_voters: float | None
     next_vote_rule: VoteRule
     dependence: Dependence
@@ -106,10 +108,10 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
         feed = self._fresh().feed
-        return float(feed[_NET_DIFFERENCE]) * UNIT, float(feed[_NET_SQUARE]) * UNIT
+        return feed[_NET_DIFFERENCE] * UNIT, feed[_NET_SQUARE] * UNIT
 
     @property
-    def feed(self) -> IntArray:
+    def feed(self) -> Sequence[int]:
         """The sums of the feed as a whole."""
         return self._fresh().feed
 
@@ -134,8 +136,8 @@ def read(
         return known
     feed = sums.feed
     rates = tuple([read_rates(feed, used, settings.confidence, method) for used in used_rules(feed, rule)])
-    key, votes = mixing_key(feed), dependence_key(feed, rule)
-    asked, voters, unit = int(feed[_ASKED]), VOTES * int(feed[_VOTERS]), UNIT * VOTES
+    key, votes = mixing_key(feed), dependence_key(sums, rule)
+    asked, voters, unit = feed[_ASKED], VOTES * feed[_VOTERS], UNIT * VOTES
     return Reading(
         sums,
         sums.version,
@@ -147,10 +149,10 @@ def read(
         known.mixing if known is not None and known.mixing_key == key else read_mixing(feed, settings.mixer, method),
         key,
         round(voters / asked, _VOTERS_DECIMALS) if asked else None,
-        next_vote_rule(vote_rule, int(feed[_YES]) * unit, int(feed[_VOTES]) * unit)
+        next_vote_rule(vote_rule, feed[_YES] * unit, feed[_VOTES] * unit)
         if method.vote_rule == "auto"
         else method.vote_rule,
-        known.dependence if known is not None and known.dependence_key == votes else read_dependence(feed, rule),
+        known.dependence if known is not None and known.dependence_key == votes else read_dependence(sums, rule),
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
     )

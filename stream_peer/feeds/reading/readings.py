@@ -59,16 +59,14 @@ class Mixing(NamedTuple):
     stretch: float
 
 
-def mixing_key(feed: IntArray) -> bytes:
+def mixing_key(feed: Sequence[int]) -> Sequence[int]:
     """What ``read_mixing`` depends on; it changes only when an outcome does."""
-    return feed[FEED.span("peer_peer", "stretch_square")].tobytes()
+    return feed[FEED.span("peer_peer", "stretch_square")]
 
 
-def read_mixing(feed: IntArray, mixer: MixerSettings, method: Method) -> Mixing:
+def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
     """Outer layer and stretch, from resolved questions only."""
-    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = (
-        feed[FEED.span("peer_peer", "stretch_square")] * UNIT
-    ).tolist()
+    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in mixing_key(feed)]
     stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
@@ -95,9 +93,9 @@ class Extent(NamedTuple):
     gaps: float
 
 
-def read_extent(feed: IntArray, n_experts: int) -> Extent:
+def read_extent(feed: Sequence[int], n_experts: int) -> Extent:
     """How much a feed with so many experts has seen."""
-    return Extent(n_experts, float(feed[_QUESTIONS]) * UNIT, max(float(feed[_GAPS]) * UNIT, 0.0))
+    return Extent(n_experts, feed[_QUESTIONS] * UNIT, max(feed[_GAPS] * UNIT, 0.0))
 
 
 def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: float) -> tuple[FloatArray, FloatArray]:
@@ -276,7 +274,7 @@ class Certified(NamedTuple):
 
 
 def read_certificate(
-    feed: IntArray,
+    feed: Sequence[int],
     columns: FloatArray,
     rules: Sequence[int],
     n_experts: int,

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.feeds.columns import EXPERT, blocks_span
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.sums import SCALE, UNIT, Sums
-from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
-from stream_peer.numerics.dependence import N_BLOCKS, Dependence, DependenceSums
+from stream_peer.numerics.arguments import FloatArray, unchecked
+from stream_peer.numerics.dependence import Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
 
@@ -49,14 +49,15 @@ class Signs(NamedTuple):
     groups: Sequence[NamedGroup] = ()
 
 
-def dependence_key(feed: IntArray, rule: int) -> bytes:
+def dependence_key(sums: Sums, rule: int) -> bytes:
     """What ``read_dependence`` depends on; outcomes do not change it."""
-    return feed[blocks_span(rule)].tobytes()
+    key: bytes = sums.votes[rule].tobytes()
+    return key
 
 
-def read_dependence(feed: IntArray, rule: int) -> Dependence:
+def read_dependence(sums: Sums, rule: int) -> Dependence:
     """The fourth-moment gap of the votes by a rule."""
-    blocks: FloatArray = np.multiply(feed[blocks_span(rule)], UNIT, dtype=np.float64).reshape(N_BLOCKS, -1)
+    blocks: FloatArray = np.multiply(sums.votes[rule], UNIT, dtype=np.float64)
     return unchecked(DependenceSums.reading)(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
 
 

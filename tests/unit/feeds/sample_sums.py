@@ -4,11 +4,18 @@ import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.sums import SCALE
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray
 
 
-def feed_sums(**columns: float) -> IntArray:
-    sums = np.zeros(FEED.size, np.int64)
+class FeedSums(list[int]):
+    """Columns of a feed, to be added up column by column."""
+
+    def plus(self, other: list[int], sign: int = 1) -> "FeedSums":
+        return FeedSums([one + sign * another for one, another in zip(self, other, strict=True)])
+
+
+def feed_sums(**columns: float) -> FeedSums:
+    sums = FeedSums([0] * FEED.size)
     for name, value in columns.items():
         sums[FEED.at(name)] = round(value * SCALE)
     return sums
@@ -21,7 +28,7 @@ def expert_sums(n_experts: int, **columns: list[float]) -> FloatArray:
     return sums
 
 
-def agreeing(weight: float) -> IntArray:
+def agreeing(weight: float) -> FeedSums:
     return feed_sums(
         moment_weight=weight,
         moment_weight2=weight,

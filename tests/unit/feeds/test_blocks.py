@@ -59,7 +59,7 @@ def test_memory_that_is_set_in_mid_stream_is_as_if_it_had_been_there_from_the_st
     feed_stage, effects = folded(log_of([*rounds(30), settings(document)]))
     from_the_start, _ = folded(log_of([*rounds(30), settings(document)]), stage(memory=10))
 
-    assert feed_stage.feeds.feed("f").sums.equals(from_the_start.feeds.feed("f").sums)
+    assert feed_stage.feeds.feed("f").accounts.blocks.equals(from_the_start.feeds.feed("f").accounts.blocks)
     assert newest(effects.outputs, topics.WEIGHTS)["f"]["certificate"] is None
 
 

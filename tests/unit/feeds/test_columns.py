@@ -9,7 +9,7 @@ import pytest
 
 from stream_peer import feeds
 from stream_peer.events.feed_log import Verdict
-from stream_peer.feeds.columns import EXPERT, FEED, SHADOW, VOTE_RULES, Evidence, Layout, evaluated_span
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES, Evidence, Layout, evaluated_span
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
@@ -22,7 +22,7 @@ def named(layout: Layout) -> list[str]:
     return [places[at] for at in range(layout.size)]
 
 
-@pytest.mark.parametrize("layout", [EXPERT, FEED, SHADOW])
+@pytest.mark.parametrize("layout", [EXPERT, FEED, BLOCK, SHADOW])
 def test_every_column_has_a_place_of_its_own(layout: Layout) -> None:
     assert len(set(named(layout))) == layout.size
 
@@ -33,7 +33,14 @@ def test_a_vote_rule_that_there_is_not_has_no_columns() -> None:
 
 
 def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
-    names = ",".join([*named(EXPERT), *named(FEED), *named(SHADOW)])
+    of_feed, behind = named(FEED), FEED.at("group_weight")
+    of_votes = [
+        f"block_{block}_{name.removeprefix('votes_')} {rule}"
+        for rule in VOTE_RULES
+        for block in range(25)
+        for name in BLOCK.names(by_rule=True)
+    ]
+    names = ",".join([*named(EXPERT), *of_feed[:behind], *of_votes, *of_feed[behind:], *named(SHADOW)])
 
     assert hashlib.sha256(names.encode()).hexdigest()[:16] == "7972b40221c7e141"
 
@@ -47,7 +54,7 @@ def test_a_question_adds_to_those_columns_only_that_the_table_says(evidence: Ver
     part = contribution(entry, METHOD)
     known: Evidence = "open" if evidence == "open" else "resolved"
 
-    assert set(np.flatnonzero(part.feed).tolist()) <= set(FEED.written(known, rules).tolist())
+    assert {column for column, amount in part.feed if amount} <= set(FEED.written(known, rules).tolist())
     of_scored_forecast = set(np.r_[evaluated_span()].tolist())
     assert set(part.rows.tolist()) == set(EXPERT.written(known, rules).tolist()) - of_scored_forecast
 

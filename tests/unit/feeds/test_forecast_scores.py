@@ -1,6 +1,5 @@
 """How forecasts did, and how often rounds were ties or had too few voters. Columns are told in ``test_evidence``."""
 
-import numpy as np
 import pytest
 
 from stream_peer.events.feed_log import Verdict
@@ -10,6 +9,7 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.sums import Sums
 from stream_peer.feeds.views import FeedView
 from tests.feed_histories import folded, log_of, outcome, round_of
 from tests.unit.feeds.sample_facts import facts_of
@@ -19,14 +19,20 @@ def view_of(made: FeedStage) -> FeedView:
     return made.views()["f"]
 
 
+def sums_of(entry: Entry) -> Sums:
+    sums = Sums(4)
+    sums.add(contribution(entry, Method()))
+    return sums
+
+
 def test_the_scored_forecast_alone_is_scored_and_an_even_number_of_forecasts_has_the_middle_as_its_median() -> None:
     entry = Entry(evidence=1)
     entry.put(facts_of([0.9, 0.6, 0.2], boundary=1))
     entry.put(facts_of([0.3, 0.8, 0.7, 0.9], boundary=2))
-    assert read_scores(contribution(entry, Method()).feed) == {}
+    assert read_scores(sums_of(entry).feed) == {}
     entry.first_final = entry.rounds[1]
 
-    scores = read_scores(contribution(entry, Method()).feed)
+    scores = read_scores(sums_of(entry).feed)
 
     assert scores["median"] == pytest.approx(0.25**2, abs=1e-10)
     assert scores["mean"] == pytest.approx(0.325**2, abs=1e-10)
@@ -34,7 +40,7 @@ def test_the_scored_forecast_alone_is_scored_and_an_even_number_of_forecasts_has
 
 
 def test_nothing_is_said_before_there_is_something_to_share() -> None:
-    nothing = np.zeros(FEED.size, np.int64)
+    nothing = [0] * FEED.size
     assert (read_scores(nothing), tie_share(nothing), low_evidence_share(nothing)) == ({}, None, None)
 
 

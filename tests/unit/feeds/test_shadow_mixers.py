@@ -130,9 +130,9 @@ def test_sums_of_shadows_are_stored_and_what_is_taken_out_leaves_none() -> None:
     sums = feed_with(shadows=[EAGER]).sums.copy()
     before = dict(sums.shadows)
 
-    sums.add(NOTHING._replace(shadows=part))
+    sums.add(msgspec.structs.replace(NOTHING, shadows=part))
     again = Sums.from_bytes(sums.to_bytes(8), 8)
-    sums.subtract(NOTHING._replace(shadows=part))
+    sums.subtract(msgspec.structs.replace(NOTHING, shadows=part))
 
     assert again.of_shadow(-3).tolist() == part[0][1].tolist()
     assert set(again.shadows) == {-3, *before}

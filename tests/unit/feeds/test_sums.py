@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.columns import EXPERT, FEED
-from stream_peer.feeds.sums import BINS, Binned, Contribution, Sums, fixed
+from stream_peer.feeds.sums import BINS, VOTES_SHAPE, Binned, Contribution, Sums, fixed
 
 
 def random_contribution(generator: np.random.Generator, n_experts: int) -> Contribution:
@@ -11,8 +11,9 @@ def random_contribution(generator: np.random.Generator, n_experts: int) -> Contr
     return Contribution(
         present,
         fixed(generator.normal(size=(len(rows), len(present))), 1.0),
-        fixed(generator.normal(size=FEED.size), 1.0),
         rows,
+        list(enumerate(fixed(generator.normal(size=FEED.size), 1.0).tolist())),
+        [(1, 7, fixed(generator.normal(size=VOTES_SHAPE[-1]), 1.0).tolist())],
         Binned(generator.integers(BINS * n_experts, size=5), int(generator.integers(1 << 40))),
     )
 

@@ -200,7 +200,7 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
 
 
 def look_at(window: Window, **changes: Any) -> Look:
-    past: IntArray = np.zeros(FEED.size, np.int64)
+    past = [0] * FEED.size
     past[rule_span(0)] = window.parts.sum(axis=0)
     return Look(window, 0, 0, past)._replace(**changes)
 

@@ -45,9 +45,12 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
     moments = [facts.moments for _, facts in known]
     by_ordinal = {e.ordinal: e for e in found.entries.values()}
     squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
-    wholes = [contribution(by_ordinal[ordinal], found.method).feed for ordinal, _ in known]
+    wholes = [dict(contribution(by_ordinal[ordinal], found.method).feed) for ordinal, _ in known]
     columns = [rule_span(of_round.rule) for of_round in votes_of]
-    parts = [whole[of_rule] for whole, of_rule in zip(wholes, columns, strict=True)]
+    parts = [
+        [whole.get(at, 0) for at in range(of_rule.start, of_rule.stop)]
+        for whole, of_rule in zip(wholes, columns, strict=True)
+    ]
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
         np.array([of_round.counts for of_round in votes_of], np.bool_),

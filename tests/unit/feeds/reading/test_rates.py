@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from stream_peer.feeds.columns import EXPERT, FEED
@@ -7,15 +6,14 @@ from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_ru
 from stream_peer.feeds.reading.readings import (
     rows_of,
 )
-from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
 from stream_peer.settings.feed.method import MethodSettings
-from tests.unit.feeds.sample_sums import agreeing, feed_sums
+from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 
 METHOD = Method()
 
 
-def class_sums(*, skill: float, share: float, weight: float) -> IntArray:
+def class_sums(*, skill: float, share: float, weight: float) -> FeedSums:
     """Moments of many votes for yes with chances ``skill`` and 1 - ``skill``, of answers that are as good."""
     yes = {1: skill, 0: 1.0 - skill}
     chance = {1: share, 0: 1.0 - share}
@@ -38,7 +36,7 @@ def test_error_rates_without_truth_are_those_of_the_moments() -> None:
 
 
 def test_outcomes_move_each_class_by_its_own_errors() -> None:
-    sums = agreeing(1000) + feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18)
+    sums = agreeing(1000).plus(feed_sums(right_zero=27, wrong_zero=3, right_one=12, wrong_one=18))
     rates = read_rates(sums, 0, 0.95, METHOD)
 
     assert rates.zero < 0.12
@@ -47,7 +45,7 @@ def test_outcomes_move_each_class_by_its_own_errors() -> None:
 
 
 def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> None:
-    sums = agreeing(1000) + feed_sums(wrong_zero=500, wrong_one=500)
+    sums = agreeing(1000).plus(feed_sums(wrong_zero=500, wrong_one=500))
     rates = read_rates(sums, 0, 0.95, METHOD)
 
     assert rates.zero + rates.one == pytest.approx(0.8)
@@ -56,12 +54,12 @@ def test_rates_too_high_to_price_are_scaled_and_said_to_be_uninformative() -> No
 
 
 def test_a_rule_is_used_once_something_was_scored_under_it() -> None:
-    own = np.zeros(FEED.size, np.int64)
+    own = feed_sums()
     own[FEED.at("wrong_one", "own-median")] = 1
 
     assert used_rules(agreeing(3), 0) == (0,)
     assert used_rules(agreeing(3), 1) == (1, 0)
-    assert used_rules(agreeing(3) + own, 0) == (0, 1)
+    assert used_rules(agreeing(3).plus(own), 0) == (0, 1)
     assert rows_of((0,)).stop < rows_of((0, 1)).stop == EXPERT.size
 
 
@@ -82,17 +80,19 @@ def test_own_medians_read_a_rate_for_each_class_and_else_say_why_not() -> None:
     assert stands_in.zero == read_rates(agreeing(1000), 0, 0.95, METHOD).zero
 
 
-def resolved(wrong: int, right: int, *, pair: float = 0.25, answers: float | None = None) -> IntArray:
+def resolved(wrong: int, right: int, *, pair: float = 0.25, answers: float | None = None) -> FeedSums:
     """A thousand questions, of which some have outcomes, as many of 0 as of 1; with means of these and of all."""
     mean = 0.5 if answers is None else answers
-    return agreeing(1000) + feed_sums(
-        right_zero=right / 2,
-        wrong_zero=wrong / 2,
-        right_one=right / 2,
-        wrong_one=wrong / 2,
-        revealed_pair=pair * (wrong + right),
-        answer=1000 * mean,
-        answer2=1000 * mean,
+    return agreeing(1000).plus(
+        feed_sums(
+            right_zero=right / 2,
+            wrong_zero=wrong / 2,
+            right_one=right / 2,
+            wrong_one=wrong / 2,
+            revealed_pair=pair * (wrong + right),
+            answer=1000 * mean,
+            answer2=1000 * mean,
+        )
     )
 
 
@@ -100,7 +100,7 @@ def resolved(wrong: int, right: int, *, pair: float = 0.25, answers: float | Non
 def test_outcomes_that_show_far_more_errors_contradict_until_they_are_taken_back() -> None:
     before = read_rates(agreeing(1000), 0, 0.95, METHOD)
     after = read_rates(resolved(60, 140), 0, 0.95, METHOD)
-    taken_back = read_rates(resolved(60, 140) - resolved(60, 140) + agreeing(1000), 0, 0.95, METHOD)
+    taken_back = read_rates(resolved(60, 140).plus(resolved(60, 140), -1).plus(agreeing(1000)), 0, 0.95, METHOD)
 
     assert (before.status, after.status) == ("ok", "contradicted")
     assert taken_back == before
@@ -127,7 +127,7 @@ def test_a_few_outcomes_contradict_nothing() -> None:
         (resolved(20, 180, answers=0.2), "share of reference answers that are 1 0.50, of those 0.12"),
     ],
 )
-def test_outcomes_of_unlike_questions_are_a_biased_reveal(sums: IntArray, said: str) -> None:
+def test_outcomes_of_unlike_questions_are_a_biased_reveal(sums: FeedSums, said: str) -> None:
     rates = read_rates(sums, 0, 0.95, METHOD)
 
     assert rates.status == "biased-reveal"

@@ -64,7 +64,7 @@ def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
 
 def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
     """That of peer losses is 1 + |η0 - η1|, here about 1.3."""
-    rates = read_rates(agreeing(1000) + feed_sums(right_zero=500, right_one=350, wrong_one=150), 0, 0.95, METHOD)
+    rates = read_rates(agreeing(1000).plus(feed_sums(right_zero=500, right_one=350, wrong_one=150)), 0, 0.95, METHOD)
     columns = expert_sums(3, regret=[4.0, 0.0, -0.5], absolute_regret=[9.0, 8.0, 7.0], scored=[20.0, 20.0, 20.0])
     hedging = Method(variant=MethodSettings(learner="any-time-hedge"))
     width = 1.0 + abs(rates.zero - rates.one)
@@ -193,12 +193,14 @@ def test_losses_are_read_in_the_unit_of_the_method() -> None:
 
 def test_two_rules_in_use_share_the_error_probability_of_the_certificate() -> None:
     columns = expert_sums(3, published_regret=[2.0, 1.0, 0.0], variance=[90.0, 80.0, 70.0])
-    own = np.zeros(FEED.size, np.int64)
+    own = feed_sums()
     own[FEED.at("moment_weight", "own-median") : FEED.at("pair_rest", "own-median") + 1] = agreeing(1000)[
         FEED.at("moment_weight") : FEED.at("pair_rest") + 1
     ]
 
-    one, both = (read_certificate(agreeing(1000) + own, columns, rules, 3, 1, 0.95, METHOD) for rules in ([0], [0, 1]))
+    one, both = (
+        read_certificate(agreeing(1000).plus(own), columns, rules, 3, 1, 0.95, METHOD) for rules in ([0], [0, 1])
+    )
 
     assert one is not None
     assert both is not None
