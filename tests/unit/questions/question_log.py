@@ -203,3 +203,25 @@ class Told:
 
 def records(outputs: list[Output]) -> list[AnyFeedLogRecord]:
     return [decode_feed_log(output.value or b"") for output in outputs if output.topic == topics.FEED_LOG]
+
+
+CLOSE = T0 + 2 * DAY
+
+
+def opened(**defaults: Any) -> Partition:
+    """A partition with one question, open for two days, and forecasts of two experts."""
+    partition = Partition(**defaults)
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    partition.send(forecast("ann", 0.7, T0 + HOUR), forecast("bob", 0.2, T0 + HOUR), now=T0 + HOUR)
+    return partition
+
+
+def closed(**defaults: Any) -> Partition:
+    """The same after its close."""
+    partition = opened(**defaults)
+    partition.pass_to(CLOSE + GRACE)
+    return partition
+
+
+def reasons(outputs: list[Output]) -> list[str]:
+    return [dict(output.headers)["stream-peer-reason"].decode() for output in outputs]

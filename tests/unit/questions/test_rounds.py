@@ -1,9 +1,34 @@
-from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
+import pytest
+
+from stream_peer.events import topics
+from stream_peer.events.feed_log import (
+    FeedLogRecord,
+    OutcomeRevealed,
+    Round,
+    RoundWithdrawn,
+    Source,
+)
+from stream_peer.events.partitioning import partition_of
 from stream_peer.questions.history import StandingForecasts
 from stream_peer.questions.rounds import content_digest, emitted_anew, reconcile
 from stream_peer.questions.state import QuestionState, Truth
 from stream_peer.settings.feed.model import FeedSettings
-from tests.unit.questions.question_log import said
+from tests.unit.questions.question_log import (
+    CLOSE,
+    DAY,
+    GRACE,
+    HOUR,
+    T0,
+    Partition,
+    closed,
+    event,
+    forecast,
+    opened,
+    question,
+    records,
+    said,
+    tick,
+)
 
 
 def known(*entries: tuple[str, int, float], close: int = 100, grace: int = 5) -> QuestionState:
@@ -96,3 +121,143 @@ def test_a_round_at_which_nobody_is_left_was_never_emitted() -> None:
 
     assert list(question.emitted) == [80, 100]
     assert emitted(question, 105) == []
+
+
+def test_a_round_is_emitted_once_its_boundary_and_the_grace_have_passed() -> None:
+    partition = opened()
+
+    too_early = partition.pass_to(CLOSE + GRACE - 1)
+    in_time = partition.pass_to(CLOSE + GRACE)
+    afterwards = partition.pass_to(CLOSE + 2 * GRACE)
+
+    assert too_early == afterwards == []
+    assert in_time == [
+        Round(
+            src=Source("forecast-events", 0, 0, 4, 0),
+            feed="econ",
+            question_id="q",
+            boundary=CLOSE,
+            final=True,
+            experts=["ann", "bob"],
+            probabilities=[0.7, 0.2],
+        )
+    ]
+
+
+def test_a_round_goes_to_the_partition_of_its_feed_with_the_time_of_its_cause() -> None:
+    partition = opened()
+
+    (output,) = partition.send(tick(CLOSE + GRACE), now=CLOSE + DAY)
+
+    assert output.topic == topics.FEED_LOG
+    assert output.key == b"econ"
+    assert output.partition == partition_of("econ", 4)
+    assert output.timestamp == CLOSE + DAY
+
+
+def test_boundaries_come_every_round_every_and_at_the_close() -> None:
+    partition = opened(round_every="18h")
+
+    partition.pass_to(CLOSE + GRACE)
+
+    assert list(partition.told.forecasts()) == [T0 + 18 * HOUR, T0 + 36 * HOUR, CLOSE]
+
+
+def test_the_quorum_makes_a_boundary_of_its_own() -> None:
+    partition = opened(quorum=3)
+
+    partition.send(forecast("cyd", 0.5, T0 + 5 * HOUR), now=T0 + 5 * HOUR)
+    partition.pass_to(T0 + 6 * HOUR)
+
+    assert partition.told.forecasts() == {T0 + 5 * HOUR: {"ann": 0.7, "bob": 0.2, "cyd": 0.5}}
+
+
+def test_an_earlier_quorum_found_late_replaces_the_one_emitted() -> None:
+    partition = opened(quorum=3)
+    partition.send(forecast("cyd", 0.5, T0 + 5 * HOUR), now=T0 + 5 * HOUR)
+    partition.pass_to(T0 + 6 * HOUR)
+
+    partition.send(forecast("dee", 0.4, T0 + 3 * HOUR))
+
+    assert partition.told.forecasts() == {T0 + 3 * HOUR: {"ann": 0.7, "bob": 0.2, "dee": 0.4}}
+
+
+def test_a_withdrawn_forecast_is_absent() -> None:
+    partition = opened()
+
+    partition.send(forecast("ann", None, T0 + 2 * HOUR), now=T0 + 2 * HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.told.forecasts() == {CLOSE: {"bob": 0.2}}
+
+
+def test_nothing_is_emitted_where_nobody_stands_and_a_round_that_loses_everybody_is_withdrawn() -> None:
+    partition = Partition()
+    partition.send(question(opens_at=T0, closes_at=CLOSE))
+    empty = partition.pass_to(CLOSE + GRACE)
+    partition.send(forecast("ann", 0.7, CLOSE - HOUR))
+
+    emptied = records(partition.send(forecast("ann", None, CLOSE - HOUR)))
+
+    assert empty == []
+    assert [type(record) for record in emptied] == [RoundWithdrawn]
+    assert partition.told.rounds == {}
+
+
+def test_many_forecasts_of_one_message_are_the_same_as_one_each() -> None:
+    one_each = opened()
+    together = Partition()
+    together.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    many = event("forecasts", question_id="q", at=T0 + HOUR, forecasts={"bob": 0.2, "ann": 0.7})
+    together.send(many, now=T0 + HOUR)
+
+    one_each.pass_to(CLOSE + GRACE)
+    together.pass_to(CLOSE + GRACE)
+
+    assert one_each.told.rounds == together.told.rounds
+
+
+def test_a_forecast_may_come_before_its_question() -> None:
+    partition = Partition()
+    partition.send(forecast("ann", 0.7, T0))
+
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE), now=T0 + HOUR)
+    partition.pass_to(CLOSE + GRACE)
+
+    assert partition.told.rounds == {("econ", "q", CLOSE): (True, 1.0, {"ann": 0.7})}
+
+
+def test_without_a_stated_opening_the_first_forecast_opens() -> None:
+    partition = Partition(round_every="1d")
+    partition.send(forecast("ann", 0.7, T0 - 2 * HOUR), forecast("bob", 0.4, T0 - 3 * HOUR))
+
+    partition.pass_to(T0 + DAY)
+
+    assert partition.told.forecasts() == {T0 + 21 * HOUR: {"ann": 0.7, "bob": 0.4}}
+
+
+def test_the_weight_of_a_question_is_in_its_rounds() -> None:
+    partition = closed()
+
+    (changed,) = records(partition.send(question(weight=0.25)))
+
+    assert isinstance(changed, Round)
+    assert changed.weight == 0.25
+
+
+@pytest.mark.case("C27")
+def test_a_round_over_the_limit_of_the_broker_is_split_by_expert() -> None:
+    partition = Partition()
+    partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE))
+    names = [f"{number:0200d}" for number in range(9_000)]
+    for start in range(0, 9_000, 3_000):
+        many = dict.fromkeys(names[start : start + 3_000], 0.25)
+        partition.send(event("forecasts", question_id="q", at=T0, forecasts=many))
+
+    outputs = partition.send(tick(CLOSE + GRACE), now=CLOSE + GRACE)
+
+    rounds = [record for record in records(outputs) if isinstance(record, Round)]
+    assert [name for record in rounds for name in record.experts] == names
+    assert [(record.part, record.parts, record.src.index) for record in rounds] == [(0, 3, 0), (1, 3, 1), (2, 3, 2)]
+    assert all(len(output.value or b"") <= 900_000 for output in outputs)
+    assert all(record.final for record in rounds)
