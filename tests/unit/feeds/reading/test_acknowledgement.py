@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
-from tests.feed_histories import Changelog, folded, log_of, round_of, settings, stage
+from tests.feed_histories import Changelog, folded, log_of, round_of, settings
 
 FEW, MANY = {"a": 0.9, "b": 0.2}, {name: 0.9 if name < "d" else 0.2 for name in "abcdefgh"}
 ACKNOWLEDGED = {"defaults": {"trust": {"acknowledged": "low-evidence"}}}
@@ -52,9 +52,8 @@ def test_it_is_ended_by_settings_without_it() -> None:
 def test_it_survives_a_restart() -> None:
     log = log_of([*rounds(3, FEW, "few"), settings(ACKNOWLEDGED)])
     before, _ = folded(log)
-    changelog, after = Changelog(), stage()
+    changelog = Changelog()
 
     changelog.take(before)
-    after.load(changelog.head, changelog.entries)
 
-    assert known(after) == ("low-evidence", True)
+    assert known(changelog.restored()) == ("low-evidence", True)
