@@ -22,7 +22,7 @@ from benchmarks.measuring import Groups, wait_for
 from benchmarks.soak_bounds import MEMORY
 from benchmarks.soak_log import Held, held
 from stream_peer.events.partitioning import partition_of
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from tests.integration.support.kafka_broker import free_ports
 
 PARTITIONS = 4
@@ -143,7 +143,7 @@ class LiveSoak:
         return held(*(self._state(stage) for stage in CHANGELOGS))
 
     def _state(self, stage: str) -> Iterator[tuple[bytes, bytes]]:
-        folds: Mapping[int, Fold] = defaultdict(Fold)
+        folds: Mapping[int, ChangelogReader] = defaultdict(ChangelogReader)
         for record in _all_records(self.deployment.bootstrap, self._changelog(stage)):
             folds[record.partition].add(record.offset, record.key, record.value)
         for fold in folds.values():

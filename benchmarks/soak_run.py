@@ -18,7 +18,7 @@ from benchmarks.soak_log import Compacted, held
 from benchmarks.workload import Message
 from stream_peer.events import topics
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import Fold, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import load_document
@@ -49,7 +49,7 @@ class Durable:
     def __init__(self, stage: FeedStage | QuestionStage, log: Compacted, claim: str) -> None:
         self.stage: Any = stage
         self.log = log
-        fold = Fold()
+        fold = ChangelogReader()
         log.append([claim_row(0, claim)])
         for place, key, value in log.rows():
             fold.add(place, key, value)

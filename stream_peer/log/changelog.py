@@ -151,7 +151,7 @@ def _head(value: bytes) -> HeadRecord:
         raise UnreadableStateError(msg) from error
 
 
-class Fold:
+class ChangelogReader:
     """One changelog partition, read in log order by the rule of claims.
 
     Attributes
@@ -164,8 +164,8 @@ class Fold:
         The last input position that the head covers.
     origin : Origin
         The log that the head speaks of.
-    foreign : int
-        Records ignored so far because they bore another claim.
+    fenced_out : int
+        Records ignored so far because they bear another claim.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Fold:
         self.applied = NOTHING_APPLIED
         self.origin = Origin()
         self.head: bytes | None = None
-        self.foreign = 0
+        self.fenced_out = 0
         self._values: dict[bytes, bytes] = {}  # what the head covers; as of when matters no more
         self._bytes = 0  # of these values
         self._ahead: dict[bytes, tuple[Version, Version | None]] = {}  # what it does not, with the version before
@@ -199,7 +199,7 @@ class Fold:
 
     def _ignore(self, kind: bytes) -> None:
         self._stale.add(kind)
-        self.foreign += 1
+        self.fenced_out += 1
 
     def _add_tombstone(self, kind: bytes) -> None:
         if kind in self._gone:
@@ -270,8 +270,8 @@ class Fold:
     def recovered(self) -> Recovered:
         """State at the head: of each key the newest version that the head covers.
 
-        Afterwards the fold knows no other versions; keys rolled back count as stale, like ignored ones. ``entries``
-        shows what the fold holds, without a copy: read it before the next record is added.
+        Afterwards the reader knows no other versions; keys rolled back count as stale, like ignored ones. ``entries``
+        shows what the reader holds, without a copy: read it before the next record is added.
         """
         for kind, (_, prev) in self._ahead.items():
             if prev is not None and prev[0] > self.applied:
@@ -316,23 +316,25 @@ class Fold:
 
 
 class Writer:
-    """Turns snapshots into changelog rows under one claim, and keeps the fold abreast of what was acknowledged.
+    """Turns snapshots into changelog rows under one claim, and keeps the reader abreast of what was acknowledged.
 
     Parameters
     ----------
     partition : int
         The input partition; keys begin with it.
     claim : str
-        This owner's id, the last that ``fold`` has read.
+        This owner's id, the last that ``reader`` has read.
     expected : int
         The offset that the next append must get: only the owner writes to its changelog partition.
     origin : Origin, optional
         The log that is folded from here on; the one that the head names if left out.
     """
 
-    def __init__(self, fold: Fold, partition: int, claim: str, expected: int, origin: Origin | None = None) -> None:
-        self.origin = fold.origin if origin is None else origin
-        self._fold = fold
+    def __init__(
+        self, reader: ChangelogReader, partition: int, claim: str, expected: int, origin: Origin | None = None
+    ) -> None:
+        self.origin = reader.origin if origin is None else origin
+        self._reader = reader
         self._claim = claim
         self._expected = expected
         self._prefix = b"%d/" % partition
@@ -342,12 +344,12 @@ class Writer:
     @property
     def size(self) -> tuple[int, int]:
         """How many records the durable state is, and the bytes of their values."""
-        return self._fold.size
+        return self._reader.size
 
     @property
     def must_rewrite(self) -> bool:
         """Whether a snapshot is due although no input came: records of others are the last of their key."""
-        return self._fold.must_rewrite
+        return self._reader.must_rewrite
 
     def entry_rows(self, snapshot: Snapshot, applied: int) -> Iterator[Row]:
         """Rows of everything that changed up to input offset ``applied``; made as they are asked for, being many.
@@ -359,7 +361,7 @@ class Writer:
             written.add(kind)
             self._pending.append((kind, version, prev))
             yield Row(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
-        self._tombstones = [kind for kind in self._fold.buried() if kind not in written]
+        self._tombstones = [kind for kind in self._reader.buried() if kind not in written]
         yield from (Row(self._prefix + kind, None) for kind in self._tombstones)
 
     def _changes(self, snapshot: Snapshot, position: int) -> Iterator[tuple[bytes, Version, Version | None]]:
@@ -370,9 +372,9 @@ class Writer:
                 msg = f"a stage may not name its state {kind!r}"
                 raise StateError(msg)
             seen.add(kind)
-            if value is not None or self._fold.is_known(kind):
-                yield kind, (position, value), self._fold.version(kind)
-        for kind, version in self._fold.rewrites():
+            if value is not None or self._reader.is_known(kind):
+                yield kind, (position, value), self._reader.version(kind)
+        for kind, version in self._reader.rewrites():
             if kind not in seen:
                 yield kind, version, None
 
@@ -402,9 +404,9 @@ class Writer:
     def committed(self, snapshot: Snapshot, applied: int) -> None:
         """All rows of the snapshot and its head were acknowledged: from now on they are the versions that count."""
         for kind, version, prev in self._pending:
-            self._fold.accept_state(kind, version, prev)
+            self._reader.accept_state(kind, version, prev)
         for kind in self._tombstones:
-            self._fold.accept_tombstone(kind)
+            self._reader.accept_tombstone(kind)
         self._pending, self._tombstones = [], []
-        self._fold.accept_head(self.origin.base + applied, snapshot.head, self.origin)
-        self._fold.next = self._expected
+        self._reader.accept_head(self.origin.base + applied, snapshot.head, self.origin)
+        self._reader.next = self._expected

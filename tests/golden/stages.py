@@ -21,7 +21,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.log import driver
-from stream_peer.log.changelog import Fold, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
 from stream_peer.log.portable import Header
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
@@ -220,7 +220,7 @@ class _Owned(Generic[S]):
     def _begin_to_write(self) -> None:
         claim = f"owner-{next(self._owners)}"
         self.rows.append(claim_row(self.number, claim))
-        self._changelog = Fold()
+        self._changelog = ChangelogReader()
         for offset, (key, value) in enumerate(self.rows):
             self._changelog.add(offset, key, value)
         self._writer = Writer(self._changelog, self.number, claim, len(self.rows))

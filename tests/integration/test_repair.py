@@ -11,7 +11,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.log.changelog import Fold, Writer
+from stream_peer.log.changelog import ChangelogReader, Writer
 from stream_peer.log.stage import Snapshot
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, crowd, encoded, milliseconds, question
@@ -35,14 +35,14 @@ def asked(numbers: range, closes: int) -> Iterator[Event]:
 def poison(made: Service) -> None:
     """Every partition's state becomes one that a release without signatures has folded from forged headers."""
     changelog = made.settings.changelog("question")
-    folds: dict[int, Fold] = defaultdict(Fold)
+    folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
     for message in made.kafka.read_all(changelog):
         folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
     assert set(folds) == set(range(SHAPE.questions))
     made.kafka.produce(changelog, [_poisoned_head(partition, fold) for partition, fold in folds.items()])
 
 
-def _poisoned_head(partition: int, fold: Fold) -> Message:
+def _poisoned_head(partition: int, fold: ChangelogReader) -> Message:
     head: dict[str, Any] = msgspec.msgpack.decode(fold.head or b"")
     del head["signed"]
     others = [other for other in range(SHAPE.questions) if other != partition]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_peer.errors import ForeignWriterError
-from stream_peer.log.changelog import Fold, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
 from stream_peer.log.stage import Snapshot
 from tests.hypothesis_profiles import examples
 
@@ -62,10 +62,10 @@ class Changelog:
 class Owner:
     """One life of a worker: claims, recovers, folds, snapshots."""
 
-    def __init__(self, changelog: Changelog, name: str, fold: Fold | None = None) -> None:
+    def __init__(self, changelog: Changelog, name: str, fold: ChangelogReader | None = None) -> None:
         self.changelog = changelog
         self.name = name
-        self.fold = fold or Fold()
+        self.fold = fold or ChangelogReader()
         self.base = changelog.append(claim_row(0, name))
 
     def recover(self) -> None:
@@ -131,7 +131,7 @@ class World:
         for row in [*rows, zombie.writer.head_row(snapshot, zombie.applied)][: 1 + self.draw(4)]:
             self.changelog.append(row)
 
-    def live(self, fold: Fold | None) -> Owner:
+    def live(self, fold: ChangelogReader | None) -> Owner:
         """One owner's life until the input is folded or it dies."""
         self.lives += 1
         self.quiet = self.lives > 25
@@ -157,7 +157,7 @@ class World:
                     self.changelog.compact(tombstones=self.draw(2) == 1)
 
     def run(self) -> dict[bytes, bytes]:
-        kept: Fold | None = None
+        kept: ChangelogReader | None = None
         while True:
             try:
                 owner = self.live(kept)
@@ -170,7 +170,7 @@ class World:
 
     def read_back(self, owner: Owner) -> dict[bytes, bytes]:
         """What a fresh recovery finds must be what the last owner had."""
-        fold = Fold()
+        fold = ChangelogReader()
         for offset, key, value in self.changelog.records:
             fold.add(offset, key, value)
         recovered = fold.recovered()

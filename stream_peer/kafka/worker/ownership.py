@@ -32,7 +32,7 @@ from stream_peer.kafka.worker.recreated import (
     incarnation_of,
 )
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import NOTHING_APPLIED, Fold, Writer, claim_row
+from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Writer, claim_row
 from stream_peer.log.stage import Published, Record, Stage, Stateful
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class StagePartitions:
     def __init__(self, stage_input: StageInput, context: WorkerContext, on_recreated: Choice = "stop") -> None:
         self.input = stage_input
         self._on_recreated = on_recreated
-        self.folds: dict[int, Fold] = {}
+        self.readers: dict[int, ChangelogReader] = {}
         self.claims: dict[int, Claim] = {}
         self.partitions: dict[int, OwnedPartition] = {}
         self._context = context
@@ -79,7 +79,7 @@ class StagePartitions:
 
     async def claim(self, partitions: list[int]) -> None:
         """Take over the changelog partitions. What others append from here on does not count."""
-        self.folds = {partition: fold for partition, fold in self.folds.items() if partition in partitions}
+        self.readers = {partition: reader for partition, reader in self.readers.items() if partition in partitions}
         changelog = self.input.changelog
         if changelog is not None:
             claims = await asyncio.gather(*(self._claim(changelog, partition) for partition in partitions))
@@ -103,8 +103,8 @@ class StagePartitions:
         """Whether recovery has met the claim of this assignment."""
         if self.input.changelog is None:
             return True
-        claim, fold = self.claims.get(partition), self.folds.get(partition)
-        return claim is not None and fold is not None and fold.next > claim.offset
+        claim, reader = self.claims.get(partition), self.readers.get(partition)
+        return claim is not None and reader is not None and reader.next > claim.offset
 
     def input_log(self, topic_id: str, bounds: LogBounds) -> InputLog:
         """One partition of the input, with the place where it begins without a state.
@@ -148,11 +148,11 @@ class StagePartitions:
         return {tp: finding for tp, finding in examined.items() if finding is not None}
 
     def _recovered(self, partition: int) -> Known:
-        fold, claim = self.folds[partition], self.claims[partition]
-        if fold.claim != claim.id:
+        reader, claim = self.readers[partition], self.claims[partition]
+        if reader.claim != claim.id:
             msg = f"{self.input.changelog}-{partition}: another worker's claim is later than ours"
             raise StateError(msg)
-        return Known(fold.recovered(), fold.origin)
+        return Known(reader.recovered(), reader.origin)
 
     def _begin(
         self, tp: TopicPartition, stage: Stage, found: InputLog, finding: Finding | None
@@ -162,11 +162,11 @@ class StagePartitions:
             return StartPosition(NOTHING_APPLIED, found.begin), None
         known = self._recovered(tp.partition)
         start = begin(stage, known, found, finding, self._on_recreated)
-        fold, claim = self.folds[tp.partition], self.claims[tp.partition]
-        expected = max(claim.offset + 1, fold.next)
-        writer = Writer(fold, tp.partition, claim.id, expected, start.origin)
+        reader, claim = self.readers[tp.partition], self.claims[tp.partition]
+        expected = max(claim.offset + 1, reader.next)
+        writer = Writer(reader, tp.partition, claim.id, expected, start.origin)
         entries = len(known.recovered.entries)
-        log.info("partition_owned", offset=start.applied, entries=entries, ignored=fold.foreign)
+        log.info("partition_owned", offset=start.applied, entries=entries, ignored=reader.fenced_out)
         return StartPosition(start.applied, start.want, start.must_settle), StateWriter(self.input.changelog, writer)
 
 
@@ -242,14 +242,14 @@ class Ownership:
         stage = self._by_changelog.get(changelog.topic)
         if stage is None:
             return Unread(0, None)
-        fold, claim = stage.folds.get(changelog.partition), stage.claims.get(changelog.partition)
-        return Unread(fold.next if fold else 0, None if claim is None or claim.offset < 0 else claim.offset + 1)
+        reader, claim = stage.readers.get(changelog.partition), stage.claims.get(changelog.partition)
+        return Unread(reader.next if reader else 0, None if claim is None or claim.offset < 0 else claim.offset + 1)
 
     def recover(self, changelog: TopicPartition, records: Iterable[Record]) -> None:
         """Read records of a changelog."""
-        fold = self._by_changelog[changelog.topic].folds.setdefault(changelog.partition, Fold())
+        reader = self._by_changelog[changelog.topic].readers.setdefault(changelog.partition, ChangelogReader())
         for record in records:
-            fold.add(record.offset, record.key or b"", record.value)
+            reader.add(record.offset, record.key or b"", record.value)
 
     async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
         """Own what was recovered, and start each partition behind its head, not at the group's offset.

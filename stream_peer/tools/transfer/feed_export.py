@@ -9,7 +9,7 @@ from stream_peer.errors import NotCaughtUpError
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.portable import Line
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import origin
@@ -41,7 +41,7 @@ async def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questio
     async with onlooker(settings) as consumer:
         questions = []
         for place in await partitions_of(settings, settings.changelog("question")):
-            fold = Fold()
+            fold = ChangelogReader()
             async for records in read_to_end(consumer, [place]):
                 _add(fold, records)
             questions.append(questions_of(feed, _state(place, fold)))
@@ -71,9 +71,9 @@ async def _last_record(consumer: Any, place: TopicPartition) -> int:
     return last
 
 
-async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> Fold:
+async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> ChangelogReader:
     """The state of a partition, once it covers its input up to the offset ``wanted``."""
-    fold, deadline = Fold(), time.monotonic() + patience
+    fold, deadline = ChangelogReader(), time.monotonic() + patience
     consumer.assign([place])
     await consumer.seek_to_beginning(place)
     while True:
@@ -94,10 +94,10 @@ async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patienc
         await asyncio.sleep(_POLL_MILLISECONDS / 1000)
 
 
-def _add(fold: Fold, records: list[Any]) -> None:
+def _add(fold: ChangelogReader, records: list[Any]) -> None:
     for record in records:
         fold.add(record.offset, record.key, record.value)
 
 
-def _state(place: TopicPartition, fold: Fold) -> StageState:
+def _state(place: TopicPartition, fold: ChangelogReader) -> StageState:
     return StageState(place.partition, *fold.recovered())

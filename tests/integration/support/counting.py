@@ -19,7 +19,7 @@ import msgspec
 
 from stream_peer.events import topics
 from stream_peer.kafka.client.topic_plan import wanted_topics
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.counting_stage import expected, settings_from
 from tests.integration.support.waiting import wait_until
@@ -252,7 +252,7 @@ class Counting:
         )
 
     def _state(self, changelog: str) -> tuple[dict[Any, Any], int]:
-        folds: dict[int, Fold] = defaultdict(Fold)
+        folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
         for message in self.kafka.read_all(changelog):
             folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
         state = {
@@ -260,7 +260,7 @@ class Counting:
             for partition, fold in folds.items()
             for key, value in fold.recovered().entries.items()
         }
-        return state, sum(fold.foreign for fold in folds.values())
+        return state, sum(fold.fenced_out for fold in folds.values())
 
 
 def _last(inputs: list[Message], want: dict[Any, bytes]) -> dict[Any, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stream_peer.events import topics
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.stage import Output
 from stream_peer.tools.replay.jsonl import Line
 from stream_peer.tools.replay.replay import ReplayOptions, replay
@@ -141,7 +141,7 @@ def last_values(service: Service, topic: str) -> dict[bytes, bytes]:
 
 def state(service: Service, stage: Stage) -> dict[bytes, bytes]:
     """Entries of a stage's state as whoever starts next would recover them, of all partitions."""
-    folds: dict[int, Fold] = defaultdict(Fold)
+    folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
     for message in service.kafka.read_all(service.settings.changelog(stage)):
         folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
     return {

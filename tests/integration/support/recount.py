@@ -14,7 +14,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
 from stream_peer.events.outputs import output_headers
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.origins import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
@@ -213,8 +213,8 @@ class Recount:
         assert not wrong, f"{stage}-{partition}: {len(wrong)} of {len(kept)} entries differ, first {wrong[0]!r}"
         assert recovered.head == head, f"{stage}-{partition}: {recovered.head!r} is not {head!r}"
 
-    def _fold(self, stage: Stage, partition: int) -> Fold:
-        fold = Fold()
+    def _fold(self, stage: Stage, partition: int) -> ChangelogReader:
+        fold = ChangelogReader()
         for message in self._changelog(stage):
             if message.partition == partition:
                 fold.add(message.offset, message.key or b"", message.value)

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.log.changelog import Fold
+from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.dead_letters import REASON_HEADER
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
@@ -360,7 +360,7 @@ class Service:
 
     def covered(self, stage: Stage) -> dict[int, int]:
         """By partition, the first input offset that the state in the changelog does not cover."""
-        folds: dict[int, Fold] = defaultdict(Fold)
+        folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
         for message in self.kafka.read_all(self.settings.changelog(stage)):
             folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
         return {partition: fold.applied + 1 for partition, fold in sorted(folds.items())}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.changelog import NOTHING_APPLIED, Fold, Origin, Row, Writer, claim_row
+from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Origin, Row, Writer, claim_row
 from stream_peer.log.stage import Snapshot
 
 
@@ -14,21 +14,21 @@ class Log:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def owner(self, name: str) -> tuple[Fold, Writer]:
+    def owner(self, name: str) -> tuple[ChangelogReader, Writer]:
         self.rows.append(claim_row(0, name))
         fold = self.read()
         fold.recovered()
         return fold, Writer(fold, 0, name, fold.next)
 
-    def owner_of_another(self, name: str, topic_id: str) -> tuple[Fold, Writer]:
+    def owner_of_another(self, name: str, topic_id: str) -> tuple[ChangelogReader, Writer]:
         """An owner who found the input's topic made anew."""
         self.rows.append(claim_row(0, name))
         fold = self.read()
         recovered = fold.recovered()
         return fold, Writer(fold, 0, name, fold.next, fold.origin.anew(topic_id, recovered.applied))
 
-    def read(self) -> Fold:
-        fold = Fold()
+    def read(self) -> ChangelogReader:
+        fold = ChangelogReader()
         for offset, row in enumerate(self.rows):
             fold.add(offset, *row)
         return fold
@@ -119,7 +119,7 @@ def test_a_tombstone_is_not_believed() -> None:
     fold, healed = log.owner("b")
     log.write(healed, 9)
 
-    assert fold.foreign == 1
+    assert fold.fenced_out == 1
     assert log.rows[-2].key == b"0/x"
     assert log.read().recovered().entries == {b"x": b"1"}
 
@@ -151,7 +151,7 @@ def test_a_stage_may_not_take_the_names_of_head_and_claims() -> None:
 
 
 def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
-    fold = Fold()
+    fold = ChangelogReader()
     fold.add(0, *claim_row(0, "a"))
     head = msgspec.msgpack.encode({"schema": 99, "reached": 5})
 
@@ -162,7 +162,7 @@ def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
 
 
 def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback() -> None:
-    fold = Fold()
+    fold = ChangelogReader()
     fold.add(0, *claim_row(0, "a"))
 
     with pytest.raises(UnreadableStateError, match="cannot be read") as caught:
@@ -172,7 +172,7 @@ def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback(
 
 
 def test_a_head_from_before_topics_had_ids_is_read() -> None:
-    fold = Fold()
+    fold = ChangelogReader()
     fold.add(0, *claim_row(0, "a"))
     fold.add(1, b"0/head", msgspec.msgpack.encode({"schema": 1, "claim": "a", "applied": 5, "value": b"h"}))
 

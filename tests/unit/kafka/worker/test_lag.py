@@ -10,7 +10,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import Fold, Origin, Writer
+from stream_peer.log.changelog import ChangelogReader, Origin, Writer
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
 
 
@@ -56,7 +56,7 @@ def clock() -> Clock:
 
 async def partition(reached: int, origin: Origin | None = None) -> OwnedPartition:
     around, _ = surroundings(FakeProducer())
-    writer = None if origin is None else StateWriter("changelog", Writer(Fold(), 0, "us", 0, origin))
+    writer = None if origin is None else StateWriter("changelog", Writer(ChangelogReader(), 0, "us", 0, origin))
     place = ("question", TopicPartition("forecast-events", 0))
     begin = StartPosition(reached - 1, reached)
     return OwnedPartition(place, SumStage(), begin, writer, FakeSource(), around, lambda: False)

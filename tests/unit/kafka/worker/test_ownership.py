@@ -15,7 +15,7 @@ from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.recreated import Choice, InputLog
-from stream_peer.log.changelog import Fold, Row, Writer
+from stream_peer.log.changelog import ChangelogReader, Row, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import (
     FakeEvent,
@@ -81,7 +81,7 @@ async def world() -> Any:
 
 async def leave_state(world: World) -> None:
     await world.ownership.assigned([HERE])
-    fold = Fold()
+    fold = ChangelogReader()
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
     assert fold.claim is not None
@@ -244,11 +244,11 @@ async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_cl
     (owned,) = world.ownership.partitions()
     await owned.put(FakeEvent(records(0, 3)))
     await owned.rest()
-    fold = Fold()
+    fold = ChangelogReader()
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
     assert interrupted == []
-    assert fold.foreign == 0
+    assert fold.fenced_out == 0
     assert fold.applied == 3
     assert world.errors == []
 
@@ -399,7 +399,7 @@ async def test_that_a_topic_is_another_one_is_durable_before_its_first_record() 
     await partition.rest()
 
     assert covered == 0
-    fold = Fold()
+    fold = ChangelogReader()
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
     assert (fold.origin.base, fold.recovered().applied) == (43, 0)

@@ -11,7 +11,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import Fold, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Output, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 from tests.unit.kafka.worker.fakes import (
@@ -48,7 +48,7 @@ class Bench:
         self.logs, self.observer = FakeLogs(self.log), Telling()
         every = SnapshotEvery(seconds=3600.0, records=1)
         self.around, self.errors = surroundings(self.producer, every=every, observer=self.observer, logs=self.logs)
-        self.fold = Fold()
+        self.fold = ChangelogReader()
         self.producer.changelog.append(claim_row(3, "me"))
         self.fold.add(0, *claim_row(3, "me"))
         self.draining = False
@@ -65,8 +65,8 @@ class Bench:
     def kinds(self) -> list[str]:
         return [kind for kind, _ in self.producer.written]
 
-    def stored(self) -> Fold:
-        fold = Fold()
+    def stored(self) -> ChangelogReader:
+        fold = ChangelogReader()
         for offset, row in enumerate(self.producer.changelog):
             fold.add(offset, *row)
         return fold

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import Appended, TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_SLICES, StateWriter
-from stream_peer.log.changelog import Fold, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, eventually, surroundings
 
@@ -29,8 +29,8 @@ class Slow(FakeProducer):
         await self.permits.acquire()
         return await super().append(topic, partition, rows, timestamp)
 
-    def stored(self) -> Fold:
-        fold = Fold()
+    def stored(self) -> ChangelogReader:
+        fold = ChangelogReader()
         for offset, row in enumerate(self.changelog):
             fold.add(offset, *row)
         return fold

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import Fold, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
 from stream_peer.log.portable import Header, QuestionLine
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.transfer import feed_export
@@ -75,7 +75,7 @@ class Changelog:
 
     def __init__(self) -> None:
         self.records: list[Any] = []
-        fold = Fold()
+        fold = ChangelogReader()
         self._append([claim_row(0, "owner")])
         fold.add(0, self.records[0].key, self.records[0].value)
         self._writer = Writer(fold, 0, "owner", 1)
