@@ -1,9 +1,12 @@
-"""The one loop around a fold: step a stage, rebuild it when it needs that, publish.
+"""The one loop around a fold: step a stage, rebuild it when it needs that, publish, make its state durable.
 
-Pure: it reads no log, writes nothing and knows no clock. `fold` and `rebuild` yield `NeedsLog`, and their pump answers
-with records of the log, as many at a time as it likes, then with none: that was all up to ``up_to``. A pump that stops
-earlier leaves the stage as it was before the rebuild. Pumps: ``kafka/worker/rebuilds.py``, ``tools/replay/run.py``,
-``tools/replay/feed_log_reader.py``, and of explanations ``tools/explain/weight_story``.
+Pure: it reads no log and writes nothing; a pump does what it yields. `NeedsLog` is answered with records of the log, as
+many at a time as the pump likes, then with none: that was all up to ``up_to``. A pump that stops earlier leaves the
+stage as it was before the rebuild. `Write` and `Checkpoint` are carried out and acknowledged before the pump goes on.
+
+`Driver` is for an owner of a partition, whose state outlives it: ``kafka/worker/partition.py``. Without durable state
+`fold` and `fold_and_publish` are enough: ``tools/replay/run.py``, ``tools/replay/feed_log_reader.py``, and of
+explanations ``tools/explain/weight_story``.
 
 When feeds are published differs, and so does which revisions exist; their bytes do not:
 
@@ -15,12 +18,15 @@ When feeds are published differs, and so does which revisions exist; their bytes
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from stream_peer.errors import StateError
-from stream_peer.log.stage import Effects, Output, Published, Rebuildable, Record, Stage
+from stream_peer.log.stage import Effects, Output, Published, Rebuildable, Record, Snapshot, Stage, Stateful
 
 _AT_ONCE = 500
+_STRIDE = 64  # records between looks at the clock
+_MOST_OUTPUTS = 20_000  # of records that are folded before outputs are written
+_NOTHING = -2  # less than any offset that can count as covered
 
 F = TypeVar("F", bound=Rebuildable[Any])
 T = TypeVar("T")
@@ -30,6 +36,20 @@ class NeedsLog(NamedTuple):
     """A rebuild needs the records of the log from its start to ``up_to``."""
 
     up_to: int
+
+
+class Write(NamedTuple):
+    """Outputs to be written: maybe many, made one by one."""
+
+    outputs: Iterator[Output]
+
+
+class Checkpoint(NamedTuple):
+    """State to be made durable: it covers the log up to ``applied``. ``is_whole``: all of it is new, not a little."""
+
+    take: Callable[[], Snapshot]
+    applied: int
+    is_whole: bool
 
 
 Steps: TypeAlias = Generator[NeedsLog, Sequence[Record] | None, None]
@@ -126,3 +146,146 @@ def pump(steps: Generator[NeedsLog, Sequence[Record] | None, T], log: Callable[[
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+class Every(Protocol):
+    """How much is folded at most before the state is made durable."""
+
+    @property
+    def records(self) -> int:
+        """How many."""
+
+    @property
+    def bytes(self) -> int:
+        """Of their values."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the first of them."""
+
+
+class Driver:
+    """The loop around a stage whose state outlives its owner.
+
+    Parameters
+    ----------
+    stage : Stage
+        Loaded already.
+    applied : int
+        The last offset that its state covers.
+    every : Every
+    clock : callable
+        Seconds; for publishing at most once in ``publish_every``, and for ``every``.
+    must_settle : bool
+        Whether the durable state does not say so yet, and must before anything else counts.
+
+    Attributes
+    ----------
+    applied : int
+        The last offset that was folded.
+    covered : int
+        The last offset that the durable state covers.
+    records : int
+        Folded since the last checkpoint.
+    feeds : Published or None
+        The stage, if it has feeds.
+    """
+
+    def __init__(
+        self, stage: Stage, applied: int, every: Every, clock: Callable[[], float], *, must_settle: bool = False
+    ) -> None:
+        self.stage = stage
+        self.feeds: Published[Any] | None = stage if isinstance(stage, Published) else None
+        self.applied = applied
+        self.covered = _NOTHING if must_settle else applied
+        self.records = self._bytes = 0
+        self._every = every
+        self._clock = clock
+        self._since = clock()
+        self._published_at: dict[str, float] = {}
+        self._is_fresh = True
+        self._is_rebuilt = must_settle
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether nothing may be folded, published or made durable before a rebuild."""
+        return self.feeds is not None and self.feeds.needs_rebuild
+
+    def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
+        """Fold records until a moment of the clock, and none after one that calls for a rebuild; return how many."""
+        for start in range(0, len(records), _STRIDE):
+            if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
+                return start
+            stride = records[start : start + _STRIDE]
+            done = fold_portion(self.stage, stride, effects)
+            self._bytes += sum(len(record.value or b"") for record in stride[:done])
+            self.applied = stride[done - 1].offset
+            if self.needs_rebuild:
+                return start + done
+        return len(records)
+
+    def publish_due(self, effects: Effects) -> None:
+        """Publish changed feeds that were not published within their ``publish_every``."""
+        if self.feeds is None or self.needs_rebuild or not (changed := self.feeds.changed_feeds()):
+            return
+        at = self._clock()
+        due = [feed for feed, every in changed.items() if at - self._published_at.get(feed, 0.0) >= every / 1000]
+        if due:
+            self.feeds.publish(effects, due)
+            self._published_at.update(dict.fromkeys(due, at))
+
+    def written(self, records: int) -> None:
+        """The outputs of so many records are acknowledged."""
+        if not self.records:
+            self._since = self._clock()
+        self.records += records
+
+    def rebuild(self) -> Generator[NeedsLog | Write, Sequence[Record] | None, None]:
+        """Rebuild until the state agrees with its log; write what that corrects, and every changed feed."""
+        stage = self.feeds
+        while stage is not None and stage.needs_rebuild:
+            corrections = yield from rebuild(stage, self.applied)
+            yield Write(corrections)
+        self._is_rebuilt = True
+        yield from self._publish()
+
+    def checkpoint_due(self, *, now: bool, rewrite: bool) -> bool:
+        """Whether state is to be made durable; in the middle of a batch too, else a restart would begin that again.
+
+        Never under the offset that the durable state covers already, if the state was rebuilt: part of it would be
+        taken for the whole. It waits for the next record.
+
+        Parameters
+        ----------
+        now : bool
+            Whatever was folded is to be made durable at once.
+        rewrite : bool
+            The durable state needs to be written again, though nothing was folded.
+        """
+        if self._is_rebuilt:
+            return self.applied > self.covered
+        if not self.records:
+            return self._is_fresh and rewrite
+        enough = self.records >= self._every.records or self._bytes >= self._every.bytes
+        return enough or self._is_fresh or now or self.seconds_left <= 0
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the next checkpoint is due, if anything was folded."""
+        return self._since + self._every.seconds - self._clock()
+
+    def checkpoint(self) -> Generator[Write | Checkpoint, None, None]:
+        """Outputs first, then the state; only then the input that it covers may be acknowledged."""
+        yield from self._publish()
+        if isinstance(self.stage, Stateful):
+            applied = self.applied
+            yield Checkpoint(self.stage.snapshot, applied, self._is_rebuilt)
+            self.covered = applied
+        self._since, self.records, self._bytes = self._clock(), 0, 0
+        self._is_fresh = self._is_rebuilt = False
+
+    def _publish(self) -> Iterator[Write]:
+        if self.feeds is not None:
+            effects = Effects()
+            self.feeds.publish(effects)
+            yield Write(iter(effects.outputs))

@@ -9,7 +9,7 @@ whoever takes this one away gets it at once: what was not finished counts for no
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import structlog
@@ -19,21 +19,19 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
 from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.rebuilds import Progress, carry_out
+from stream_peer.kafka.worker.rebuilds import Progress, answer
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
-from stream_peer.log.driver import fold_portion
-from stream_peer.log.stage import Effects, Marked, Output, Published, Record, Snapshot, Stage, Stateful
+from stream_peer.log.driver import Checkpoint, Driver, NeedsLog, Write
+from stream_peer.log.stage import Effects, Marked, Output, Published, Stage
 
 log = structlog.get_logger(__name__)
 
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000
-_STRIDE = 64  # records between looks at the clock
 _IDLE_SECONDS = 5.0
 _WAITS_FOR_ITS_TURN = Progress(0, 0)
 _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
-_NOTHING = -2  # less than any offset that can count as covered
 
 
 class StartPosition(NamedTuple):
@@ -81,8 +79,8 @@ class OwnedPartition:
     ) -> None:
         self.stage_name, self.tp = place
         self.stage = stage
-        self.applied, self._first = begin.applied, begin.want
-        self._covered = _NOTHING if begin.must_settle else begin.applied
+        self._first = begin.want
+        self._driver = Driver(stage, begin.applied, context.every, context.runtime.now, must_settle=begin.must_settle)
         self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source
@@ -92,18 +90,12 @@ class OwnedPartition:
         self._gaps = GapChecker(self.tp, source, context)
         self._inbox = Inbox(self.tp, begin.want, source, self._explain, context.runtime.wall)
         self._open: list[Delivery] = []
-        self._since = self._now()
-        self._records = self._bytes = 0
-        self._fresh = True
-        self._rebuilt = begin.must_settle
         self._busy = False
         self.counting = False
         self.waiting: float | None = None
         self._passed = 0
         self._progress: Progress | None = None
         self._slices = 0
-        self._published_at: dict[str, float] = {}
-        self._of_feeds = stage if isinstance(stage, Published) else None
         self._audits = audits.Audits(self.tp.partition, self._now)
         self._stopped = False
         self._rested = asyncio.Event()
@@ -138,12 +130,12 @@ class OwnedPartition:
     @property
     def reached(self) -> int:
         """The first input offset that is not folded yet."""
-        return max(self.applied + 1, self._first)
+        return max(self._driver.applied + 1, self._first)
 
     @property
     def covered(self) -> int:
         """The first input offset that the durable state does not cover."""
-        return max(self._covered + 1, 0)
+        return max(self._driver.covered + 1, 0)
 
     @property
     def has_state(self) -> bool:
@@ -162,16 +154,12 @@ class OwnedPartition:
     @property
     def idle(self) -> bool:
         """Nothing waits, nothing is under way, everything is in the snapshot."""
-        return not (self.counting or self._inbox or self._records or self._busy or self._needs_rebuild)
-
-    @property
-    def _needs_rebuild(self) -> bool:
-        return self._of_feeds is not None and self._of_feeds.needs_rebuild
+        return not (self.counting or self._inbox or self._driver.records or self._busy or self._driver.needs_rebuild)
 
     @property
     def refolding(self) -> Progress | None:
         """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
-        if self._progress or self._needs_rebuild:
+        if self._progress or self._driver.needs_rebuild:
             return self._progress or _WAITS_FOR_ITS_TURN
         whole_at = self._writer.rows.origin.whole_at if self._writer else 0
         reached = max(self.reached, self._passed)
@@ -180,7 +168,7 @@ class OwnedPartition:
     @property
     def progress_token(self) -> Hashable:
         """Something else whenever work has progressed."""
-        return id(self), self.applied, self._progress, self._slices
+        return id(self), self._driver.applied, self._progress, self._slices
 
     def pass_over(self, end: int) -> None:
         """No record lies between what was folded and ``end``."""
@@ -201,7 +189,7 @@ class OwnedPartition:
 
     def give_up_refold(self) -> None:
         """End at once if a refold is due or under way, or sums are still counted: the durable state is what it was."""
-        if (self.counting or self._needs_rebuild) and not self._stopped:
+        if (self.counting or self._driver.needs_rebuild) and not self._stopped:
             self._give_up()
 
     def give_up_snapshot(self) -> None:
@@ -210,7 +198,7 @@ class OwnedPartition:
             self._give_up()
 
     def _give_up(self) -> None:
-        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, offset=self._covered)
+        log.info("work_given_up", topic=self.tp.topic, partition=self.tp.partition, offset=self._driver.covered)
         self._halt()
         self._forget()
 
@@ -257,8 +245,8 @@ class OwnedPartition:
 
     async def _count(self) -> None:
         """Have the stage compute what its loading left, which takes long if there is much of it."""
-        if self._of_feeds is not None:
-            pieces, goes_on = self._of_feeds.recount(), True
+        if (feeds := self._driver.feeds) is not None:
+            pieces, goes_on = feeds.recount(), True
             with self._inbox.paused():
                 while goes_on:
                     async with self._context.turn:
@@ -272,36 +260,34 @@ class OwnedPartition:
 
     async def _work(self) -> None:
         """Whatever is to be done now. Nothing is made durable between a record that calls for a rebuild and its end."""
-        if self._inbox and not self._needs_rebuild:
+        if self._inbox and not self._driver.needs_rebuild:
             await self._handle()
-        if self._of_feeds is not None:
-            self._audit(self._of_feeds)
-            if self._needs_rebuild:
-                await self._rebuild(self._of_feeds)
-        if (lost := self._gaps.take_lost()) and self._of_feeds is not None:
-            self._of_feeds.lost(lost)
-        if self._snapshot_due() and not self._stopped:
-            await self._snapshot()
+        if (feeds := self._driver.feeds) is not None:
+            self._audit(feeds)
+            if self._driver.needs_rebuild:
+                await self._rebuild(feeds)
+            if lost := self._gaps.take_lost():
+                feeds.lost(lost)
+        if self._checkpoint_due() and not self._stopped:
+            await self._checkpoint()
 
     async def _wait(self) -> None:
         """Until there are records, or a refold, a snapshot, a publication or a piece of an audit is due."""
-        if not (self._inbox or self._needs_rebuild or self._snapshot_due()):
+        if not (self._inbox or self._driver.needs_rebuild or self._checkpoint_due()):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._inbox.filled.wait(), self._until_due())
         self._inbox.filled.clear()
 
     def _until_due(self) -> float:
         idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
-        if not self._records:
-            return idle
-        return min(idle, max(0.001, self._since + self._context.every.seconds - self._now()))
+        return min(idle, max(0.001, self._driver.seconds_left)) if self._driver.records else idle
 
     async def _handle(self) -> None:
         effects = Effects()
         async with self._context.turn:
             began = self._now()
             finished, count = self._step(effects)
-            self._publish_due(effects)
+            self._driver.publish_due(effects)
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
         self._context.notices.note(effects.warnings)
@@ -309,20 +295,18 @@ class OwnedPartition:
         self._context.notices.note_unknown(effects.unknown_fields)
         self._context.notices.note_busy(effects.busy_experts)
         await self._context.producer.send(effects.outputs)
-        if not self._records:
-            self._since = self._now()
-        self._records += count
+        self._driver.written(count)
         seconds = self._now() - began
-        self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self.applied)
+        self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self._driver.applied)
 
     def _step(self, effects: Effects) -> tuple[list[Delivery], int]:
         """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
         until = self._now() + _SLICE_SECONDS
         finished: list[Delivery] = []
         count = 0
-        while self._inbox and not self._needs_rebuild:
+        while self._inbox and not self._driver.needs_rebuild:
             event, records = self._inbox.take()
-            done = self._step_portion(records, effects, until)
+            done = self._driver.take(records, effects, until)
             count += done
             if done < len(records):
                 self._inbox.put_back(PendingBatch(event, records[done:]))
@@ -331,43 +315,20 @@ class OwnedPartition:
         self._inbox.folded(count)
         return finished, count
 
-    def _step_portion(self, records: Sequence[Record], effects: Effects, until: float) -> int:
-        """Fold records for a bounded time, and none after one that calls for a refold; how many that were."""
-        for start in range(0, len(records), _STRIDE):
-            if self._now() > until or len(effects.outputs) > _SLICE_OUTPUTS:
-                return start
-            stride = records[start : start + _STRIDE]
-            done = fold_portion(self.stage, stride, effects)
-            self._bytes += sum(len(record.value or b"") for record in stride[:done])
-            self.applied = stride[done - 1].offset
-            if self._needs_rebuild:
-                return start + done
-        return len(records)
-
-    def _publish_due(self, effects: Effects) -> None:
-        stage = self._of_feeds
-        if stage is None or self._needs_rebuild or not (changed := stage.changed_feeds()):
-            return
-        at = self._now()
-        due = [feed for feed, every in changed.items() if at - self._published_at.get(feed, 0.0) >= every / 1000]
-        if due:
-            stage.publish(effects, due)
-            self._published_at.update(dict.fromkeys(due, at))
-
     # What takes long.
 
     def _audit(self, stage: Published[Any]) -> None:
         """A piece of the audit, if one is due."""
-        if self._draining() or self._needs_rebuild:
+        if self._draining() or self._driver.needs_rebuild:
             return
         agrees = self._audits.work(stage)
         if agrees is not None:
             self._context.observer.audited(self.stage_name, self.tp.partition, agrees)
             if not agrees:
-                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self.applied)
+                log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self._driver.applied)
 
-    async def _rebuild(self, stage: Published[Any]) -> None:
-        """Rebuild until the state agrees with its log, and write what that corrects."""
+    async def _rebuild(self, feeds: Published[Any]) -> None:
+        """Carry out what the driver asks for until the state agrees with its log."""
         if self._draining():
             self._give_up()
             return
@@ -375,27 +336,28 @@ class OwnedPartition:
         if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
             log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
         began = self._now()
+        work = self._driver.rebuild()
+        item: NeedsLog | Write | None = next(work, None)
         with self._inbox.paused():
-            while self._needs_rebuild:
-                done = await carry_out(stage, self.applied, self.tp, self._context, self._rebuilt_up_to)
-                self._gaps.take_lost()  # the log's start, of which the refold knows, lies behind them
-                if done.lost:
-                    report_lost(self.tp, 0, done.lost, self._context.observer)
-                    stage.lost(done.lost)
-                await self._correct(done.corrections)
-            self._rebuilt = True
+            while item is not None:
+                if isinstance(item, NeedsLog):
+                    lost, item = await answer(work, item, self.tp, self._context, self._rebuilt_up_to)
+                    self._gaps.take_lost()  # the log's start, of which the rebuild knows, lies behind them
+                    if lost:
+                        report_lost(self.tp, 0, lost, self._context.observer)
+                        feeds.lost(lost)
+                else:
+                    await self._write(item.outputs)
+                    item = next(work, None)
             self._progress = None
-            effects = Effects()
-            stage.publish(effects, None)
-            await self._context.producer.send(effects.outputs)
         seconds = self._now() - began
         log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
         self._context.observer.refolded(self.stage_name, self.tp.partition, seconds)
 
-    async def _correct(self, corrections: Iterator[Output]) -> None:
-        """Write what a rebuild corrects, as much at a time as may be made and written without a pause."""
-        while outputs := _some(corrections, self._now):
-            await self._context.producer.send(outputs)
+    async def _write(self, outputs: Iterator[Output]) -> None:
+        """Write outputs, as many at a time as are made without holding up the event loop."""
+        while some := _some(outputs, self._now):
+            await self._context.producer.send(some)
             self._slices += 1
             await asyncio.sleep(0)
 
@@ -403,42 +365,24 @@ class OwnedPartition:
         self._progress = progress
         self._context.observer.refolding(self.stage_name, self.tp.partition, *progress)
 
-    def _snapshot_due(self) -> bool:
-        """Whether state is to be written; in the middle of a long message too, else a restart would begin it anew.
-
-        Never under the offset that the head covers already, if the state was folded anew: part of it would be taken
-        for the whole. It waits for the next record.
-        """
+    def _checkpoint_due(self) -> bool:
         if self._writer is None:
             return bool(self._open)
-        if self._rebuilt:
-            return self.applied > self._covered
-        if not self._records:
-            return self._fresh and self._writer.rows.must_rewrite
-        every = self._context.every
-        enough = self._records >= every.records or self._bytes >= every.bytes
-        return enough or self._fresh or self._draining() or self._now() - self._since >= every.seconds
+        return self._driver.checkpoint_due(now=self._draining(), rewrite=self._writer.rows.must_rewrite)
 
-    async def _snapshot(self) -> None:
+    async def _checkpoint(self) -> None:
         """Make the state durable, then acknowledge the messages that it covers wholly."""
         began = self._now()
-        if self._of_feeds is not None:
-            effects = Effects()
-            self._of_feeds.publish(effects, None)
-            await self._context.producer.send(effects.outputs)
-        if self._writer is not None and isinstance(self.stage, Stateful):
-            await self._write(self._writer, self.stage, began)
+        for item in self._driver.checkpoint():
+            if isinstance(item, Write):
+                await self._write(item.outputs)
+            elif self._writer is not None:
+                await self._make_durable(self._writer, item, began)
         events, self._open = self._open, []
-        self._since, self._records, self._bytes = self._now(), 0, 0
-        self._fresh = self._rebuilt = False
         for event in events:
             event.ack()
 
-    async def _taken(self, stage: Stateful) -> Snapshot:
-        """All of the state is new after a rebuild. Meanwhile nothing changes it."""
-        return await self._context.runtime.aside(stage.snapshot) if self._rebuilt else stage.snapshot()
-
-    async def _write(self, writer: StateWriter, stage: Stateful, began: float) -> None:
+    async def _make_durable(self, writer: StateWriter, state: Checkpoint, began: float) -> None:
         with contextlib.ExitStack() as stack:
 
             def goes_on() -> None:
@@ -446,11 +390,12 @@ class OwnedPartition:
                 if not self._inbox.lengthy:
                     stack.enter_context(self._inbox.paused())
 
-            if self._rebuilt:
+            if state.is_whole:
                 goes_on()
-            snapshot, applied = await self._taken(stage), self.applied
-            written = await writer.write(self.tp.partition, snapshot, applied, self._context, goes_on)
-            self._covered = applied
+                snapshot = await self._context.runtime.aside(state.take)  # meanwhile nothing changes it
+            else:
+                snapshot = state.take()
+            written = await writer.write(self.tp.partition, snapshot, state.applied, self._context, goes_on)
         seconds = self._now() - began
         self._context.observer.snapshotted(self.stage_name, self.tp.partition, *written, seconds)
         self._tell_size(writer)

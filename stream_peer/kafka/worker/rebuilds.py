@@ -1,14 +1,14 @@
 """A rebuild: the partition's log is folded from its start, beside everything else that the worker does."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
 from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
-from stream_peer.log import driver
-from stream_peer.log.stage import Output, Published, Record
+from stream_peer.log.driver import NeedsLog, Write
+from stream_peer.log.stage import Record
 
 log = structlog.get_logger(__name__)
 
@@ -22,52 +22,44 @@ class Progress(NamedTuple):
     total: int
 
 
-class Rebuilt(NamedTuple):
-    """Records that the log had lost at its start, and corrections to be written before the next step."""
-
-    lost: int
-    corrections: Iterator[Output]
+Work: TypeAlias = Generator[NeedsLog | Write, Sequence[Record] | None, None]
 
 
-async def carry_out(
-    stage: Published[Any], applied: int, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
-) -> Rebuilt:
-    """Carry out the rebuild that is due.
+async def answer(
+    work: Work, need: NeedsLog, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
+) -> tuple[int, NeedsLog | Write]:
+    """Answer a driver with the log that it needs; return how many records the log had lost, and what it yields next.
 
     Parameters
     ----------
-    stage : Published
-        Stepped up to ``applied``. As it was, if this is cancelled.
-    applied : int
-        The last offset that was stepped.
-    tp : TP
+    work : generator
+        The driver's. The stage is as it was, if this is cancelled.
+    need : NeedsLog
+    tp : TopicPartition
         Whose log it is.
     tell : callable
-        Told at the start and after each slice how far it is.
+        Called at the start and after each slice with how far it is.
     """
-    async with context.refolds:
-        steps = driver.rebuild(stage, applied)
-        need = next(steps)
-        async with context.logs.reading(tp, need.up_to) as reading:
-            begin = reading.begin
-            total = max(0, need.up_to + 1 - begin)
-            log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
-            tell(Progress(0, total))
-            while records := await reading.batch():
-                start = 0
-                while start < len(records):
-                    async with context.turn:
-                        start = _fold(steps, records, start, context.runtime.now)
-                        await asyncio.sleep(0)
-                    tell(Progress(records[start - 1].offset + 1 - begin, total))
-        return Rebuilt(begin, driver.end(steps))
+    async with context.refolds, context.logs.reading(tp, need.up_to) as reading:
+        begin = reading.begin
+        total = max(0, need.up_to + 1 - begin)
+        log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
+        tell(Progress(0, total))
+        while records := await reading.batch():
+            start = 0
+            while start < len(records):
+                async with context.turn:
+                    start = _fold(work, records, start, context.runtime.now)
+                    await asyncio.sleep(0)
+                tell(Progress(records[start - 1].offset + 1 - begin, total))
+        return begin, work.send(())
 
 
-def _fold(steps: driver.Rebuild, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
+def _fold(work: Work, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
     """Fold records for a bounded time; return the index of the first that was not."""
     until = clock() + _SLICE_SECONDS
     for index in range(start, len(records)):
-        steps.send((records[index],))
+        work.send((records[index],))
         if clock() > until:
             return index + 1
     return len(records)

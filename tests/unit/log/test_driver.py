@@ -4,8 +4,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from stream_peer.log.driver import end, fold, fold_and_publish, fold_portion, pump, rebuild
+from stream_peer.log.driver import (
+    Checkpoint,
+    Driver,
+    NeedsLog,
+    Write,
+    end,
+    fold,
+    fold_and_publish,
+    fold_portion,
+    pump,
+    rebuild,
+)
 from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.settings.process import SnapshotEvery
 from tests.unit.kafka.worker.fakes import MEANING, RebuildingStage
 
 LOG = [LogRecord(n, n, key, b"1") for n, key in enumerate([b"a", b"b", MEANING, b"a", MEANING, b"c"])]
@@ -75,3 +87,90 @@ def test_records_of_other_keys_are_not_folded_and_nothing_is_published() -> None
     for record in LOG[:2]:
         pump(fold(stage, record, {b"b"}), lambda up_to: LOG[: up_to + 1])
     assert (stage.offsets, stage.changed) == ([1], {"econ": 1_000})
+
+
+# --- an owner's driver ---
+
+
+class Clock:
+    """Moves by hand."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+EVERY = SnapshotEvery(seconds=10, records=4, bytes=1_000)
+
+
+def driven(stage: RebuildingStage, clock: Clock, applied: int = -1, *, must_settle: bool = False) -> Driver:
+    return Driver(stage, applied, EVERY, clock, must_settle=must_settle)
+
+
+def took(driver: Driver, log: Sequence[LogRecord]) -> Effects:
+    effects = Effects()
+    driver.written(driver.take(log, effects, until=1e9))
+    return effects
+
+
+def test_a_checkpoint_is_outputs_then_state_and_covers_the_log_only_when_both_are_durable() -> None:
+    driver = driven(stage := RebuildingStage(), Clock())
+    took(driver, LOG[:2])
+    stage.changed = {"econ": 1_000}
+    seen = [(type(item), driver.covered, driver.records) for item in driver.checkpoint()]
+    assert seen == [(Write, -1, 2), (Checkpoint, -1, 2)]
+    assert (driver.covered, driver.records) == (1, 0)
+
+
+def test_a_checkpoint_that_is_stopped_covers_nothing() -> None:
+    driver = driven(RebuildingStage(), Clock())
+    took(driver, LOG[:2])
+    steps = driver.checkpoint()
+    next(steps), next(steps)
+    steps.close()
+    assert (driver.covered, driver.records) == (-1, 2)
+
+
+def test_a_checkpoint_is_due_after_so_many_records_so_many_bytes_or_so_many_seconds() -> None:
+    clock = Clock()
+    driver = driven(RebuildingStage(), clock)
+    list(driver.checkpoint())
+    due = []
+    for record, moment in [(LOG[0], 0.0), (LOG[1], 9.9), (LOG[3], 10.0)]:
+        clock.at = moment
+        took(driver, [record])
+        due.append(driver.checkpoint_due(now=False, rewrite=False))
+    list(driver.checkpoint())
+    took(driver, [LOG[0]] * 4)
+    many = driver.checkpoint_due(now=False, rewrite=False)
+    list(driver.checkpoint())
+    took(driver, [LOG[0]._replace(value=b"x" * 1_000)])
+    assert (due, many, driver.checkpoint_due(now=False, rewrite=False)) == ([False, False, True], True, True)
+
+
+def test_rebuilt_state_is_not_made_durable_under_an_offset_that_is_covered_already() -> None:
+    driver = driven(stage := RebuildingStage(), Clock(), applied=2)
+    stage.needs_rebuild = True
+    steps = driver.rebuild()
+    assert next(steps) == NeedsLog(2)
+    steps.send(LOG[:3])
+    assert [type(item) for item in (steps.send(()), *steps)] == [Write, Write]
+    due = [driver.checkpoint_due(now=True, rewrite=True)]
+    took(driver, LOG[3:4])
+    due.append(driver.checkpoint_due(now=False, rewrite=False))
+    assert due == [False, True]
+
+
+def test_a_feed_is_published_at_most_once_in_its_interval() -> None:
+    clock = Clock()
+    clock.at = 100.0
+    driver = driven(stage := RebuildingStage(), clock)
+    published = []
+    for moment in (100.0, 100.9, 101.0):
+        clock.at, effects = moment, Effects()
+        stage.changed = {"econ": 1_000}
+        driver.publish_due(effects)
+        published.append(len(effects.outputs))
+    assert published == [1, 0, 1]

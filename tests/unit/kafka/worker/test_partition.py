@@ -144,8 +144,8 @@ async def test_the_size_of_the_state_is_told_when_it_is_taken_over_and_with_ever
 async def test_a_long_message_is_snapshotted_on_its_way_and_acknowledged_at_its_end(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.partition._SLICE_OUTPUTS", 0)
-    monkeypatch.setattr("stream_peer.kafka.worker.partition._STRIDE", 1)
+    monkeypatch.setattr("stream_peer.log.driver._MOST_OUTPUTS", 0)
+    monkeypatch.setattr("stream_peer.log.driver._STRIDE", 1)
     here = bench(every=SnapshotEvery(seconds=3600, records=1))
 
     await here.put(0, 4)
