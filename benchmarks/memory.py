@@ -21,7 +21,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.document import load_document
-from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.file_events import RevealedShare
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
@@ -48,7 +48,7 @@ def outcomes(path: Path) -> dict[str, int]:
 def ratio(path: Path, memory: int | None, share: float) -> float:
     """Brier score of the mixed forecasts of a file over that of the plain means."""
     document = {"defaults": {"round_every": None, "memory": memory}}
-    options = ReplayOptions(document=document, feed_as=FEED, reveal=Revealed(share))
+    options = ReplayOptions(document=document, feed_as=FEED, reveal=RevealedShare(share))
     truth = outcomes(path)
     forecasts = replay([read_lines(path)], options).history.feeds[FEED].forecasts
     losses = np.array(

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from stream_peer.events.outputs import ScoredForecast
 from stream_peer.log.draws import draw
-from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.file_events import RevealedShare
 from stream_peer.tools.replay.history import FeedHistory
-from stream_peer.tools.replay.jsonl import Line, read_lines
+from stream_peer.tools.replay.jsonl import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def lines_of(path: Path) -> Sequence[Line]:
+def lines_of(path: Path) -> Sequence[FileLine]:
     """The lines of a file."""
     return list(read_lines(path))
 
@@ -81,7 +81,7 @@ def is_revealed(question: str, share: float, seed: int) -> bool:
 
 def run_as_one(path: Path, share: float, seed: int) -> Run:
     """One feed, one round a question, a share of the outcomes, each right after the closing round."""
-    return _run(path, ReplayOptions(AT_THE_CLOSE, feed_as=ONE, reveal=Revealed(share, seed)))
+    return _run(path, ReplayOptions(AT_THE_CLOSE, feed_as=ONE, reveal=RevealedShare(share, seed)))
 
 
 def run_as_it_is(path: Path) -> Run:

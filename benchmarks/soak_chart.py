@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_peer.serve.pages.document import style_sheet
-from stream_peer.serve.pages.svg import INK, MUTED, SERIES_COLOURS, Size, drawn, quiet
+from stream_peer.serve.pages.svg import INK, MUTED, SERIES_COLOURS, PictureSize, drawn, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE = Size(1080, 380)
+SIZE = PictureSize(1080, 380)
 _VARIABLES = re.compile(r"((--[\w-]+): #[0-9a-f]{6};)")
 
 

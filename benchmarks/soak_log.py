@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_peer.log.changelog import Row, StateRecord
+from stream_peer.log.changelog import ChangelogRow, StateRecord
 
 OVERHEAD = 12
 """Bytes around key and value of a record in a batch of records."""
@@ -26,7 +26,7 @@ class Compacted:
         (last,) = self._database.execute("SELECT max(place) FROM log").fetchone()
         self.end = 0 if last is None else last + 1
 
-    def append(self, rows: Iterable[Row]) -> int:
+    def append(self, rows: Iterable[ChangelogRow]) -> int:
         """Append rows; the place of the first."""
         base = self.end
         for row in rows:

@@ -15,7 +15,7 @@ from stream_peer.tools.explain.question_life.explainer import Chapter, Explainer
 from stream_peer.tools.explain.question_life.story import Passage, story
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import replay
-from stream_peer.tools.replay.run import CONTROLS, Arrival
+from stream_peer.tools.replay.run import CONTROLS, InputRecord
 
 EXAMPLE = "examples/life-of-a-question.jsonl"
 QUESTION = "fed-cut-june-2026"
@@ -141,7 +141,7 @@ class _Recorder(Explainer):
         self.offsets: dict[str, tuple[str, int]] = {}
         self.outputs: list[tuple[str, Output]] = []
 
-    def arrives(self, arrival: Arrival, stage: QuestionStage | ControlStage) -> None:
+    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """Remember the line."""
         super().arrives(arrival, stage)
         self.line = arrival.event.place.rpartition(":")[2]

@@ -25,7 +25,7 @@ _SMALL = {
 }
 
 
-class Place(NamedTuple):
+class DemoBroker(NamedTuple):
     """A broker with the demo's topics: the settings, and how a worker is told of them."""
 
     settings: Settings
@@ -92,7 +92,7 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
         _show(place, pace=pace, report=report, keep=keep)
 
 
-def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
+def _show(place: DemoBroker, *, pace: float, report: Path, keep: bool) -> None:
     from stream_peer.serve.terminal import console
     from stream_peer.tools.demo.run import Demonstration, Wishes
     from stream_peer.tools.demo.worker import DemoWorker
@@ -108,7 +108,7 @@ def _show(place: Place, *, pace: float, report: Path, keep: bool) -> None:
 
 
 @contextmanager
-def _embedded_broker() -> Iterator[Place]:
+def _embedded_broker() -> Iterator[DemoBroker]:
     from stream_peer.kafka.client.topic_plan import wanted_topics
     from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
 
@@ -119,7 +119,7 @@ def _embedded_broker() -> Iterator[Place]:
 
 
 @contextmanager
-def _real_broker() -> Iterator[Place]:
+def _real_broker() -> Iterator[DemoBroker]:
     from stream_peer.tools.demo.local_kafka import LocalKafka
 
     click.echo("Starting Apache Kafka …", err=True)
@@ -131,7 +131,7 @@ def _real_broker() -> Iterator[Place]:
 
 
 @contextmanager
-def _given_broker(invocation: Invocation, *, keep: bool) -> Iterator[Place]:
+def _given_broker(invocation: Invocation, *, keep: bool) -> Iterator[DemoBroker]:
     """The visitor's broker. A prefix of our own keeps us off other topics, and says which may be removed."""
     ours = invocation.loaded.origins["prefix"] == "default"
     prefix = {"prefix": f"demo-{secrets.token_hex(3)}-"} if ours else {}
@@ -172,10 +172,10 @@ def _remove_topics(settings: Settings) -> None:
         click.echo(f"The demo's topics {settings.prefix}* were not removed: {error}", err=True)
 
 
-def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Place:
+def _place(config: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> DemoBroker:
     settings = load(config, environment, flags).settings
     words = [word for path, text in flags.items() for word in (flag_of(path), text)]
-    return Place(settings, words if config is None else ["--config", str(config), *words], environment)
+    return DemoBroker(settings, words if config is None else ["--config", str(config), *words], environment)
 
 
 def _make_topics(settings: Settings) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stream_peer.serve.explanation import Bound, ExplainFault, ExplainRequest, WeightExplanation
 
 
-def moment(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
+def span_bound(_: click.Context, __: click.Parameter, text: str | None) -> "Bound | None":
     """A revision, or a moment; without a zone it is UTC."""
     from stream_peer.serve.explanation import bound_of
 
@@ -35,11 +35,11 @@ _BACKWARDS = "--from is after --to"
     "--from",
     "since",
     metavar="WHEN",
-    callback=moment,
+    callback=span_bound,
     help="Start: a time, or a revision. Default: the first listing of the expert.",
 )
 @click.option(
-    "--to", "until", metavar="WHEN", callback=moment, help="End: a time, or a revision. Default: the newest record."
+    "--to", "until", metavar="WHEN", callback=span_bound, help="End: a time, or a revision. Default: the newest record."
 )
 @click.option(
     "--weight",

@@ -14,7 +14,7 @@ from stream_peer.errors import NothingUsableError
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.tools.replay.file_events import Revealed
+    from stream_peer.tools.replay.file_events import RevealedShare
     from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
 
 
@@ -23,7 +23,7 @@ class OfFiles(NamedTuple):
 
     feed_as: str | None
     assignments: tuple[str, ...]
-    reveal: "Revealed | None"
+    reveal: "RevealedShare | None"
 
     def options(self, invocation: Invocation, **more: Any) -> "ReplayOptions":
         """All that a replay wants to know; ``more`` are other fields of its options."""
@@ -58,16 +58,16 @@ def must_be_usable(result: "ReplayResult", files: Sequence[Path]) -> None:
     raise NothingUsableError(msg)
 
 
-def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "Revealed | None":
+def share_and_seed(context: click.Context, option: click.Parameter, text: str) -> "RevealedShare | None":
     """``AT`` or ``AT,SEED``; None for what the file has."""
-    from stream_peer.tools.replay.file_events import Revealed
+    from stream_peer.tools.replay.file_events import RevealedShare
 
     share, comma, seed = text.partition(",")
     told = click.FloatRange(0.0, 1.0).convert(share, option, context)
     if math.isnan(told):  # which no range refuses
         msg = f"{share!r} is not in the range 0.0<=x<=1.0."
         raise click.BadParameter(msg, context, option)
-    told_of = Revealed(
+    told_of = RevealedShare(
         told,
         click.INT.convert(seed, option, context) if comma else None,
     )

@@ -15,14 +15,14 @@ import click
 
 from stream_peer import __version__
 from stream_peer.errors import SettingsError, StreamPeerError
-from stream_peer.serve.terminal import guarded
+from stream_peer.serve.terminal import escaping_output
 
 _USAGE = 2
 _INTERNAL = 70
 _INTERRUPTED = 130
 
 
-class Entry(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command that is not imported yet: where it is, and its line in the overview."""
 
     module: str
@@ -30,26 +30,34 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "demo": Entry("stream_peer.cli.demo", "demo_command", "The whole service on this machine, on real forecasts."),
-    "worker": Entry("stream_peer.cli.worker", "worker_command", "Run a worker: forecasts in, weights out."),
-    "health": Entry("stream_peer.cli.health", "health_command", "Ask the worker on this machine whether it is ready."),
-    "topics": Entry("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
-    "settings": Entry("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
-    "replay": Entry("stream_peer.cli.replay", "replay_command", "Run the engine over files, without Kafka."),
-    "explain": Entry(
+COMMANDS: Mapping[str, LazyCommand] = {
+    "demo": LazyCommand(
+        "stream_peer.cli.demo", "demo_command", "The whole service on this machine, on real forecasts."
+    ),
+    "worker": LazyCommand("stream_peer.cli.worker", "worker_command", "Run a worker: forecasts in, weights out."),
+    "health": LazyCommand(
+        "stream_peer.cli.health", "health_command", "Ask the worker on this machine whether it is ready."
+    ),
+    "topics": LazyCommand("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
+    "settings": LazyCommand("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
+    "replay": LazyCommand("stream_peer.cli.replay", "replay_command", "Run the engine over files, without Kafka."),
+    "explain": LazyCommand(
         "stream_peer.cli.explain", "explain_command", "Explain why an expert's weight moved, term by term."
     ),
-    "paper": Entry("stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."),
-    "tail": Entry("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
-    "expert": Entry(
+    "paper": LazyCommand(
+        "stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."
+    ),
+    "tail": LazyCommand("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
+    "expert": LazyCommand(
         "stream_peer.cli.controls", "expert_command", "Exclude, group, rename or erase an expert of a feed."
     ),
-    "reset": Entry("stream_peer.cli.controls", "reset_command", "Reset the sums of a feed."),
-    "delete": Entry("stream_peer.cli.controls", "delete_command", "Delete a feed with all its state."),
-    "repair": Entry("stream_peer.cli.repair", "repair_command", "Repair partitions whose state cannot be trusted."),
-    "export": Entry("stream_peer.cli.transfer", "export_command", "Write a feed to a file."),
-    "import": Entry("stream_peer.cli.transfer", "import_command", "Import a feed from a file."),
+    "reset": LazyCommand("stream_peer.cli.controls", "reset_command", "Reset the sums of a feed."),
+    "delete": LazyCommand("stream_peer.cli.controls", "delete_command", "Delete a feed with all its state."),
+    "repair": LazyCommand(
+        "stream_peer.cli.repair", "repair_command", "Repair partitions whose state cannot be trusted."
+    ),
+    "export": LazyCommand("stream_peer.cli.transfer", "export_command", "Write a feed to a file."),
+    "import": LazyCommand("stream_peer.cli.transfer", "import_command", "Import a feed from a file."),
 }
 
 
@@ -113,7 +121,7 @@ def cli() -> None:
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 
-@guarded()
+@escaping_output()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with the exit code of what happened."""
     if os.getpid() == 1:  # in a container: the kernel keeps from process 1 every signal that it has no handler for
@@ -131,14 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say_no_more()
         code = 0
     except StreamPeerError as error:
-        click.echo(said(error), err=True)
+        click.echo(error_text(error), err=True)
         code = error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback at a user
         code = _last_word(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def said(error: StreamPeerError) -> str:
+def error_text(error: StreamPeerError) -> str:
     """What a user reads: one sentence, or for wrong settings one line each."""
     if not isinstance(error, SettingsError):
         return f"stream-peer: {error}"

@@ -75,7 +75,7 @@ def paper_command(
     size = Size.QUICK if quick else Size.FULL
     with _progress() as progress:
         results = _results(size, seed, processes, progress)
-    click.echo(summary(results))
+    click.echo(claims_summary(results))
     click.echo(f"\nreport: {_write(out, results, size, seed)}")
     if images is not None:
         _write_images(images, results)
@@ -83,7 +83,7 @@ def paper_command(
         context.exit(_MISSED)
 
 
-def summary(results: "list[Result]") -> str:
+def claims_summary(results: "list[Result]") -> str:
     """What to say of the claims at a terminal: a line each, and one for every number that missed its band."""
     from stream_peer.lab.paper.results import band_shown, shown
 

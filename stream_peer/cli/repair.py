@@ -94,12 +94,12 @@ async def _input(settings: Settings, keys: Sequence[bytes], client: Any) -> _Inp
 async def _tell(settings: Settings, producer: Any, into: _Input, partition: int, controls: "Controls") -> None:
     from stream_peer.kafka.client.log_ends import high_watermarks
     from stream_peer.kafka.client.reading import onlooker
-    from stream_peer.questions.repair import Place
+    from stream_peer.questions.repair import RepairTarget
 
     async with onlooker(settings) as consumer:
         # Above every former marker, whether a transaction holds back what lies before it or not:
         (end,) = (await high_watermarks(consumer, [_place(into.topic, partition)])).values()
-    place = Place(partition, into.incarnation, end)
+    place = RepairTarget(partition, into.incarnation, end)
     offset = -1
     for marker in controls.markers(place, into.controls, into.signatures, time.time_ns() // 1_000_000):
         headers = list(marker.headers)

@@ -150,7 +150,7 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     from stream_peer.tools.replay.replay import replay
     from stream_peer.tools.replay.shadow_table import shadow_table
     from stream_peer.tools.replay.shadows import Beside, read_shadows
-    from stream_peer.tools.replay.summary import summary
+    from stream_peer.tools.replay.summary import replay_summary
 
     options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
@@ -174,7 +174,7 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
             report.write(result, compared_with)
     if asked:
         _explain(asked)
-    click.echo(summary(result, choices.experts))
+    click.echo(replay_summary(result, choices.experts))
     if compared_with:
         click.echo(f"\n{shadow_table(compared_with)}")
     for sentence in exports.said if exports else ():
@@ -269,13 +269,13 @@ def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     if not (found.equal or found.different or found.never):
         msg = f"nothing was published of feed {feed!r}"
         raise click.BadParameter(msg, param_hint="--from-log")
-    click.echo(compared(found))
+    click.echo(comparison_text(found))
     if shadows:
         click.echo(f"\n{shadow_table(found.shadows)}")
     return 0 if found.is_equal else 1
 
 
-def compared(found: "Comparison") -> str:
+def comparison_text(found: "Comparison") -> str:
     """What to say about a comparison of a log with what was published."""
     lines = [f"{found.records:,} records folded; {found.equal:,} published revisions are what the log gives"]
     if found.log_start:

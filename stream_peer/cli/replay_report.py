@@ -63,11 +63,11 @@ class ReplayReport:
         """Write the report; ``shadows`` are those folded beside the replay, by feed."""
         from stream_peer.tools.report.cards.parts import FeedExtras
         from stream_peer.tools.report.plots import leaders
-        from stream_peer.tools.report.report import render
+        from stream_peer.tools.report.report import render_report
 
         extras = {}
         for name, feed in result.history.feeds.items():
             leading = leaders(feed.weights)[:TOLD] if feed.weights else []
             stories = self._log.stories(name, leading, result.settings, self._secret) if leading else ()
             extras[name] = FeedExtras(result.variant(name), stories, shadows.get(name, ()))
-        write_text(self._path, render(result.history, settings=result.settings, extras=extras))
+        write_text(self._path, render_report(result.history, settings=result.settings, extras=extras))

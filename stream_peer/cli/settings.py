@@ -47,7 +47,7 @@ def show_command(invocation: Invocation, *, as_json: bool, changed: bool) -> Non
 
 @settings_group.command(name="check", short_help="List faults of the settings, without a broker.")
 @settings_options(waits="nobody")
-def check_command(invocation: Invocation) -> None:
+def check_settings_command(invocation: Invocation) -> None:
     """End with 0 if the settings are right, with 78 and one line for each fault if not. Asks no broker.
 
     Of producers_file and the keys that it names all faults are listed as well.
@@ -64,7 +64,7 @@ def check_command(invocation: Invocation) -> None:
 @click.option("--force", is_flag=True, help="Send them even if they equal the last ones.")
 @click.option("--no-wait", is_flag=True, help="End when they are stored: no worker has to run.")
 @settings_options()
-def apply_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None:
+def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None:
     """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are in force.
 
     A worker hands them on to every partition. What is sent after this command has ended is read under these

@@ -47,7 +47,7 @@ def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -
         return
 
 
-def summary(weights: Weights) -> str:
+def weights_line(weights: Weights) -> str:
     """One line about the weights of a feed."""
     rate = weights.error_rate
     certificate = "-" if weights.certificate is None else f"{weights.certificate.regret_at_most:.1f}"
@@ -66,7 +66,7 @@ def by_mix(weights: Weights) -> list[WeightedExpert]:
     return sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
 
 
-def table(weights: Weights, shown: int) -> Table:
+def weights_table(weights: Weights, shown: int) -> Table:
     """The experts with the most weight, with what speaks for them."""
     found = Table(title=None, expand=False)
     found.add_column("expert", no_wrap=True, max_width=40)
@@ -107,7 +107,7 @@ async def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
     from stream_peer.serve.weights_view import follow
 
     async for weights in follow(settings, feed):
-        click.echo(summary(weights))
+        click.echo(weights_line(weights))
 
 
 async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
@@ -115,4 +115,4 @@ async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
 
     with Live(Text(f"Waiting for weights of {feed} …"), console=console(), auto_refresh=False) as live:
         async for weights in follow(settings, feed):
-            live.update(Group(Text(f"{feed}  {summary(weights)}"), table(weights, shown)), refresh=True)
+            live.update(Group(Text(f"{feed}  {weights_line(weights)}"), weights_table(weights, shown)), refresh=True)

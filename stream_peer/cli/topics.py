@@ -67,7 +67,7 @@ def plan_command(invocation: Invocation, *, offline: bool, user: str, command_co
 
 @topics_group.command(name="apply")
 @settings_options("replication", "partitions.forecast_events", "partitions.feed_log")
-def apply_command(invocation: Invocation) -> None:
+def apply_topics_command(invocation: Invocation) -> None:
     """Make the topics that are missing, and set the policies that differ. Partition counts are never changed.
 
     \b
@@ -86,7 +86,7 @@ def apply_command(invocation: Invocation) -> None:
 
 @topics_group.command(name="check", short_help="List topics that are not as planned; change nothing.")
 @settings_options("partitions.forecast_events", "partitions.feed_log")
-def check_command(invocation: Invocation) -> None:
+def check_topics_command(invocation: Invocation) -> None:
     """End with 0 if the topics are as planned, with 78 and the list of faults if not. Changes nothing.
 
     \b

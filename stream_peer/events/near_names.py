@@ -7,7 +7,7 @@ _NEAR = 3
 _MOST_PAIRS = 4_000_000  # of characters to be compared: a worker, too, is asked, and has half a second for it
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
+def near_names(name: str, known: Iterable[str]) -> list[str]:
     """Those of the known names that somebody who wrote ``name`` may have meant, the nearest first.
 
     Of too many and too long ones only those are found that begin with ``name`` or hold it.
@@ -36,5 +36,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("", ["hedge"])
     ''
     """
-    meant = near(name, known) if name else []
+    meant = near_names(name, known) if name else []
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

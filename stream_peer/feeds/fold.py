@@ -45,7 +45,7 @@ from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
 from stream_peer.feeds.scoring import score
 from stream_peer.log.dead_letters import bare, refuse
-from stream_peer.log.origins import Seen
+from stream_peer.log.origins import DedupWatermarks
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
 from stream_peer.numerics.arguments import unchecked
@@ -140,7 +140,7 @@ class FeedFold:
         self.feeds = Feeds(secret, self._first_book, pins or {})
         self.document: dict[str, object] | None = None
         self._now: Milliseconds = YEAR_1900
-        self.seen = Seen()
+        self.seen = DedupWatermarks()
         self.parts = Assembly()
         self.imports = Imports()
         self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {

@@ -7,7 +7,7 @@ import msgspec
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import Round
 from stream_peer.events.rejections import Reason
-from stream_peer.log.chunks import cut, joined, removed
+from stream_peer.log.chunks import cut, join_chunks, removed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Round).decode
@@ -73,7 +73,7 @@ class Assembly:
 
     def load(self, entries: Mapping[bytes, bytes]) -> None:
         """Take up what an earlier owner left."""
-        for data, pieces in joined(b"p", entries).values():
+        for data, pieces in join_chunks(b"p", entries).values():
             event = _decode(data)
             place = event.feed, event.question_id
             self._waiting[place] = event
@@ -82,7 +82,7 @@ class Assembly:
 
 def stored_rounds(entries: Mapping[bytes, bytes]) -> list[Round]:
     """What of rounds is stored of which parts are missing."""
-    return [_decode(data) for _, (data, _) in sorted(joined(b"p", entries).items())]
+    return [_decode(data) for _, (data, _) in sorted(join_chunks(b"p", entries).items())]
 
 
 def _extended(before: Round | None, event: Round) -> Round:

@@ -20,7 +20,7 @@ from stream_peer.feeds.store import (
 )
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.origins import Seen
+from stream_peer.log.origins import DedupWatermarks
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Record, Snapshot
@@ -135,7 +135,7 @@ class FeedStage(FeedFold):
         if not keep:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
-            self._now, self.seen, self.parts, self._rebuilds_all = YEAR_1900, Seen(), Assembly(), False
+            self._now, self.seen, self.parts, self._rebuilds_all = YEAR_1900, DedupWatermarks(), Assembly(), False
             self.imports.clear()
 
     # --- state ---
@@ -167,7 +167,7 @@ class FeedStage(FeedFold):
             return
         stored = decode_head(head)
         self._now = stored.clock
-        self.seen = Seen(stored.seen)
+        self.seen = DedupWatermarks(stored.seen)
         self.feeds.ended = stored.ended
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, self._first_book.of_document(stored.settings)

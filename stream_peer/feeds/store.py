@@ -21,7 +21,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry, decode_entry, encode_expired
 from stream_peer.feeds.standing import Ended, Standing
-from stream_peer.log.chunks import cut, joined, removed
+from stream_peer.log.chunks import cut, join_chunks, removed
 
 SCHEMA = 7
 """Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed.
@@ -161,13 +161,13 @@ class FeedStore:
 
 def stored_feeds(entries: Mapping[bytes, bytes]) -> Mapping[str, tuple[bytes, int]]:
     """Stored form of each feed, with the number of its records."""
-    return {name.decode(): stored for name, stored in joined(b"f", entries).items()}
+    return {name.decode(): stored for name, stored in join_chunks(b"f", entries).items()}
 
 
 def stored_ledgers(entries: Mapping[bytes, bytes]) -> dict[str, dict[str, Entry | Milliseconds]]:
     """By feed and question: the ledger's entry, or when it left the ledger."""
     ledgers: dict[str, dict[str, Entry | Milliseconds]] = {}
-    for key, (data, pieces) in joined(b"e", entries).items():
+    for key, (data, pieces) in join_chunks(b"e", entries).items():
         feed, _, question_id = key.decode().partition("/")
         entry = decode_entry(data)
         if isinstance(entry, Entry):

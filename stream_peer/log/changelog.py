@@ -49,7 +49,7 @@ Version = tuple[int, bytes | None]
 """(as_of, value): the value after the input record at position ``as_of``; None: gone."""
 
 
-class Origin(NamedTuple):
+class LogOrigin(NamedTuple):
     """Which log a state is folded from.
 
     Attributes
@@ -67,13 +67,13 @@ class Origin(NamedTuple):
     base: int = 0
     whole_at: int = 0
 
-    def anew(self, topic_id: str, applied: int, *, whole_at: int = 0) -> "Origin":
+    def anew(self, topic_id: str, applied: int, *, whole_at: int = 0) -> "LogOrigin":
         """The log that takes the place of this one, of which ``applied`` was the last offset covered.
 
         One position lies between the two logs: at it state can be dropped, without touching what an owner who
         dies in the middle of that leaves behind.
         """
-        return Origin(topic_id, self.base + applied + 2, whole_at)
+        return LogOrigin(topic_id, self.base + applied + 2, whole_at)
 
 
 class StateRecord(msgspec.Struct, frozen=True):
@@ -103,16 +103,16 @@ class HeadRecord(msgspec.Struct, frozen=True):
     whole_at: int = 0
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> LogOrigin:
         """The log that the state is folded from."""
-        return Origin(self.source, self.base, self.whole_at)
+        return LogOrigin(self.source, self.base, self.whole_at)
 
 
 class _Schema(msgspec.Struct, frozen=True):
     schema: int
 
 
-class Row(NamedTuple):
+class ChangelogRow(NamedTuple):
     """A changelog record to append; without a value a tombstone."""
 
     key: bytes
@@ -134,9 +134,9 @@ _decode_head = msgspec.msgpack.Decoder(HeadRecord).decode
 _decode_schema = msgspec.msgpack.Decoder(_Schema).decode
 
 
-def claim_row(partition: int, claim: str) -> Row:
+def claim_row(partition: int, claim: str) -> ChangelogRow:
     """The record by which a new owner takes over the changelog partition."""
-    return Row(b"%d/%b%b" % (partition, _CLAIM, claim.encode()), _encode(ClaimRecord(claim)))
+    return ChangelogRow(b"%d/%b%b" % (partition, _CLAIM, claim.encode()), _encode(ClaimRecord(claim)))
 
 
 def _head(value: bytes) -> HeadRecord:
@@ -172,7 +172,7 @@ class ChangelogReader:
         self.next = 0
         self.claim: str | None = None
         self.applied = NOTHING_APPLIED
-        self.origin = Origin()
+        self.origin = LogOrigin()
         self.head: bytes | None = None
         self.fenced_out = 0
         self._values: dict[bytes, bytes] = {}  # what the head covers; as of when matters no more
@@ -219,7 +219,7 @@ class ChangelogReader:
         else:
             self.accept_state(kind, (record.as_of, record.value), record.prev)
 
-    def accept_head(self, applied: int, value: bytes, origin: Origin = Origin()) -> None:  # noqa: B008 - a value
+    def accept_head(self, applied: int, value: bytes, origin: LogOrigin = LogOrigin()) -> None:  # noqa: B008 - a value
         """Take a head that bears the right claim: whatever it covers needs its older version no more."""
         if applied < self.applied:
             msg = f"the head fell back from {self.applied} to {applied}"
@@ -331,7 +331,7 @@ class Writer:
     """
 
     def __init__(
-        self, reader: ChangelogReader, partition: int, claim: str, expected: int, origin: Origin | None = None
+        self, reader: ChangelogReader, partition: int, claim: str, expected: int, origin: LogOrigin | None = None
     ) -> None:
         self.origin = reader.origin if origin is None else origin
         self._reader = reader
@@ -351,7 +351,7 @@ class Writer:
         """Whether a snapshot is due although no input came: records of others are the last of their key."""
         return self._reader.must_rewrite
 
-    def entry_rows(self, snapshot: Snapshot, applied: int) -> Iterator[Row]:
+    def entry_rows(self, snapshot: Snapshot, applied: int) -> Iterator[ChangelogRow]:
         """Rows of everything that changed up to input offset ``applied``; made as they are asked for, being many.
 
         Append all of them before ``head_row``.
@@ -360,9 +360,9 @@ class Writer:
         for kind, version, prev in self._changes(snapshot, self.origin.base + applied):
             written.add(kind)
             self._pending.append((kind, version, prev))
-            yield Row(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
+            yield ChangelogRow(self._prefix + kind, _encode(StateRecord(self._claim, version[0], version[1], prev)))
         self._tombstones = [kind for kind in self._reader.buried() if kind not in written]
-        yield from (Row(self._prefix + kind, None) for kind in self._tombstones)
+        yield from (ChangelogRow(self._prefix + kind, None) for kind in self._tombstones)
 
     def _changes(self, snapshot: Snapshot, position: int) -> Iterator[tuple[bytes, Version, Version | None]]:
         """(kind, version, version before) of each key once: what changed, then what must be written again."""
@@ -378,12 +378,12 @@ class Writer:
             if kind not in seen:
                 yield kind, version, None
 
-    def head_row(self, snapshot: Snapshot, applied: int) -> Row:
+    def head_row(self, snapshot: Snapshot, applied: int) -> ChangelogRow:
         """The commit point. Append it when every entry row was acknowledged."""
         topic_id, base, whole_at = self.origin
         schema = SHIFTED_SCHEMA if base else SCHEMA
         head = HeadRecord(schema, self._claim, base + applied, snapshot.head, topic_id, base, whole_at)
-        return Row(self._prefix + _HEAD, _encode(head))
+        return ChangelogRow(self._prefix + _HEAD, _encode(head))
 
     def appended(self, base: int, rows: int) -> None:
         """Check that ``rows`` acknowledged rows stand where only we can have put them.

@@ -24,7 +24,7 @@ def cut(kind: bytes, name: bytes, value: bytes, before: int = 0) -> dict[bytes, 
     return rows
 
 
-def joined(kind: bytes, entries: Mapping[bytes, bytes]) -> dict[bytes, tuple[bytes, int]]:
+def join_chunks(kind: bytes, entries: Mapping[bytes, bytes]) -> dict[bytes, tuple[bytes, int]]:
     """All values of a kind by name, each with the number of records that hold it."""
     values = {}
     prefix = kind + b"/"

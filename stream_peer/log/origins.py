@@ -40,7 +40,7 @@ def is_broadcast(headers: Headers) -> bool:
     return source is not None and source.topic == topics.CONTROL_EVENTS
 
 
-class Seen:
+class DedupWatermarks:
     """The highest source met of each source partition: what is not above it is a repeat.
 
     A source of another incarnation is new, whatever its offset; what still comes from a former one is a repeat.
@@ -77,9 +77,9 @@ class Seen:
         self._highest[place] = source
         return True
 
-    def of(self, *names: str) -> "Seen":
+    def of(self, *names: str) -> "DedupWatermarks":
         """What was seen of some topics."""
-        return Seen(source for source in self if source.topic in names)
+        return DedupWatermarks(source for source in self if source.topic in names)
 
     def is_ahead_of(self, source: Source) -> bool:
         """Whether a later source of the same partition of the same topic was seen."""

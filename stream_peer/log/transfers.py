@@ -15,7 +15,7 @@ from stream_peer.events.feed_log import FeedImported
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.log.chunks import cut, joined, removed
+from stream_peer.log.chunks import cut, join_chunks, removed
 from stream_peer.log.portable import EndLine, Header, Line, QuestionLine, decode_lines, encode_line
 
 PART_BYTES = 640_000
@@ -223,7 +223,7 @@ class Transfers:
     def load(self, entries: Mapping[bytes, bytes]) -> None:
         """Take up what an earlier owner left."""
         found: dict[str, dict[int, _StoredPart]] = {}
-        for name, (data, pieces) in joined(b"i", entries).items():
+        for name, (data, pieces) in join_chunks(b"i", entries).items():
             feed, _, part = name.decode().rpartition("/")
             found.setdefault(feed, {})[int(part)] = _decode(data)
             self._stored[name] = pieces

@@ -1,16 +1,16 @@
 """Times of a question that contradict each other, or that nobody stated: which rule settles them, in a sentence."""
 
 from stream_peer.events.times import to_iso
-from stream_peer.questions.schedule import Plan, Terms
+from stream_peer.questions.schedule import RoundPlan, Terms
 from stream_peer.questions.state import QuestionState
 
 
-def contradiction(question: QuestionState) -> str | None:
+def contradiction_of_times(question: QuestionState) -> str | None:
     """What contradicts itself in the times stated so far, and what is made of it; None: nothing."""
     return _of_schedule(question) or _of_resolution(question)
 
 
-def missing(question: QuestionState, plan: Plan) -> str | None:
+def missing(question: QuestionState, plan: RoundPlan) -> str | None:
     """Which times a question with rounds was described without, and what stands in for them; None: without none.
 
     Forecasts alone describe no question: they need no times.

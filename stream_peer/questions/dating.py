@@ -82,14 +82,14 @@ class Rules:
 BUILT_IN = Rules((BEGINNING, Dating.of(FeedSettings())))
 
 
-class Unused(NamedTuple):
+class LateForecasts(NamedTuple):
     """Which late forecasts say nothing new."""
 
     repeated: NDArray[np.bool_]
     overtaken: NDArray[np.bool_]
 
 
-def unused(who: Moments, stated: Moments, said: Moments, late: NDArray[np.bool_]) -> Unused:
+def unused(who: Moments, stated: Moments, said: Moments, late: NDArray[np.bool_]) -> LateForecasts:
     """Which of some forecasts, in the order of arrival, are not used because they are late and say nothing new.
 
     Parameters
@@ -116,7 +116,7 @@ def unused(who: Moments, stated: Moments, said: Moments, late: NDArray[np.bool_]
     repeats = np.zeros(len(stated), dtype=bool)
     columns = (who[alike], rank[alike], said[alike])
     repeats[alike[1:]] = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
-    return Unused(late & repeats, late & overtaken & ~repeats)
+    return LateForecasts(late & repeats, late & overtaken & ~repeats)
 
 
 class Period(msgspec.Struct, frozen=True, array_like=True):

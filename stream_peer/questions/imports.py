@@ -14,7 +14,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.log.portable import Header, QuestionLine
 from stream_peer.log.transfers import import_refusal, read_transfer
 from stream_peer.questions.reconcile import Reconciler
-from stream_peer.questions.state import QuestionState, Stub, decode_entry
+from stream_peer.questions.state import QuestionState, Stub, decode_question_entry
 from stream_peer.questions.store import READABLE, SCHEMA, QuestionStore
 from stream_peer.settings.feed.model import FeedSettings
 
@@ -81,7 +81,7 @@ class ImportedQuestions:
 
 def _decoded(line: QuestionLine, settings: FeedSettings) -> tuple[str, QuestionState | Stub]:
     try:
-        return line.question_id, decode_entry(line.question_id, line.stored, {}, settings)
+        return line.question_id, decode_question_entry(line.question_id, line.stored, {}, settings)
     except StateError as error:
         raise import_refusal(str(error)) from None
 

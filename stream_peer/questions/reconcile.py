@@ -6,7 +6,7 @@ from stream_peer.log.stage import Effects, Record, Warned
 from stream_peer.questions.contradictions import missing
 from stream_peer.questions.rounds import reconcile
 from stream_peer.questions.routing import Routes
-from stream_peer.questions.schedule import Plan, Terms
+from stream_peer.questions.schedule import RoundPlan, Terms
 from stream_peer.questions.state import QuestionState
 from stream_peer.questions.store import QuestionStore
 
@@ -62,7 +62,7 @@ class Reconciler:
         if now >= self._store.stubs.next_end:
             self._store.expire(now)
 
-    def schedule(self, question: QuestionState, plan: Plan) -> None:
+    def schedule(self, question: QuestionState, plan: RoundPlan) -> None:
         """Note when the question is due next; let its history go if that time has come."""
         now = self._clock.now
         settings = question.settings

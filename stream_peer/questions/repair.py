@@ -37,7 +37,7 @@ _encode = msgspec.json.Encoder().encode
 T = TypeVar("T", Deleted, Erased, Renamed)
 
 
-class Place(NamedTuple):
+class RepairTarget(NamedTuple):
     """A partition of ``forecast-events``: which, of which incarnation of the topic, and the offset of its end.
 
     The end numbers markers: it is higher whenever a partition is repaired again, so a copy of a marker is a repeat.
@@ -101,7 +101,7 @@ class Controls:
         experts = f"renamed experts: {len(self.renamed)}, forgotten experts: {len(self._erased)}"
         return f"{settings}, {experts}, deleted feeds: {len(self._deleted)}"
 
-    def markers(self, place: Place, incarnation: int, signatures: Signatures, now: Milliseconds) -> list[Output]:
+    def markers(self, place: RepairTarget, incarnation: int, signatures: Signatures, now: Milliseconds) -> list[Output]:
         """Signed markers for a partition, in their order; ``incarnation``: of ``control-events``.
 
         The one that has signatures count comes last: what a command that was interrupted has written only adds.
@@ -127,7 +127,7 @@ class Controls:
 
     @staticmethod
     def _marker(
-        event: SignaturesFromHere, index: int, place: Place, signatures: Signatures, now: Milliseconds
+        event: SignaturesFromHere, index: int, place: RepairTarget, signatures: Signatures, now: Milliseconds
     ) -> Output:
         value = _encode(event)
         decode(value)  # what the stage would refuse is refused here

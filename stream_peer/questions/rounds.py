@@ -18,7 +18,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.questions.history import StandingForecasts
-from stream_peer.questions.schedule import Plan, Terms
+from stream_peer.questions.schedule import RoundPlan, Terms
 from stream_peer.questions.state import NOT_TOLD, Emitted, QuestionState, Told
 
 MAX_RECORD_BYTES = 900_000
@@ -37,7 +37,7 @@ def content_digest(boundary: Milliseconds, standing: StandingForecasts, weight: 
 
 def reconcile(
     question: QuestionState,
-    plan: Plan,
+    plan: RoundPlan,
     now: Milliseconds,
     next_source: NextSource,
     unchanged_before: Milliseconds = YEAR_1900,
@@ -88,7 +88,7 @@ def reconcile(
     yield from _provisional_records(question, next_source)
 
 
-def emitted_anew(question: QuestionState, plan: Plan) -> None:
+def emitted_anew(question: QuestionState, plan: RoundPlan) -> None:
     """Experts were let go of: take what was emitted as if it had been without them, whoever reads it does so as well.
 
     A round at which nobody else stands was never emitted.
@@ -120,7 +120,7 @@ def _is_elsewhere(question: QuestionState, boundary: Milliseconds) -> bool:
 
 
 def _outcome_records(
-    question: QuestionState, plan: Plan, passed: Milliseconds, next_source: NextSource
+    question: QuestionState, plan: RoundPlan, passed: Milliseconds, next_source: NextSource
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
     """Tell the outcome once a round was emitted and the close has passed; take it back where it no longer holds."""
     told = question.told

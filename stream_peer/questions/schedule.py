@@ -26,7 +26,7 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
         return cls(settings.round_every, settings.quorum, settings.grace, settings.max_open, settings.forecast_for)
 
 
-class Plan(NamedTuple):
+class RoundPlan(NamedTuple):
     """A question's moments: the boundaries ascending, ``close`` among them unless it lies before ``opens``.
 
     ``quorum`` is the boundary at which the quorum stood, None if it did not or none is asked for.

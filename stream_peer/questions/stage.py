@@ -38,11 +38,11 @@ from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.erased import forgotten_rejection
 from stream_peer.log.names import Names
-from stream_peer.log.origins import MARKERS, Seen, source_of
+from stream_peer.log.origins import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures, disbelieved, is_signed, names_ours
 from stream_peer.log.stage import Effects, Record, Snapshot, Warned
-from stream_peer.questions.contradictions import contradiction
+from stream_peer.questions.contradictions import contradiction_of_times
 from stream_peer.questions.controls import QuestionControls, refuse_sender
 from stream_peer.questions.dating import BEGINNING
 from stream_peer.questions.merging import (
@@ -57,9 +57,9 @@ from stream_peer.questions.producer_gate import Handler, ProducerGate
 from stream_peer.questions.reconcile import Reconciler, warn
 from stream_peer.questions.rounds import outcome_record, provisional_record
 from stream_peer.questions.routing import Routes
-from stream_peer.questions.schedule import Plan
+from stream_peer.questions.schedule import RoundPlan
 from stream_peer.questions.state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub, Told
-from stream_peer.questions.store import SCHEMA, Head, QuestionStore, decode_head, encode_head
+from stream_peer.questions.store import SCHEMA, QuestionHead, QuestionStore, decode_question_head, encode_head
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import FeedSettings
 
@@ -111,7 +111,7 @@ class QuestionStage:
         self._secret = secret
         book = settings if settings is not None else load_document({})
         self._clock = Clock(book.default.skew)
-        self._seen = Seen()
+        self._seen = DedupWatermarks()
         self._warns_from: Milliseconds = 0
         self.needs_marker = False
         self._store = QuestionStore(book.of)
@@ -182,7 +182,7 @@ class QuestionStage:
             return False
         return isinstance(event, SignaturesFromHere) and event.marks is not None
 
-    def plan_of(self, question_id: str) -> Plan | None:
+    def plan_of(self, question_id: str) -> RoundPlan | None:
         """The moments of a question, as its events so far give them; None if it is unknown, or a stub."""
         question = self._live.get(question_id)
         return None if question is None else question.plan()
@@ -221,7 +221,7 @@ class QuestionStage:
         """State changed since the last call."""
         controls = self._controls
         changes = {**self._store.changes(), **controls.transfers.snapshot()}
-        head = Head(
+        head = QuestionHead(
             schema=SCHEMA,
             clock=self._clock.now,
             seen=list(self._seen),
@@ -261,7 +261,7 @@ class QuestionStage:
         """
         if head is None:
             return
-        stored = decode_head(head)
+        stored = decode_question_head(head)
         if stored.secret and stored.secret != fingerprint(self._secret):
             raise ForeignSecretError(expected=stored.secret, given=fingerprint(self._secret))
         if stored.document is not None:
@@ -271,7 +271,7 @@ class QuestionStage:
         self._names.update((feed, Names(given)) for feed, given in stored.names.items())
         self._clock.now = stored.clock
         self.needs_marker = not stored.signed
-        self._seen = Seen(stored.seen) if stored.signed else Seen(stored.seen).of(MARKERS)
+        self._seen = DedupWatermarks(stored.seen) if stored.signed else DedupWatermarks(stored.seen).of(MARKERS)
         self._routes.incarnation = stored.incarnation
         self._store.load(entries, self._controls.book.default, self._routes.is_foreign)
         self._controls.transfers.load(entries)
@@ -374,7 +374,7 @@ class QuestionStage:
         stated = merge_question(question, event, record.timestamp, self._controls.book)
         self._moved(question, before)
         effects.counts["event", "question"] += 1
-        warn(question, "contradictory-times", contradiction(question), effects)
+        warn(question, "contradictory-times", contradiction_of_times(question), effects)
         self._attend_all(question, stated, record, effects)
 
     def _resolution(self, event: Resolution, record: Record, effects: Effects) -> None:
@@ -401,7 +401,7 @@ class QuestionStage:
         effects.counts["event", "resolution"] += 1
         if not known:
             effects.counts["unknown-question", ""] += 1
-        warn(question, "contradictory-times", contradiction(question), effects)
+        warn(question, "contradictory-times", contradiction_of_times(question), effects)
         self._attend_all(question, at, record, effects)
 
     def _tick(self, event: Tick, record: Record, effects: Effects) -> None:

@@ -14,7 +14,7 @@ from stream_peer.events.feed_log import Verdict
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.questions.dating import UNKNOWN
 from stream_peer.questions.history import History, from_former
-from stream_peer.questions.schedule import Plan, Terms, close_of, regular_boundaries
+from stream_peer.questions.schedule import RoundPlan, Terms, close_of, regular_boundaries
 from stream_peer.settings.feed.model import FeedSettings
 
 DEFAULT_FEED = "default"
@@ -209,21 +209,21 @@ class QuestionState:
         """Whether it has an outcome."""
         return self.history.is_resolved
 
-    def plan(self) -> Plan:
+    def plan(self) -> RoundPlan:
         """The question's moments, from schedule, truth and history."""
         terms = self.terms or Terms.of(self.settings)
         opens = self._opens()
         cut = self.truth.cut if self.truth else None
         close = close_of(opens, self.closes[1] if self.closes else None, cut, terms.max_open)
         if opens is None or close is None or close < opens:
-            return Plan(opens, close, [])
+            return RoundPlan(opens, close, [])
         boundaries = regular_boundaries(opens, close, terms.round_every)
         quorum = self.history.quorum_moment(opens, close, terms.quorum, terms.forecast_for) if terms.quorum else None
         if quorum is not None and quorum != close and quorum not in boundaries:
             boundaries = sorted([*boundaries, quorum])
-        return Plan(opens, close, [*boundaries, close], quorum)
+        return RoundPlan(opens, close, [*boundaries, close], quorum)
 
-    def watch(self, plan: Plan, passed: Milliseconds) -> None:
+    def watch(self, plan: RoundPlan, passed: Milliseconds) -> None:
         """Set ``replan_before`` and ``alert`` for a plan whose boundaries up to ``passed`` are due.
 
         Nothing is due of a question without forecasts, so that the first one, whenever it counts, calls for ticks.
@@ -295,7 +295,7 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
 
 
 def encode_whole(question: QuestionState) -> bytes:
-    """A question in one piece, however big: what ``decode_entry`` reads without chunks."""
+    """A question in one piece, however big: what ``decode_question_entry`` reads without chunks."""
     return _encode_whole(question, 0, list(question.history.experts), question.history.log)
 
 
@@ -304,7 +304,7 @@ def chunk_keys(question: QuestionState) -> list[bytes]:
     return [_chunk_key(question.id, question.chunks, chunk) for chunk in range(question.chunks)]
 
 
-def decode_entry(
+def decode_question_entry(
     question_id: str, value: bytes, entries: Mapping[bytes, bytes], settings: FeedSettings
 ) -> QuestionState | Stub:
     """The question, or the stub, of one entry; ``entries`` holds its chunks if it has any.

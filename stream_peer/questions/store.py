@@ -17,7 +17,7 @@ from stream_peer.questions.state import (
     QuestionState,
     Stub,
     chunk_keys,
-    decode_entry,
+    decode_question_entry,
     encode_question,
     question_key,
 )
@@ -30,7 +30,7 @@ READABLE = range(1, SCHEMA + 1)
 _PREFIX = question_key("")
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
     """What the partition knows beside its questions.
 
     ``document``: the settings in force, if any were applied. ``stubs_since``: the clock when a release first met stubs
@@ -61,11 +61,11 @@ class _Schema(msgspec.Struct, frozen=True):
 
 
 encode_head = msgspec.msgpack.Encoder().encode
-_decode_head = msgspec.msgpack.Decoder(Head).decode
+_decode_head = msgspec.msgpack.Decoder(QuestionHead).decode
 _decode_schema = msgspec.msgpack.Decoder(_Schema).decode
 
 
-def decode_head(value: bytes) -> Head:
+def decode_question_head(value: bytes) -> QuestionHead:
     """The stored head.
 
     Raises
@@ -183,7 +183,7 @@ class QuestionStore:
             if not key.startswith(_PREFIX):
                 continue
             question_id = key[len(_PREFIX) :].decode()
-            found = decode_entry(question_id, value, entries, settings)
+            found = decode_question_entry(question_id, value, entries, settings)
             if isinstance(found, Stub):
                 self.stubs.load(question_id, value)
             else:

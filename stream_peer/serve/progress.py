@@ -7,20 +7,20 @@ from typing import Protocol
 import click
 
 
-class Progress(Protocol):
+class ProgressBar(Protocol):
     """Told how much of how much is done; and of what, if it is not what the bar was made for."""
 
     def __call__(self, done: int, total: int, what: str = "", /) -> None:
         """Show it."""
 
 
-def of_reading(progress: "Progress | None") -> Callable[[int, int], None] | None:
+def of_reading(progress: "ProgressBar | None") -> Callable[[int, int], None] | None:
     """The same bar for the bytes of the files while they are read."""
     return None if progress is None else lambda done, total: progress(done, total, "bytes read")
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
+def progress_bar(what: str) -> Iterator[ProgressBar | None]:
     """A bar for a person at a terminal, on stderr; nothing for anybody else."""
     if not click.get_text_stream("stderr").isatty():
         yield None

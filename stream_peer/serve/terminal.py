@@ -51,7 +51,7 @@ class _Stream:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def escaping_output() -> Iterator[None]:
     """Meanwhile stdout and stderr spell out what is written to them, whoever writes."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", _Stream(stream)) for stream in streams)

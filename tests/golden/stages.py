@@ -29,7 +29,7 @@ from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
 from stream_peer.log.transfers import transfer_of
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.run import Blind
 from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, questions_of
@@ -120,7 +120,7 @@ class _Looking(Blind):
 
 def _replay(life: Life, tape: Tape) -> None:
     looking = _Looking(tape)
-    lines = [Line(f"{life.name}:{n}", bytes_of(sent.value) or b"") for n, sent in enumerate(life.sent, 1)]
+    lines = [FileLine(f"{life.name}:{n}", bytes_of(sent.value) or b"") for n, sent in enumerate(life.sent, 1)]
     options = ReplayOptions(
         document=life.settings,
         secret=SECRET,

@@ -11,7 +11,7 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, RoundWithdrawn, decode_feed_log
 from stream_peer.events.rejections import Reason
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, question, resolution
@@ -93,7 +93,7 @@ def _note(rounds: Rounds, value: bytes) -> None:
 def without_attack(events: list[Event]) -> tuple[Said, Rounds]:
     """What a replay of the good events alone says."""
     records: list[tuple[str, bytes | None, bytes | None]] = []
-    lines = [Line(f"line {number}", value) for number, value in enumerate(encoded(events), 1)]
+    lines = [FileLine(f"line {number}", value) for number, value in enumerate(encoded(events), 1)]
     replay(
         [lines],
         ReplayOptions(document={"defaults": DEFAULTS}, secret=SECRET.encode()),

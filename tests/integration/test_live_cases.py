@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import to_iso
 from stream_peer.questions.dating import BEGINNING, Dating, Rules
-from stream_peer.questions.state import QuestionState, decode_entry
+from stream_peer.questions.state import QuestionState, decode_question_entry
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, now, question, resolution
@@ -62,7 +62,7 @@ def stored(service: Service, question_id: str) -> QuestionState:
     """A question as the state holds it, under the settings that were applied."""
     entries = state(service, "question")
     (value,) = [value for key, value in entries.items() if key.endswith(b"/q/" + question_id.encode())]
-    found = decode_entry(question_id, value, {}, FeedSettings())
+    found = decode_question_entry(question_id, value, {}, FeedSettings())
     assert isinstance(found, QuestionState)
     applied = load_document(service.settings.document).of(found.feed)
     found.history.rules = Rules((BEGINNING, Dating.of(applied)))

@@ -15,8 +15,8 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.log.stage import Output
-from stream_peer.tools.replay.file_events import FileEvent, last_moment, merged
-from stream_peer.tools.replay.jsonl import Line, read_lines
+from stream_peer.tools.replay.file_events import FileEvent, last_event_time, merged_by_time
+from stream_peer.tools.replay.jsonl import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.lives import COMPARED, kill, stop
@@ -45,11 +45,11 @@ class Histories(NamedTuple):
         """Questions whose outcome is told."""
         return sorted({e.question_id for e in self.events if e.kind == "resolution" and e.question_id is not None})
 
-    def untold(self, leaving_out: Iterable[str] = ()) -> list[Line]:
+    def untold(self, leaving_out: Iterable[str] = ()) -> list[FileLine]:
         """What would be in the files if nobody had told any outcome, and without some questions."""
         gone = set(leaving_out)
         told = (e for e in self.events if e.kind != "resolution" and e.question_id not in gone)
-        return [Line(event.place, event.payload) for event in told]
+        return [FileLine(event.place, event.payload) for event in told]
 
     def verdicts(self, questions: Iterable[str], outcome: str | None, days: int) -> Iterator[Message]:
         """One resolution each, so many days after all."""
@@ -61,11 +61,11 @@ class Histories(NamedTuple):
 def histories(data_directory: Path) -> Histories:
     """All files, as one platform would have sent them."""
     horizon = 3650 * DAY
-    events, _ = merged([read_lines(file) for file in sorted(data_directory.glob("*.jsonl*"))], horizon)
-    return Histories(events, last_moment(events, horizon))
+    events, _ = merged_by_time([read_lines(file) for file in sorted(data_directory.glob("*.jsonl*"))], horizon)
+    return Histories(events, last_event_time(events, horizon))
 
 
-def replayed(lines: Iterable[Line]) -> Outputs:
+def replayed(lines: Iterable[FileLine]) -> Outputs:
     """What is order-free of the last record of each key."""
     last: dict[tuple[str, str], bytes] = {}
 

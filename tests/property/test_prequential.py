@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round
 from stream_peer.log.stage import Effects
-from stream_peer.tools.replay.file_events import Revealed
+from stream_peer.tools.replay.file_events import RevealedShare
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import expert, log_of, newest, outcome, round_of, stage
 from tests.hypothesis_profiles import examples
@@ -105,7 +105,7 @@ def test_outcomes_told_too_early_are_found() -> None:
 def test_an_outcome_told_right_after_the_close_moves_nothing_that_was_said_of_its_question(hidden: str) -> None:
     """In a replay that reveals everything, and in one in which that one is not in the file."""
     document = {"defaults": {"round_every": None}}
-    options = ReplayOptions(document, reveal=Revealed(1.0, 0))
+    options = ReplayOptions(document, reveal=RevealedShare(1.0, 0))
     kept = [value for value in season() if not (b"resolution" in value and hidden.encode() in value)]
     everything, without = (replay([lines(values)], options).history.feeds["econ"] for values in (season(), kept))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_peer.errors import ForeignWriterError
-from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
 from stream_peer.log.stage import Snapshot
 from tests.hypothesis_profiles import examples
 
@@ -47,7 +47,7 @@ class Changelog:
         self.records: list[Stored] = []
         self.end = 0
 
-    def append(self, row: Row) -> int:
+    def append(self, row: ChangelogRow) -> int:
         self.records.append((self.end, row.key, row.value))
         self.end += 1
         return self.end - 1
@@ -89,7 +89,7 @@ class Owner:
                 self.state[kind] = value
         self.applied += len(log)
 
-    def snapshot(self, append: Callable[[Row], int]) -> None:
+    def snapshot(self, append: Callable[[ChangelogRow], int]) -> None:
         snapshot = Snapshot({kind: self.state.get(kind) for kind in sorted(self.dirty)}, b"head at %d" % self.applied)
         for row in self.writer.entry_rows(snapshot, self.applied):
             self.writer.appended(append(row), 1)
@@ -109,7 +109,7 @@ class World:
         self.lives = 0
         self.quiet = False
 
-    def append(self, row: Row) -> int:
+    def append(self, row: ChangelogRow) -> int:
         """An append by the owner, into which a zombie may break, and after which the process may die."""
         chance = self.draw(12)
         if not self.quiet and chance == 10 and self.zombie is not None:

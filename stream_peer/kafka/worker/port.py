@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.log_ends import LogEnd
-from stream_peer.log.changelog import Row
+from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Output, Record, Warned
 from stream_peer.settings.process import SnapshotEvery
@@ -223,7 +223,7 @@ class Producing(Protocol):
     async def send(self, outputs: Sequence[Output]) -> None:
         """Write outputs and wait for all acknowledgements."""
 
-    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+    async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
         """Write rows and say where they were put."""
 
     async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:

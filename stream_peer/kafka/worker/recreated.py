@@ -10,7 +10,7 @@ import structlog
 
 from stream_peer.errors import RecreatedTopicError
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.log.changelog import NOTHING_APPLIED, OUTLIVES, Origin, Recovered
+from stream_peer.log.changelog import NOTHING_APPLIED, OUTLIVES, LogOrigin, Recovered
 from stream_peer.log.driver import needs_rebuild
 from stream_peer.log.stage import Published, Stateful
 
@@ -156,7 +156,7 @@ class Known(NamedTuple):
     """What a changelog says of a partition, and the log that it speaks of."""
 
     recovered: Recovered
-    origin: Origin
+    origin: LogOrigin
 
 
 class Begin(NamedTuple):
@@ -172,7 +172,7 @@ class Begin(NamedTuple):
         Whether this is to be made durable before anything is read: it must not be decided twice.
     """
 
-    origin: Origin
+    origin: LogOrigin
     applied: int
     want: int
     must_settle: bool = False
@@ -196,7 +196,7 @@ def _begin_first(stage: Stateful, found: InputLog, finding: Finding | None) -> B
     """Without a state: it never was, or it was lost."""
     stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
     if finding is not None:
-        origin = Origin(found.topic_id, whole_at=found.readable)
+        origin = LogOrigin(found.topic_id, whole_at=found.readable)
         if not isinstance(stage, Published):
             return Begin(origin, NOTHING_APPLIED, NOTHING_APPLIED + 1)
         stage.rebuild_all()
@@ -204,7 +204,7 @@ def _begin_first(stage: Stateful, found: InputLog, finding: Finding | None) -> B
         return Begin(origin, covered, covered + 1, must_settle=True)
     if found.begin > found.first:
         log.warning("input_skipped", records=found.begin - found.first, reason="start is latest, and there is no state")
-    origin = Origin(found.topic_id)
+    origin = LogOrigin(found.topic_id)
     return Begin(origin, found.begin - 1, found.begin, must_settle=found.begin > 0)
 
 

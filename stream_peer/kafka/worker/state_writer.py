@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from stream_peer.kafka.worker.port import WorkerContext
-from stream_peer.log.changelog import Row, Writer
+from stream_peer.log.changelog import ChangelogRow, Writer
 from stream_peer.log.stage import Snapshot
 
 BETWEEN_ENTRIES_AND_HEAD = "between-entries-and-head"
@@ -49,16 +49,16 @@ class StateWriter(NamedTuple):
         self.rows.committed(snapshot, applied)
         return Written(count + 1, size + _size([head]))
 
-    async def _append(self, partition: int, rows: list[Row], context: WorkerContext) -> None:
+    async def _append(self, partition: int, rows: list[ChangelogRow], context: WorkerContext) -> None:
         at = context.runtime.wall()
         for base, count in await context.producer.append(self.topic, partition, rows, at):
             self.rows.appended(base, count)
         await asyncio.sleep(0)
 
 
-def _slices(rows: Iterable[Row], clock: Callable[[], float]) -> Iterator[list[Row]]:
+def _slices(rows: Iterable[ChangelogRow], clock: Callable[[], float]) -> Iterator[list[ChangelogRow]]:
     """Rows, as many at a time as may be in memory and are made without holding up the event loop."""
-    part: list[Row] = []
+    part: list[ChangelogRow] = []
     size, until = 0, clock() + _SLICE_SECONDS
     for row in rows:
         part.append(row)
@@ -70,5 +70,5 @@ def _slices(rows: Iterable[Row], clock: Callable[[], float]) -> Iterator[list[Ro
         yield part
 
 
-def _size(rows: Iterable[Row]) -> int:
+def _size(rows: Iterable[ChangelogRow]) -> int:
     return sum(len(row.key) + len(row.value or b"") for row in rows)

@@ -9,7 +9,7 @@ from stream_peer.lab.paper.plots import legend, paint, paint_alone
 from stream_peer.lab.paper.results import STANDARD_ERRORS, Check, Figure, Result, Size, Table, band_shown, shown
 from stream_peer.serve.pages.document import document
 from stream_peer.serve.pages.svg import FULL, HALF, both_widths, standalone
-from stream_peer.serve.pages.svg import Size as PictureSize
+from stream_peer.serve.pages.svg import PictureSize as PictureSize
 from stream_peer.serve.pages.text import escape
 
 ALONE = PictureSize(640, 400)

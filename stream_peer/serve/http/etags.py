@@ -21,7 +21,7 @@ def tag_of_many(*revisions: object) -> str:
     return sha256(repr((__version__, revisions)).encode()).hexdigest()[:32]
 
 
-def answer(
+def cached_answer(
     request: web.Request, tag: str, make: Callable[[], msgspec.Struct], headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """The answer that ``make`` makes, or 304 without making it if the client has it."""

@@ -11,7 +11,7 @@ from stream_peer.events.near_names import did_you_mean
 from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.serve.feed_records import FeedHead, FeedRecords
 from stream_peer.serve.http.answers import ExpertAnswer, FeedAnswer, FeedList, FeedSummary
-from stream_peer.serve.http.etags import answer, tag_of, tag_of_many
+from stream_peer.serve.http.etags import cached_answer, tag_of, tag_of_many
 from stream_peer.serve.http.problems import RETRY_SECONDS, ProblemError
 from stream_peer.serve.http.queries import Bounds, check_names, link_to, page_of
 
@@ -69,7 +69,7 @@ class FeedAnswers:
         def make() -> FeedList:
             return FeedList(feeds=[_summary(head) for head in shown], next=page.next)
 
-        return answer(request, tag, make, link_to(request, page.next))
+        return cached_answer(request, tag, make, link_to(request, page.next))
 
     async def feed(self, request: web.Request) -> web.Response:
         """Answer ``/feeds/{feed}``."""
@@ -87,14 +87,14 @@ class FeedAnswers:
                 error_rates=self.records.error_rates(name),
             )
 
-        return answer(request, tag_of(*self.records.revisions(name)), make, link_to(request, page.next))
+        return cached_answer(request, tag_of(*self.records.revisions(name)), make, link_to(request, page.next))
 
     async def expert(self, request: web.Request) -> web.Response:
         """Answer ``/feeds/{feed}/experts/{expert}``."""
         check_names(request, ())
         weights = self.weights(request.match_info["feed"])
         expert = _find(weights, request.match_info["expert"])
-        return answer(request, tag_of(weights.revision), lambda: _expert(weights, expert))
+        return cached_answer(request, tag_of(weights.revision), lambda: _expert(weights, expert))
 
     def weights(self, feed: str) -> Weights:
         """The newest weights of a feed.

@@ -15,14 +15,10 @@ from stream_peer.serve.http.probes import HealthAnswers
 from stream_peer.serve.metrics import Metrics
 from stream_peer.serve.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urgency
 from stream_peer.serve.pages.status_view import (
-    BusyExpert,
     FeedStatus,
-    LookAlike,
-    NewExperts,
     OtherExperts,
     PartitionLag,
     StatusView,
-    UnknownField,
     UnusedForecasts,
 )
 
@@ -89,10 +85,10 @@ class StatusPage:
             lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
             settings=self._about.settings,
             events_topic=self._about.events_topic,
-            unknown_fields=[UnknownField(*one) for one in self._metrics.unknown_fields.largest(UNUSED_SHOWN)],
-            new_experts=[NewExperts(*one) for one in senders.new(to_milliseconds(now), UNUSED_SHOWN)],
-            busy_experts=[BusyExpert(*one) for one in senders.busiest(UNUSED_SHOWN)],
-            look_alikes=[LookAlike(*one) for one in senders.look_alikes(UNUSED_SHOWN)],
+            unknown_fields=self._metrics.unknown_fields.largest(UNUSED_SHOWN),
+            new_experts=senders.new(to_milliseconds(now), UNUSED_SHOWN),
+            busy_experts=senders.busiest(UNUSED_SHOWN),
+            look_alikes=senders.look_alikes(UNUSED_SHOWN),
             unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
         )
         text = status_page(view)

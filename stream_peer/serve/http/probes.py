@@ -8,13 +8,13 @@ from aiohttp import web
 
 from stream_peer import __version__
 from stream_peer.serve.http.answers import Probe, Version
-from stream_peer.serve.metrics.work import Health
+from stream_peer.serve.metrics.work import HealthProbe
 
 _NOT_KEPT = {"Cache-Control": "no-store"}
 _encode = msgspec.json.Encoder().encode
 
 
-class HealthAnswers(Health, Protocol):
+class HealthAnswers(HealthProbe, Protocol):
     """Whoever knows how the worker is, and whether it has started: each answer is (yes, why not)."""
 
     def started(self) -> tuple[bool, str]:

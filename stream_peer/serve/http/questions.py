@@ -6,7 +6,7 @@ from aiohttp import web
 
 from stream_peer.log.owners import Elsewhere, Home, Owners, Unknown
 from stream_peer.serve.http.answers import QuestionAnswer
-from stream_peer.serve.http.etags import answer, tag_of
+from stream_peer.serve.http.etags import cached_answer, tag_of
 from stream_peer.serve.http.problems import ProblemError
 from stream_peer.serve.http.queries import check_names
 
@@ -73,4 +73,4 @@ def _answer(request: web.Request, home: Home, feed: str, question: str) -> web.R
             mixed_forecast=reading.mixed_forecast,
         )
 
-    return answer(request, tag_of(revision), make)
+    return cached_answer(request, tag_of(revision), make)

@@ -8,7 +8,7 @@ import msgspec
 
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.feeds.views import FeedView
-from stream_peer.serve.metrics.points import Point
+from stream_peer.serve.metrics.points import MetricPoint
 from stream_peer.serve.metrics.top_experts import OTHER, TopExperts, expert_label
 
 _TRUST_STATES: tuple[TrustState, ...] = get_args(TrustState)
@@ -28,8 +28,8 @@ class FeedSeries:
         self._feed = feed
         self._view: FeedView | None = None
         self._top = TopExperts()
-        self._experts: tuple[int, list[Point]] = -1, []
-        self.common: list[Point] = []
+        self._experts: tuple[int, list[MetricPoint]] = -1, []
+        self.common: list[MetricPoint] = []
 
     @property
     def view(self) -> FeedView:
@@ -46,40 +46,40 @@ class FeedSeries:
             self._experts = -1, []
             self.common = list(_common(self._feed, view))
 
-    def of_experts(self, room: int) -> list[Point]:
+    def of_experts(self, room: int) -> list[MetricPoint]:
         """At most ``room`` series of experts, and those of the others."""
         count = max(0, min(self.view.top_experts, room // OF_AN_EXPERT))
         if self._experts[0] != count:
             self._experts = count, list(self._weights(self.view, count))
         return self._experts[1]
 
-    def _weights(self, view: FeedView, count: int) -> Iterator[Point]:
+    def _weights(self, view: FeedView, count: int) -> Iterator[MetricPoint]:
         shown = self._top.choose(view.leading, count)
         for expert in shown:
             label = expert_label(expert.id)
-            yield Point("expert_weight", (self._feed, label, "mix"), expert.mix)
-            yield Point("expert_weight", (self._feed, label, "select"), expert.select)
-            yield Point("expert_coverage_ratio", (self._feed, label), expert.coverage)
+            yield MetricPoint("expert_weight", (self._feed, label, "mix"), expert.mix)
+            yield MetricPoint("expert_weight", (self._feed, label, "select"), expert.select)
+            yield MetricPoint("expert_coverage_ratio", (self._feed, label), expert.coverage)
         if len(shown) < len(view.weights.experts):
             mix = view.totals[0] - math.fsum(expert.mix for expert in shown)
             select = view.totals[1] - math.fsum(expert.select for expert in shown)
-            yield Point("expert_weight", (self._feed, OTHER, "mix"), max(0.0, mix))
-            yield Point("expert_weight", (self._feed, OTHER, "select"), max(0.0, select))
+            yield MetricPoint("expert_weight", (self._feed, OTHER, "mix"), max(0.0, mix))
+            yield MetricPoint("expert_weight", (self._feed, OTHER, "select"), max(0.0, select))
 
 
-def _common(feed: str, view: FeedView) -> Iterator[Point]:
+def _common(feed: str, view: FeedView) -> Iterator[MetricPoint]:
     """All but those of experts. What is not known has no series."""
     for name, value in (*_evidence(view), *_counted(view)):
         if value is not None:
-            yield Point(name, (feed,), float(value))
+            yield MetricPoint(name, (feed,), float(value))
     for name, values in _labelled(view):
         for label, number in values.items():
-            yield Point(name, (feed, label), float(number))
+            yield MetricPoint(name, (feed, label), float(number))
     for shadow in view.weights.shadows or ():
-        yield Point("shadow_regret", (feed, shadow.name), shadow.regret)
+        yield MetricPoint("shadow_regret", (feed, shadow.name), shadow.regret)
         if shadow.brier is not None and shadow.live_brier is not None:
-            yield Point("shadow_brier", (feed, shadow.name, "shadow"), shadow.brier)
-            yield Point("shadow_brier", (feed, shadow.name, "live"), shadow.live_brier)
+            yield MetricPoint("shadow_brier", (feed, shadow.name, "shadow"), shadow.brier)
+            yield MetricPoint("shadow_brier", (feed, shadow.name, "live"), shadow.live_brier)
 
 
 def _evidence(view: FeedView) -> Iterator[tuple[str, float | None]]:

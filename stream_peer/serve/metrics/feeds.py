@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from stream_peer.feeds.views import FeedView
 from stream_peer.serve.metrics.catalogue import OF_FEEDS
 from stream_peer.serve.metrics.feed_series import OF_AN_EXPERT, OF_OTHERS, FeedSeries
-from stream_peer.serve.metrics.points import Point, put
+from stream_peer.serve.metrics.points import MetricPoint, put
 
 MOST_SERIES = 4000
 """Of all feeds of a worker. Those of the worker itself come on top: some hundred, and about ten a partition."""
@@ -32,7 +32,7 @@ class HasViews(Protocol):
         """The last published outputs of each feed."""
 
 
-class Place(NamedTuple):
+class OwnedFeeds(NamedTuple):
     """Feeds of an owned partition, and what happened in them since it is owned: keyed by feed and kind."""
 
     stage: HasViews
@@ -47,12 +47,12 @@ class FeedCollector(Collector):
     """
 
     def __init__(self) -> None:
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, OwnedFeeds] = {}
         self._series: dict[str, FeedSeries] = {}
 
     def own(self, partition: int, stage: HasViews) -> None:
         """Show the feeds of a partition from now on."""
-        self._places[partition] = Place(stage, Tally())
+        self._places[partition] = OwnedFeeds(stage, Tally())
 
     def release(self, partition: int) -> None:
         """Show them no more: the next owner does."""
@@ -74,7 +74,7 @@ class FeedCollector(Collector):
         for feed, series in shown.items():
             for point in (*series.common, *series.of_experts(room), *_counters(feed, counts)):
                 put(families, point)
-        put(families, Point("feeds_not_shown", (), len(views) - len(shown)))
+        put(families, MetricPoint("feeds_not_shown", (), len(views) - len(shown)))
         yield from families.values()
 
     def describe(self) -> Iterator[Metric]:
@@ -108,7 +108,7 @@ class FeedCollector(Collector):
         return shown
 
 
-def _counters(feed: str, counts: Mapping[tuple[str, str], int]) -> Iterator[Point]:
+def _counters(feed: str, counts: Mapping[tuple[str, str], int]) -> Iterator[MetricPoint]:
     for name, kinds in _COUNTED.items():
         for kind in kinds:
-            yield Point(name, (feed, kind), counts.get((feed, kind), 0))
+            yield MetricPoint(name, (feed, kind), counts.get((feed, kind), 0))

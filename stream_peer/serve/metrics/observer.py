@@ -20,8 +20,8 @@ from stream_peer.log.stage import UNUSED, Effects, Stage
 from stream_peer.serve.metrics.catalogue import Described, described
 from stream_peer.serve.metrics.feeds import FeedCollector, HasViews
 from stream_peer.serve.metrics.senders import Senders
-from stream_peer.serve.metrics.unused import UnknownFields, Unused
-from stream_peer.serve.metrics.work import INPUTS, Health, Lag, Owned, WorkCollector
+from stream_peer.serve.metrics.unused import UnknownFields, UnusedCounts
+from stream_peer.serve.metrics.work import INPUTS, HealthProbe, InputLag, Owned, WorkCollector
 
 _RESULTS = frozenset({"duplicate", "forwarded", "dead-letter", "too-late", "tick-ahead"})
 _MADE = {"counter": Counter, "histogram": Histogram, "summary": Summary}
@@ -41,7 +41,7 @@ class Metrics:
         Of the settings that all workers must share.
     """
 
-    def __init__(self, health: Health | None = None, settings_hash: str | None = None) -> None:
+    def __init__(self, health: HealthProbe | None = None, settings_hash: str | None = None) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
         self.registry = CollectorRegistry(auto_describe=False)
         self._feeds, self._work = FeedCollector(), WorkCollector(health, settings_hash)
@@ -52,7 +52,7 @@ class Metrics:
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
-        self.unused, self.unknown_fields, self.senders = Unused(), UnknownFields(), Senders()
+        self.unused, self.unknown_fields, self.senders = UnusedCounts(), UnknownFields(), Senders()
         for what in (*UNUSED, "dated-anew"):
             if what not in _RESULTS:
                 self._child("noted_total", what)
@@ -74,7 +74,7 @@ class Metrics:
             child = self._children[key] = made.labels(*labels) if labels else made
         return child
 
-    def lags(self) -> list[Lag]:
+    def lags(self) -> list[InputLag]:
         """How far behind the worker is with each partition that it owns."""
         return list(self._work.lags())
 

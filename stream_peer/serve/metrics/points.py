@@ -9,7 +9,7 @@ from prometheus_client.samples import Sample
 from stream_peer.serve.metrics.catalogue import BY_NAME
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """A value, in the metric of a name without prefix; ``labels`` are its values, in the order of the metric's."""
 
     name: str
@@ -17,7 +17,7 @@ class Point(NamedTuple):
     value: float
 
 
-def put(families: Mapping[str, Metric], point: Point) -> None:
+def put(families: Mapping[str, Metric], point: MetricPoint) -> None:
     """Put a value into the family of its name."""
     metric = BY_NAME[point.name]
     labels = dict(zip(metric.labels, point.labels, strict=True))

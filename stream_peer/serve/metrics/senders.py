@@ -10,14 +10,14 @@ LATELY: Milliseconds = 7 * 86_400_000
 MOST_EXPERTS = 1_000
 
 
-class NewExperts(NamedTuple):
+class Newcomers(NamedTuple):
     """Experts of a feed that it met within the last week, since the worker started, the newest first."""
 
     feed: str
     experts: list[str]
 
 
-class BusyExpert(NamedTuple):
+class FrequentSender(NamedTuple):
     """An expert with forecasts beyond those kept of one question, and how many since the worker started."""
 
     feed: str
@@ -25,7 +25,7 @@ class BusyExpert(NamedTuple):
     forecasts: int
 
 
-class LookAlike(NamedTuple):
+class SimilarId(NamedTuple):
     """A new expert of a feed whose id looks like the one of an earlier expert."""
 
     feed: str
@@ -39,7 +39,7 @@ class Senders:
     def __init__(self) -> None:
         self._met: OrderedDict[tuple[str, str], Milliseconds] = OrderedDict()
         self._busy: Counter[tuple[str, str]] = Counter()
-        self._look_alikes: deque[LookAlike] = deque(maxlen=MOST_EXPERTS)
+        self._look_alikes: deque[SimilarId] = deque(maxlen=MOST_EXPERTS)
 
     def meet(self, experts: Iterable[tuple[str, str, Milliseconds]]) -> None:
         """Remember who was met, by feed and expert, and when."""
@@ -57,21 +57,21 @@ class Senders:
 
     def compare(self, look_alikes: Iterable[tuple[str, str, str]]) -> None:
         """Remember new experts that look like an earlier one, by feed, expert and the earlier expert."""
-        self._look_alikes.extend(LookAlike(*one) for one in look_alikes)
+        self._look_alikes.extend(SimilarId(*one) for one in look_alikes)
 
-    def look_alikes(self, most: int) -> list[LookAlike]:
+    def look_alikes(self, most: int) -> list[SimilarId]:
         """New experts that look like an earlier one, the newest first."""
         return list(self._look_alikes)[: -most - 1 : -1]
 
-    def new(self, now: Milliseconds, most: int) -> list[NewExperts]:
+    def new(self, now: Milliseconds, most: int) -> list[Newcomers]:
         """Experts met within the last week, of ``most`` feeds: those with the newest first."""
         feeds: dict[str, list[str]] = {}
         for (feed, expert), at in reversed(self._met.items()):
             if at > now - LATELY:
                 feeds.setdefault(feed, []).append(expert)
-        return [NewExperts(feed, experts) for feed, experts in list(feeds.items())[:most]]
+        return [Newcomers(feed, experts) for feed, experts in list(feeds.items())[:most]]
 
-    def busiest(self, most: int) -> list[BusyExpert]:
+    def busiest(self, most: int) -> list[FrequentSender]:
         """The experts with most forecasts beyond those kept."""
         order = sorted(self._busy.items(), key=lambda one: (-one[1], one[0]))
-        return [BusyExpert(feed, expert, count) for (feed, expert), count in order[:most]]
+        return [FrequentSender(feed, expert, count) for (feed, expert), count in order[:most]]

@@ -52,7 +52,7 @@ class UnknownFields:
         return [UnknownField(feed, field, count) for (feed, field), count in order[:most]]
 
 
-class Unused:
+class UnusedCounts:
     """Counts by feed and kind."""
 
     def __init__(self) -> None:

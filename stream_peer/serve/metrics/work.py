@@ -15,7 +15,7 @@ from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Stage
 from stream_peer.serve.metrics.catalogue import BY_NAME
-from stream_peer.serve.metrics.points import Point, put
+from stream_peer.serve.metrics.points import MetricPoint, put
 
 INPUTS: Mapping[str, str] = {
     "question": topics.FORECAST_EVENTS,
@@ -45,7 +45,7 @@ _NAMES = (
 )
 
 
-class Health(Protocol):
+class HealthProbe(Protocol):
     """Whoever knows how the worker is: each answer is (yes, why not)."""
 
     def live(self) -> tuple[bool, str]:
@@ -89,7 +89,7 @@ class Owned:
     stored: tuple[int, int] | None = None
 
 
-class Lag(NamedTuple):
+class InputLag(NamedTuple):
     """What is not folded of an owned input partition: records, and the age of the oldest in seconds. None: unknown.
 
     ``waiting``: for how many seconds it has waited for an open transaction.
@@ -117,7 +117,7 @@ class WorkCollector(Collector):
 
     def __init__(
         self,
-        health: Health | None,
+        health: HealthProbe | None,
         settings_hash: str | None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -141,10 +141,10 @@ class WorkCollector(Collector):
         """Nothing is read on registration."""
         return iter(())
 
-    def _ownership(self) -> Iterator[Point]:
+    def _ownership(self) -> Iterator[MetricPoint]:
         counts = Tally(stage for stage, _ in self.owned)
         for stage in INPUTS:
-            yield Point("owned_partitions", (stage,), counts[stage])
+            yield MetricPoint("owned_partitions", (stage,), counts[stage])
         for (stage, partition), owned in sorted(self.owned.items(), key=lambda item: item[0]):
             number = str(partition)
             yield from self._lag((INPUTS.get(stage, stage), number), owned)
@@ -152,58 +152,58 @@ class WorkCollector(Collector):
             if isinstance(owned.stage, HasQuestions):
                 yield from _questions((number,), owned.stage)
 
-    def lags(self) -> Iterator[Lag]:
+    def lags(self) -> Iterator[InputLag]:
         """Of each owned partition."""
         for (stage, partition), owned in sorted(self.owned.items(), key=lambda item: item[0]):
             topic = INPUTS.get(stage, stage)
             told = {point.name: point.value for point in self._lag((topic, str(partition)), owned)}
             records = told.get("lag_records")
             known = None if records is None else int(records)
-            yield Lag(topic, partition, known, told.get("lag_seconds"), owned.waiting)
+            yield InputLag(topic, partition, known, told.get("lag_seconds"), owned.waiting)
 
-    def _lag(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
+    def _lag(self, place: tuple[str, str], owned: Owned) -> Iterator[MetricPoint]:
         if owned.lag is None:
             return
-        yield Point("lag_records", place, max(0, owned.lag))
-        yield Point("waiting_for_transaction_seconds", place, owned.waiting)
+        yield MetricPoint("lag_records", place, max(0, owned.lag))
+        yield MetricPoint("waiting_for_transaction_seconds", place, owned.waiting)
         if owned.lag <= 0:
-            yield Point("lag_seconds", place, 0.0)
+            yield MetricPoint("lag_seconds", place, 0.0)
         elif owned.oldest is not None:
-            yield Point("lag_seconds", place, max(0.0, self._wall() - owned.oldest / 1000))
+            yield MetricPoint("lag_seconds", place, max(0.0, self._wall() - owned.oldest / 1000))
 
-    def _state(self, place: tuple[str, str], owned: Owned) -> Iterator[Point]:
+    def _state(self, place: tuple[str, str], owned: Owned) -> Iterator[MetricPoint]:
         if owned.stored is None:  # a stage that keeps none
             return
         records, size = owned.stored
-        yield Point("state_records", place, records)
-        yield Point("state_bytes", place, size)
+        yield MetricPoint("state_records", place, records)
+        yield MetricPoint("state_bytes", place, size)
         age = 0.0 if owned.undurable is None else max(0.0, self.clock() - owned.undurable)
-        yield Point("snapshot_age_seconds", place, age)
+        yield MetricPoint("snapshot_age_seconds", place, age)
 
-    def _progress(self) -> Iterator[Point]:
+    def _progress(self) -> Iterator[MetricPoint]:
         for (stage, partition), records in sorted(self.recovering.items()):
-            yield Point("recovery_remaining_records", (stage, str(partition)), max(0, records))
+            yield MetricPoint("recovery_remaining_records", (stage, str(partition)), max(0, records))
         for (stage, partition), (folded, total) in sorted(self.refolding.items()):
-            yield Point("refold_remaining_records", (stage, str(partition)), total - folded)
-            yield Point("refold_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
+            yield MetricPoint("refold_remaining_records", (stage, str(partition)), total - folded)
+            yield MetricPoint("refold_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
 
-    def _of_worker(self) -> Iterator[Point]:
+    def _of_worker(self) -> Iterator[MetricPoint]:
         if self._health is not None:
-            yield Point("ready", (), float(self._health.ready()[0]))
-            yield Point("live", (), float(self._health.live()[0]))
+            yield MetricPoint("ready", (), float(self._health.ready()[0]))
+            yield MetricPoint("live", (), float(self._health.live()[0]))
         if self.skew is not None:
-            yield Point("clock_skew_seconds", (), self.skew)
-        yield Point("build_info", (__version__, platform.python_version()), 1.0)
+            yield MetricPoint("clock_skew_seconds", (), self.skew)
+        yield MetricPoint("build_info", (__version__, platform.python_version()), 1.0)
 
-    def _settings(self) -> Iterator[Point]:
+    def _settings(self) -> Iterator[MetricPoint]:
         if self._settings_hash is not None:
-            yield Point("settings_info", ("process", self._settings_hash), 1.0)
+            yield MetricPoint("settings_info", ("process", self._settings_hash), 1.0)
         stages = (owned.stage for owned in self.owned.values())
         for name in sorted({stage.settings_hash for stage in stages if isinstance(stage, HasSettings)}):
-            yield Point("settings_info", ("feeds", name), 1.0)
+            yield MetricPoint("settings_info", ("feeds", name), 1.0)
 
 
-def _questions(place: tuple[str], stage: HasQuestions) -> Iterator[Point]:
-    yield Point("open_questions", place, stage.open_questions)
+def _questions(place: tuple[str], stage: HasQuestions) -> Iterator[MetricPoint]:
+    yield MetricPoint("open_questions", place, stage.open_questions)
     if stage.next_deadline is not None:
-        yield Point("oldest_deadline_timestamp_seconds", place, stage.next_deadline / 1000)
+        yield MetricPoint("oldest_deadline_timestamp_seconds", place, stage.next_deadline / 1000)

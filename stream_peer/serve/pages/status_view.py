@@ -5,6 +5,8 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, TrustState, WeightedExpert, Weights
+from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId
+from stream_peer.serve.metrics.unused import UnknownField
 
 TOP_EXPERTS = 8
 
@@ -95,37 +97,6 @@ class UnusedForecasts(NamedTuple):
     counts: Mapping[str, int]
 
 
-class UnknownField(NamedTuple):
-    """A field that events of a feed had and their type has not, and how often."""
-
-    feed: str
-    field: str
-    events: int
-
-
-class NewExperts(NamedTuple):
-    """Experts that a feed met lately, the newest first."""
-
-    feed: str
-    experts: Sequence[str]
-
-
-class BusyExpert(NamedTuple):
-    """An expert that sends more forecasts of a question than are kept, and how many more."""
-
-    feed: str
-    expert: str
-    forecasts: int
-
-
-class LookAlike(NamedTuple):
-    """A new expert of a feed whose id looks like the one of an earlier expert."""
-
-    feed: str
-    expert: str
-    earlier: str
-
-
 class StatusView(NamedTuple):
     """All that the page says.
 
@@ -144,9 +115,9 @@ class StatusView(NamedTuple):
     events_topic: str = "forecast-events"
     unused: Sequence[UnusedForecasts] = ()
     unknown_fields: Sequence[UnknownField] = ()
-    new_experts: Sequence[NewExperts] = ()
-    busy_experts: Sequence[BusyExpert] = ()
-    look_alikes: Sequence[LookAlike] = ()
+    new_experts: Sequence[Newcomers] = ()
+    busy_experts: Sequence[FrequentSender] = ()
+    look_alikes: Sequence[SimilarId] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:

@@ -34,14 +34,14 @@ _SILENT = ' aria-hidden="true"'
 _DIGITS = re.compile(r"(\d+\.\d)\d+")
 
 
-class Size(NamedTuple):
+class PictureSize(NamedTuple):
     """Width and height of a picture in CSS pixels."""
 
     width: int
     height: int
 
 
-FULL, HALF, NARROW = Size(1080, 330), Size(520, 290), Size(350, 260)
+FULL, HALF, NARROW = PictureSize(1080, 330), PictureSize(520, 290), PictureSize(350, 260)
 
 
 def variable(colour: str) -> str:
@@ -70,7 +70,7 @@ def require_matplotlib() -> None:
         raise MissingExtraError(msg) from error
 
 
-def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str, label: str = "") -> str:
+def drawn(paint: Callable[["Axes"], None], size: PictureSize, *, salt: str, label: str = "") -> str:
     """What ``paint`` puts on the axes, as an ``<svg>`` element without references to anything outside of it.
 
     Parameters
@@ -104,7 +104,7 @@ def drawn(paint: Callable[["Axes"], None], size: Size, *, salt: str, label: str 
     return svg.replace(_SILENT, f' aria-label="{escape(label)}"', 1) if label else svg
 
 
-def standalone(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str:
+def standalone(paint: Callable[["Axes"], None], size: PictureSize, *, salt: str) -> str:
     """The picture as a file of its own, in the style sheet's light colours on its card colour.
 
     Parameters
@@ -128,7 +128,7 @@ def standalone(paint: Callable[["Axes"], None], size: Size, *, salt: str) -> str
 
 
 def both_widths(
-    paint: Callable[["Axes"], None], size: Size, *, salt: str, label: str = "", narrow_size: Size = NARROW
+    paint: Callable[["Axes"], None], size: PictureSize, *, salt: str, label: str = "", narrow_size: PictureSize = NARROW
 ) -> str:
     """The picture for wide windows and for narrow ones; the style sheet shows the one that fits."""
     wide = drawn(paint, size, salt=f"{salt}-w", label=label)

@@ -18,14 +18,14 @@ def is_shadow_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-class Given(NamedTuple):
+class GivenShadows(NamedTuple):
     """The shadows of a document, complete but unchecked, with the place of each in its list; and what is wrong."""
 
     shadows: list[tuple[int, dict[str, Any]]]
     faults: list[Fault]
 
 
-def over_live(given: object, live: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Given:
+def over_live(given: object, live: Mapping[str, Any], kinds: Mapping[str, Kind]) -> GivenShadows:
     """Shadows as they are given, over the settings of the feed: what a shadow leaves out is as it is live.
 
     Parameters
@@ -43,10 +43,10 @@ def over_live(given: object, live: Mapping[str, Any], kinds: Mapping[str, Kind])
     Given(shadows=[(0, {'name': 'eager', 'mixer': {'truth_rate': 30, 'peer_rate': 48}})], faults=[])
     """
     if given is None:
-        return Given([], [])
+        return GivenShadows([], [])
     if not isinstance(given, Sequence) or isinstance(given, str):
-        return Given([], [("shadows", "must be a list of shadows, each with a name and what it does otherwise")])
-    found, faults, names = Given([], []), [], set[object]()
+        return GivenShadows([], [("shadows", "must be a list of shadows, each with a name and what it does otherwise")])
+    found, faults, names = GivenShadows([], []), [], set[object]()
     if len(given) > MOST_SHADOWS:
         faults.append(("shadows", f"{len(given)} are given, a feed can have {MOST_SHADOWS}"))
     for place, shadow in enumerate(given[:MOST_SHADOWS]):

@@ -11,7 +11,7 @@ Contradiction = tuple[tuple[str, ...], str]
 """The settings involved by path, the one to change first, and what is wrong."""
 
 
-def contradictions(settings: Settings) -> Iterator[Contradiction]:
+def process_contradictions(settings: Settings) -> Iterator[Contradiction]:
     """Contradictions between blocks, and a ``bootstrap`` that nobody could connect to."""
     try:
         broker_addresses(settings.bootstrap)

@@ -10,10 +10,14 @@ import msgspec
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.near_names import did_you_mean
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
-from stream_peer.settings.process.contradictions import EMBEDDED_PARTITIONS, contradictions, security_contradictions
+from stream_peer.settings.process.contradictions import (
+    EMBEDDED_PARTITIONS,
+    process_contradictions,
+    security_contradictions,
+)
 from stream_peer.settings.process.keys import read_keys
 from stream_peer.settings.process.model import ENVIRONMENT_PREFIX, Leaf, Partitions, Settings, flag_of, is_block, leaves
-from stream_peer.settings.process.values import Given, Layer, converted
+from stream_peer.settings.process.values import Layer, SourcedValue, converted
 from stream_peer.settings.process.yaml_file import DOCUMENT, read_file
 
 RESERVED_VARIABLES = ("STREAM_PEER_CONFIG", "STREAM_PEER_FAULT", "STREAM_PEER_TEST_", "STREAM_PEER_DATA")
@@ -61,7 +65,9 @@ def load(
     layers = (
         _known_only(content, known, faults),
         _known_only(_from_environment(environment or {}, known), known, faults),
-        _known_only({path: Given(v, f"flag {flag_of(path)}") for path, v in (flags or {}).items()}, known, faults),
+        _known_only(
+            {path: SourcedValue(v, f"flag {flag_of(path)}") for path, v in (flags or {}).items()}, known, faults
+        ),
     )
     given: Layer = {}
     for layer in layers:
@@ -72,7 +78,7 @@ def load(
     _suit_embedded_broker(values, given)
     origins = {path: given[path].origin if path in given else "default" for path in known}
     settings = _build(Settings, "", {**values, "document": document})
-    for paths, message in (*contradictions(settings), *security_contradictions(settings.security)):
+    for paths, message in (*process_contradictions(settings), *security_contradictions(settings.security)):
         if faulty.isdisjoint(paths):
             faults.append(SettingFault(paths[0], origins[paths[0]], message))
     book = _load_book(document, str(file), faults, in_replay=in_replay)
@@ -144,7 +150,7 @@ def _from_environment(environment: Mapping[str, str], known: Mapping[str, Leaf])
             continue
         path = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
         if path in known or not _SERVICE_LINK.search(name):
-            layer[path] = Given(text, f"environment {name}")
+            layer[path] = SourcedValue(text, f"environment {name}")
     return layer
 
 
@@ -182,7 +188,7 @@ def _open_secret_files(layer: Layer, known: Mapping[str, Leaf], faults: list[Set
         except (OSError, ValueError) as error:
             faults.append(SettingFault(path, found.origin, f"cannot read {found.value}: {_reason(error)}"))
             continue
-        opened[secret] = Given(text, f"{found.origin} ({found.value})")
+        opened[secret] = SourcedValue(text, f"{found.origin} ({found.value})")
     return opened
 
 
@@ -200,7 +206,7 @@ def _suit_embedded_broker(values: dict[str, object], given: Layer) -> None:
     counts = {f"partitions.{name}": EMBEDDED_PARTITIONS for name in Partitions.__struct_fields__}
     for path, value in {**derived, **counts}.items():
         if path not in given:
-            given[path], values[path] = Given(value, "broker embedded"), value
+            given[path], values[path] = SourcedValue(value, "broker embedded"), value
 
 
 def _build(struct: type[Any], before: str, values: Mapping[str, object]) -> Any:

@@ -23,18 +23,18 @@ _ADDRESS = re.compile(rf"(?!.*[?#\\])https?://{_HOST}(?::[0-9]+)?(?:/[!-~]*)?", 
 _BOUND = re.compile(r"^Expected `(?:int|float)` (<=|>=|<|>) ([0-9.]+)$")
 
 
-class Given(NamedTuple):
+class SourcedValue(NamedTuple):
     """What a source says about a setting, and which source that is."""
 
     value: object
     origin: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, SourcedValue]
 """What one source says, by dotted path."""
 
 
-def converted(leaf: Leaf, found: Given, faults: list[SettingFault]) -> object:
+def converted(leaf: Leaf, found: SourcedValue, faults: list[SettingFault]) -> object:
     """The value of a setting, or None and a fault more."""
     try:
         plain = _READERS.get(leaf.reads, _as_it_is)(found.value)

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from stream_peer.errors import SettingFault
-from stream_peer.settings.process.values import Given, Layer
+from stream_peer.settings.process.values import Layer, SourcedValue
 
 DOCUMENT = ("defaults", "feeds")
 
@@ -95,7 +95,7 @@ def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dic
         faults.append(SettingFault("config", origin, "must be a mapping of settings"))
         return {}, {}
     document = {name: content.pop(name) for name in DOCUMENT if name in content}
-    return {path: Given(value, origin) for path, value in _flat(content, "")}, document
+    return {path: SourcedValue(value, origin) for path, value in _flat(content, "")}, document
 
 
 def yaml_fault(error: Exception) -> str:

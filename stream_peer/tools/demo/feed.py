@@ -61,7 +61,7 @@ def _key(line: bytes) -> bytes | None:
     return found.group(1) if found else None
 
 
-def last_moment(events: Sequence[FeedEvent]) -> Milliseconds:
+def last_demo_time(events: Sequence[FeedEvent]) -> Milliseconds:
     """The largest time that the events know of; those that cannot be decoded know none."""
     latest = 0
     for event in events:
@@ -75,7 +75,7 @@ def last_moment(events: Sequence[FeedEvent]) -> Milliseconds:
 
 def closing_tick(events: Sequence[FeedEvent]) -> bytes:
     """The event that ends a feed of the past, one for each partition: every deadline up to its last moment is due."""
-    now = to_iso(last_moment(events) + GRACE + 1000)
+    now = to_iso(last_demo_time(events) + GRACE + 1000)
     return msgspec.json.encode({"type": Tick.__struct_config__.tag, "now": now})
 
 

@@ -20,7 +20,7 @@ from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 from stream_peer.settings.process import Settings, read_signing_keys
 from stream_peer.tools.demo.feed import FeedEvent
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 
 _POLL_MILLISECONDS = 200
 _PAUSE_SECONDS = 0.05
@@ -42,7 +42,7 @@ class DemoKafka:
     def __init__(self, settings: Settings, places: Mapping[str, list[TopicPartition]]) -> None:
         self.settings = settings
         self.places = places
-        self.history = History()
+        self.history = ReplayHistory()
         self._producer: Any = None
         self._outputs: Any = None
         self._groups: dict[str, Any] = {}

@@ -73,15 +73,15 @@ class LiveTable:
     def show(self, glance: Glance) -> None:
         """Show this moment."""
         if self._live is not None:
-            self._live.update(table(glance, self._console.width), refresh=True)
+            self._live.update(live_table(glance, self._console.width), refresh=True)
             return
         now = self._clock()
         if glance.phase != self._phase or now - self._printed >= _LINE_EVERY:
             self._phase, self._printed = glance.phase, now
-            self._console.print(Text(line(glance)), soft_wrap=True)
+            self._console.print(Text(status_line(glance)), soft_wrap=True)
 
 
-def line(glance: Glance) -> str:
+def status_line(glance: Glance) -> str:
     """One moment as one line."""
     if not glance.total:
         return f"{glance.phase} …"
@@ -104,7 +104,7 @@ def line(glance: Glance) -> str:
     return "; ".join(parts)
 
 
-def table(glance: Glance, width: int = 100) -> RenderableType:
+def live_table(glance: Glance, width: int = 100) -> RenderableType:
     """One moment as a heading, a progress bar and the experts; of a service that is not there yet, the phase."""
     if not glance.total:
         return Text(f"\n{glance.phase} …")

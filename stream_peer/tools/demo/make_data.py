@@ -54,7 +54,7 @@ class Expert(NamedTuple):
     final: FloatArray
 
 
-class Arrival(NamedTuple):
+class DemoEvent(NamedTuple):
     """A message and the moment it arrives, which for a late one is after the moment it speaks of."""
 
     moment: datetime
@@ -105,7 +105,7 @@ def make_events() -> list[bytes]:
     """All messages in the order of their arrival, the malformed ones included."""
     rng = np.random.default_rng(_SEED)
     experts, outcomes = make_experts(rng)
-    arrivals: list[Arrival] = []
+    arrivals: list[DemoEvent] = []
     for index in range(QUESTIONS):
         arrivals += _question(index, rng, experts)
     arrivals += _resolutions(rng, outcomes)
@@ -120,7 +120,7 @@ def question_id(index: int) -> str:
     return f"digit-{index + 1:04d}"
 
 
-def _question(index: int, rng: np.random.Generator, experts: list[Expert]) -> Iterator[Arrival]:
+def _question(index: int, rng: np.random.Generator, experts: list[Expert]) -> Iterator[DemoEvent]:
     """One question and all that is said of it: alone, in the panel's message, and by those who copy."""
     opens_at = START + index * QUESTION_EVERY
     name = question_id(index)
@@ -162,7 +162,7 @@ def _said(index: int, rng: np.random.Generator, expert: Expert, *, alone: bool) 
 
 def _forecasts(
     name: str, opens_at: datetime, expert_id: str, said: list[tuple[int, float | None]], rng: np.random.Generator
-) -> Iterator[Arrival]:
+) -> Iterator[DemoEvent]:
     for minute, probability in said:
         at = opens_at + timedelta(minutes=minute)
         delay = timedelta(minutes=int(rng.integers(30, 240))) if rng.random() < LATE else timedelta(0)
@@ -170,7 +170,7 @@ def _forecasts(
         yield _arrival(at + delay, {"type": "forecast", **event})
 
 
-def _resolutions(rng: np.random.Generator, outcomes: NDArray[np.int_]) -> Iterator[Arrival]:
+def _resolutions(rng: np.random.Generator, outcomes: NDArray[np.int_]) -> Iterator[DemoEvent]:
     """Outcomes, one to five days late, of part of the questions; one corrected, one annulled, one retracted."""
     revealed = [index for index in range(QUESTIONS) if rng.random() < RESOLVED]
     corrected, annulled, retracted = revealed[40], revealed[80], revealed[120]
@@ -186,12 +186,12 @@ def _resolutions(rng: np.random.Generator, outcomes: NDArray[np.int_]) -> Iterat
             yield _resolution(index, "open", at + timedelta(hours=12))
 
 
-def _resolution(index: int, outcome: Any, at: datetime) -> Arrival:
+def _resolution(index: int, outcome: Any, at: datetime) -> DemoEvent:
     return _arrival(at, {"type": "resolution", "question_id": question_id(index), "outcome": outcome, "at": _iso(at)})
 
 
-def _arrival(moment: datetime, event: dict[str, Any]) -> Arrival:
-    return Arrival(moment, msgspec.json.encode(event))
+def _arrival(moment: datetime, event: dict[str, Any]) -> DemoEvent:
+    return DemoEvent(moment, msgspec.json.encode(event))
 
 
 def _iso(moment: datetime) -> str:

@@ -153,12 +153,12 @@ class Demonstration:
 
     def _report(self, kafka: DemoKafka) -> None:
         from stream_peer.settings.feed.document import load_document
-        from stream_peer.tools.report.report import render
+        from stream_peer.tools.report.report import render_report
 
         path = self._wishes.report
         try:
             path.write_text(
-                render(kafka.history, settings=load_document(SETTINGS, origin="the demo")), encoding="utf-8"
+                render_report(kafka.history, settings=load_document(SETTINGS, origin="the demo")), encoding="utf-8"
             )
         except MissingExtraError as error:
             self._say(f"No report: {error}")
@@ -172,7 +172,7 @@ class Demonstration:
         """Say how the mix did and check that everything came through."""
         feed = kafka.history.feeds.get(FEED) or FeedHistory(FEED)
         scores = feed.scores()
-        for text in verdict(scores) if scores else ["No outcome was revealed."]:
+        for text in verdict_lines(scores) if scores else ["No outcome was revealed."]:
             self._say(text)
         if feed.weights is not None:
             shares = {expert.id: expert.mix for expert in feed.weights.experts}
@@ -220,7 +220,7 @@ def other_partitions(settings: Settings) -> str:
     return " ".join(f"{flag_of(f'partitions.{name}')} {number}" for name, number in others.items())
 
 
-def verdict(scores: Scores) -> list[str]:
+def verdict_lines(scores: Scores) -> list[str]:
     """How the mix did against mean, median and the best expert, in lines."""
     rows = [("mix", scores.mix, ""), ("mix, stretched", scores.stretched, "")]
     rows += [("mean", scores.mean, ""), ("median", scores.median, "")]

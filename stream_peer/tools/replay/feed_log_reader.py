@@ -18,7 +18,7 @@ from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
-from stream_peer.tools.replay.prequential import Prequential, compared
+from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 
 _COMPARED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
 _DIFFERENCES_KEPT = 20
@@ -158,7 +158,7 @@ class _Beside:
     def compared(self) -> dict[str, list[ShadowScores]]:
         """How the shadows did, in their order."""
         found = [
-            compared(name, prequential.questions, self._live.questions).get(self._feed)
+            shadow_scores(name, prequential.questions, self._live.questions).get(self._feed)
             for name, (_, prequential) in self._shadows.items()
         ]
         return {self._feed: [scores for scores in found if scores is not None]} if self._shadows else {}

@@ -13,7 +13,7 @@ import numpy as np
 from stream_peer.events.incoming import with_usual_times
 from stream_peer.events.times import NEVER, Milliseconds, to_iso, to_milliseconds
 from stream_peer.log.draws import draw
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 
 
 class FileEvent(NamedTuple):
@@ -58,7 +58,7 @@ _decode_fields = msgspec.json.Decoder(_Fields).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def file_event(line: Line) -> FileEvent:
+def file_event(line: FileLine) -> FileEvent:
     """Place a line in time; a line that cannot be understood is kept as it is, to be refused with its reason."""
     try:
         fields = _fields(line.payload)
@@ -107,7 +107,9 @@ def _fields(payload: bytes) -> _Fields:
         return _decode_fields(with_usual_times(payload))
 
 
-def merged(files: Sequence[Iterable[Line]], horizon: Milliseconds) -> tuple[list[FileEvent], list[FileOrder]]:
+def merged_by_time(
+    files: Sequence[Iterable[FileLine]], horizon: Milliseconds
+) -> tuple[list[FileEvent], list[FileOrder]]:
     """Events of all files in one order, by time; and how it came about in each file."""
     ordered = [in_time_order([file_event(line) for line in lines], horizon) for lines in files]
     streams = [timed(events, horizon) for events, _ in ordered]
@@ -204,7 +206,7 @@ def timed(events: Iterable[FileEvent], horizon: Milliseconds) -> Iterator[TimedE
     yield from (TimedEvent(0, waiting) for waiting in early)
 
 
-def last_moment(events: Sequence[FileEvent], horizon: Milliseconds) -> Milliseconds:
+def last_event_time(events: Sequence[FileEvent], horizon: Milliseconds) -> Milliseconds:
     """The last moment that the events know of, closes included; 0 if they know none."""
     ends = ((time, event.end) for time, event in timed(events, horizon))
     return max((end for time, end in ends if end is not None and end <= time + horizon), default=0)
@@ -215,14 +217,14 @@ def in_feed(events: Iterable[FileEvent], feed: str) -> list[FileEvent]:
     return [_with(event, feed=feed) if event.kind else event for event in events]
 
 
-class Revealed(NamedTuple):
+class RevealedShare(NamedTuple):
     """Whose outcomes are told: a share of the questions, and which draw of them. None: the one without a seed."""
 
     share: float
     seed: int | None = None
 
 
-def reveal(events: Sequence[FileEvent], told_of: Revealed) -> list[FileEvent]:
+def reveal(events: Sequence[FileEvent], told_of: RevealedShare) -> list[FileEvent]:
     """Keep the outcomes of a share of the questions, each told the moment its question closes; drop all others.
 
     So it is known right after its question's last round was scored, and before any round of a later boundary is. A

@@ -208,7 +208,7 @@ def _best(questions: Sequence[ScoredQuestion]) -> BestExpert | None:
     return BestExpert(best, sum(steady[best]) / count, count, sum(mix[best]) / count)
 
 
-class History:
+class ReplayHistory:
     """All feeds' outputs, fed record by record with ``add``."""
 
     def __init__(self) -> None:

@@ -35,14 +35,14 @@ Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """A line of a file, and where it stands: ``forecasts.jsonl:17``."""
 
     place: str
     payload: bytes
 
 
-def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
+def read_lines(path: Path, progress: Progress | None = None) -> Iterator[FileLine]:
     """The lines of a file that are not blank; gzip and UTF-16 are told by the first bytes, whatever the file's name.
 
     Of a line that is longer than an event may be, only so much is kept that it is refused for its length.
@@ -99,14 +99,14 @@ class _Recoded(io.RawIOBase):
         return size
 
 
-def _not_blank(file: io.BufferedIOBase, path: Path) -> Iterator[Line]:
+def _not_blank(file: io.BufferedIOBase, path: Path) -> Iterator[FileLine]:
     number = blank = 0
     while line := bounded_line(file, MAX_EVENT_BYTES):
         number += 1
         payload = line.removeprefix(_MARK).strip() or (line if len(line) > MAX_EVENT_BYTES + 1 else b"")
         if payload:
             blank = 0
-            yield Line(f"{path.name}:{number}", payload)
+            yield FileLine(f"{path.name}:{number}", payload)
             continue
         blank += 1
         if blank > MOST_BLANK:

@@ -61,7 +61,7 @@ def judge(entry: Entry | None) -> Judged | None:
     return None if entry is None or losses is None else Judged(entry.weight, losses)
 
 
-def compared(
+def shadow_scores(
     name: str, shadow: Mapping[tuple[str, str], Judged], live: Mapping[tuple[str, str], Judged]
 ) -> dict[str, ShadowScores]:
     """How a shadow did, by feed, on the questions that both folds have resolved."""

@@ -15,17 +15,17 @@ from stream_peer.settings.process.yaml_file import read_yaml
 from stream_peer.tools.replay.file_events import (
     FileEvent,
     FileOrder,
-    Revealed,
+    RevealedShare,
     in_feed,
-    last_moment,
-    merged,
+    last_event_time,
+    merged_by_time,
     reveal,
     shuffle,
     timed,
 )
-from stream_peer.tools.replay.history import History
-from stream_peer.tools.replay.jsonl import Line
-from stream_peer.tools.replay.run import CONTROLS, Blind, Plan, RefusedLine, Run, Witness, Write
+from stream_peer.tools.replay.history import ReplayHistory
+from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.run import CONTROLS, Blind, RefusedLine, ReplayPlan, Run, Witness, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
 _UNLESS_SAID = {"history_for": "10000y"}
@@ -44,7 +44,7 @@ class ReplayOptions(NamedTuple):
 
     document: Mapping[str, Any] = {}
     feed_as: str | None = None
-    reveal: Revealed | None = None
+    reveal: RevealedShare | None = None
     shuffle: int | None = None
     partitions: int = 1
     feed_log_partitions: int = 1
@@ -59,7 +59,7 @@ class ReplayResult(NamedTuple):
     counts warnings by code, of which ``warnings`` are the first; ``orders`` says how the lines of each file stood.
     """
 
-    history: History
+    history: ReplayHistory
     counts: Counter[tuple[str, str]]
     refused: list[RefusedLine]
     events: int
@@ -75,7 +75,7 @@ class ReplayResult(NamedTuple):
 
 
 def replay(
-    files: Sequence[Iterable[Line]],
+    files: Sequence[Iterable[FileLine]],
     options: ReplayOptions | None = None,
     *,
     write: Write | None = None,
@@ -111,8 +111,8 @@ def replay(
     chosen = options or ReplayOptions()
     book = load_document(historical(chosen.document), origin="--set", in_replay=True)
     horizon = max(settings.horizon for settings in (book.default, *book.feeds.values()))
-    events, orders = merged(files, horizon)
-    ended = last_moment(events, horizon)
+    events, orders = merged_by_time(files, horizon)
+    ended = last_event_time(events, horizon)
     events = _prepared(events, chosen)
     with Run(_plan(chosen, book, events, write, witness)) as run:
         for number, (time, event) in enumerate(timed(events, horizon)):
@@ -136,8 +136,8 @@ def _plan(
     events: Sequence[FileEvent],
     write: Write | None,
     witness: Witness | None,
-) -> Plan:
-    return Plan(
+) -> ReplayPlan:
+    return ReplayPlan(
         book,
         options.partitions,
         options.feed_log_partitions,

@@ -24,7 +24,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.file_events import FileEvent
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.log import KeptLog
 from stream_peer.tools.transfer.feed_file import origin
 from stream_peer.tools.transfer.stored_feed import StageState, exported, questions_of
@@ -46,7 +46,7 @@ class RefusedLine(NamedTuple):
     message: str
 
 
-class Arrival(NamedTuple):
+class InputRecord(NamedTuple):
     """An input record: the line of a file that it is, and where and when it stands in its topic."""
 
     event: FileEvent
@@ -59,7 +59,7 @@ class Arrival(NamedTuple):
 class Witness(Protocol):
     """Is shown everything that a replay does, while it does it, and changes nothing."""
 
-    def arrives(self, arrival: Arrival, stage: QuestionStage | ControlStage) -> None:
+    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """A record is about to be folded by ``stage``."""
 
     def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
@@ -75,7 +75,7 @@ class Witness(Protocol):
 class Blind:
     """A witness that looks at nothing."""
 
-    def arrives(self, arrival: Arrival, stage: QuestionStage | ControlStage) -> None:
+    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """Look away."""
 
     def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
@@ -88,7 +88,7 @@ class Blind:
         """Look away."""
 
 
-class Plan(NamedTuple):
+class ReplayPlan(NamedTuple):
     """What a run is made of. ``keeps_log``: whether something in the files may ask for the feed-log to be refolded."""
 
     book: FeedSettingsBook
@@ -103,8 +103,8 @@ class Plan(NamedTuple):
 class Run:
     """Folds events of files through all stages, as the service would. A context manager, for what it keeps on disk."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.history = History()
+    def __init__(self, plan: ReplayPlan) -> None:
+        self.history = ReplayHistory()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.refused: list[RefusedLine] = []
         self.warnings: list[Warned] = []
@@ -196,14 +196,14 @@ class Run:
         """Fold a record at the end of a partition of the forecast events."""
         stage, record = self._questions[partition], record._replace(offset=next(self._offsets[partition]))
         self._fold_input(
-            Arrival(self._line, topics.FORECAST_EVENTS, partition, record.offset, record.timestamp), record, stage
+            InputRecord(self._line, topics.FORECAST_EVENTS, partition, record.offset, record.timestamp), record, stage
         )
 
     def _control(self, record: LogRecord) -> None:
-        arrival = Arrival(self._line, topics.CONTROL_EVENTS, 0, record.offset, record.timestamp)
+        arrival = InputRecord(self._line, topics.CONTROL_EVENTS, 0, record.offset, record.timestamp)
         self._fold_input(arrival, record, self._controls)
 
-    def _fold_input(self, arrival: Arrival, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
+    def _fold_input(self, arrival: InputRecord, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
         effects = Effects()
         self._witness.arrives(arrival, stage)
         fold_portion(stage, (record,), effects)

@@ -14,10 +14,10 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
-from stream_peer.tools.replay.jsonl import Line
-from stream_peer.tools.replay.prequential import Prequential, compared
+from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from stream_peer.tools.replay.run import Arrival, Blind, Witness
+from stream_peer.tools.replay.run import Blind, InputRecord, Witness
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
 
@@ -110,7 +110,7 @@ class Follower:
         self.prequential = Prequential()
         self._other = other or Blind()
 
-    def arrives(self, arrival: Arrival, stage: QuestionStage | ControlStage) -> None:
+    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """For the other one."""
         self._other.arrives(arrival, stage)
 
@@ -147,10 +147,10 @@ class Beside:
     def __init__(self, shadows: Sequence[ReplayShadow], options: ReplayOptions) -> None:
         self._options = options
         self._documents = documents(shadows, options.document)
-        self._files: list[list[Line]] = []
+        self._files: list[list[FileLine]] = []
         self._live: Follower | None = None
 
-    def kept(self, files: Sequence[Iterable[Line]]) -> Sequence[Iterable[Line]]:
+    def kept(self, files: Sequence[Iterable[FileLine]]) -> Sequence[Iterable[FileLine]]:
         """The lines of the live replay. They are kept if they must be read again: a pipe cannot be."""
         if not self._documents:
             return files
@@ -171,7 +171,7 @@ class Beside:
         for name, document in self._documents.items():
             follower = Follower()
             replay(self._files, self._options._replace(document=document), progress=progress, witness=follower)
-            for feed, scores in compared(name, follower.prequential.questions, live).items():
+            for feed, scores in shadow_scores(name, follower.prequential.questions, live).items():
                 found.setdefault(feed, []).append(scores)
         return found
 

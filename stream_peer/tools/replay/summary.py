@@ -18,7 +18,7 @@ SHOWN_PLACES = 3
 _ID_WIDTH = 22
 
 
-def summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
+def replay_summary(result: ReplayResult, experts: int = SHOWN_EXPERTS) -> str:
     """The summary: what was read, what was refused, and for each feed the weights and scores.
 
     Parameters

@@ -197,7 +197,7 @@ def _settled_top(plot: Plot) -> float | None:
     return 1.1 * late if 0.0 < 2.0 * late < max((y for _, y in points), default=0.0) else None
 
 
-def paint(axes: "Axes", plot: Plot) -> None:
+def paint_plot(axes: "Axes", plot: Plot) -> None:
     """Draw the plot on matplotlib axes; for `pages.svg.drawn`."""
     _draw_curves(axes, plot)
     _dress(axes, plot)

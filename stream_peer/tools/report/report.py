@@ -7,14 +7,14 @@ from stream_peer import __version__
 from stream_peer.serve.pages.document import document
 from stream_peer.serve.pages.text import escape
 from stream_peer.settings.feed.document import FeedSettingsBook
-from stream_peer.tools.replay.history import DeadLetter, History
+from stream_peer.tools.replay.history import DeadLetter, ReplayHistory
 from stream_peer.tools.report.cards.alarms import drift_card, groups_card
 from stream_peer.tools.report.cards.calibration import calibration_card
 from stream_peer.tools.report.cards.curves import certificate_card, error_rate_card, loss_card, weights_card
 from stream_peer.tools.report.cards.dependence import dependence_card
 from stream_peer.tools.report.cards.experts import experts_card
 from stream_peer.tools.report.cards.mixers import mixers_card
-from stream_peer.tools.report.cards.overview import figures, heading, verdict
+from stream_peer.tools.report.cards.overview import figures, heading_card, verdict_card
 from stream_peer.tools.report.cards.parts import NOTHING_MORE, FeedExtras, FeedPage
 from stream_peer.tools.report.cards.settings import settings_card
 from stream_peer.tools.report.cards.shadows import shadows_card
@@ -24,8 +24,8 @@ from stream_peer.tools.report.cards.why import why_card
 SHOWN_DEAD_LETTERS = 50
 
 
-def render(
-    history: History,
+def render_report(
+    history: ReplayHistory,
     *,
     title: str = "Forecaster weights",
     settings: FeedSettingsBook | None = None,
@@ -73,9 +73,9 @@ def _contents(pages: Sequence[FeedPage]) -> str:
 
 def _feed(page: FeedPage) -> str:
     cards = [
-        heading(page),
+        heading_card(page),
         figures(page),
-        verdict(page),
+        verdict_card(page),
         trust_card(page),
         drift_card(page),
         weights_card(page),
@@ -113,7 +113,7 @@ def _dead_letters(letters: Sequence[DeadLetter]) -> str:
     )
 
 
-def _footer(history: History) -> str:
+def _footer(history: ReplayHistory) -> str:
     newest = [feed.weights for feed in history.feeds.values() if feed.weights is not None]
     states = "; ".join(
         f"{escape(w.feed)}: settings <code>{escape(w.settings)}</code>, revision {w.revision:,}" for w in newest

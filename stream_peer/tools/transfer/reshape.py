@@ -14,7 +14,7 @@ from stream_peer.questions.state import (
     Stub,
     TextField,
     Told,
-    decode_entry,
+    decode_question_entry,
     encode_stub,
     encode_whole,
 )
@@ -32,7 +32,7 @@ def renamed(line: Line, before: str, feed: str) -> Line:
     if isinstance(line, WaitingLine):
         return _replace(line, round=_replace(line.round, feed=feed))
     if isinstance(line, QuestionLine):
-        found = decode_entry(line.question_id, line.stored, {}, FeedSettings())
+        found = decode_question_entry(line.question_id, line.stored, {}, FeedSettings())
         if isinstance(found, Stub):
             told = _renamed_told(found.told, before, feed)
             return _replace(line, stored=encode_stub(_replace(found, feed=feed, told=told)))
@@ -105,7 +105,7 @@ def _round_with(event: Round, names: Pseudonyms) -> Round:
 
 def _question_with(line: QuestionLine, names: Pseudonyms, settings: FeedSettings) -> QuestionLine:
     """A question's rounds are known again by hashes of what was emitted: those are made anew, under the new names."""
-    found = decode_entry(line.question_id, line.stored, {}, settings)
+    found = decode_question_entry(line.question_id, line.stored, {}, settings)
     question_id = names.question(line.question_id)
     if isinstance(found, Stub):
         return _replace(line, question_id=question_id)

@@ -20,9 +20,9 @@ from stream_peer.log.portable import (
     QuestionLine,
     WaitingLine,
 )
-from stream_peer.questions.state import Stub, decode_entry, encode_stub, encode_whole, question_key
+from stream_peer.questions.state import Stub, decode_question_entry, encode_stub, encode_whole, question_key
 from stream_peer.questions.store import SCHEMA as QUESTION_SCHEMA
-from stream_peer.questions.store import decode_head as decode_question_head
+from stream_peer.questions.store import decode_question_head as decode_question_head
 from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.feed.model import FeedSettings
 
@@ -171,7 +171,7 @@ def _question_lines(feed: str, clock: Milliseconds, entries: Mapping[bytes, byte
     settings = FeedSettings()
     for key in sorted(key for key in entries if key.startswith(_QUESTION)):
         question_id = key[len(_QUESTION) :].decode()
-        found = decode_entry(question_id, entries[key], entries, settings)
+        found = decode_question_entry(question_id, entries[key], entries, settings)
         if found.feed == feed:
             stored = encode_stub(found) if isinstance(found, Stub) else encode_whole(found)
             yield QuestionLine(question_id=question_id, clock=clock, stored=stored)

@@ -23,10 +23,10 @@ class FormerHead(msgspec.Struct, frozen=True):
     value: bytes
 
 
-def former_head_row(writer: Any, snapshot: Snapshot, applied: int) -> state_log.Row:
+def former_head_row(writer: Any, snapshot: Snapshot, applied: int) -> state_log.ChangelogRow:
     """As ``Writer.head_row`` was."""
     head = FormerHead(state_log.SCHEMA, writer._claim, applied, snapshot.head)
-    return state_log.Row(writer._prefix + b"head", msgspec.msgpack.encode(head))
+    return state_log.ChangelogRow(writer._prefix + b"head", msgspec.msgpack.encode(head))
 
 
 def topics_are_not_told_apart(_topic_id: str) -> int:

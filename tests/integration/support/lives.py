@@ -8,7 +8,7 @@ from typing import Any
 from stream_peer.events import topics
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.stage import Output
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
 from tests.integration.support.service import SECRET, Service, Stage
@@ -127,7 +127,7 @@ def replayed(events: Iterable[Event], feed: str, **settings: Any) -> dict[str, d
         if output.topic in COMPARED and value.get("feed") == feed:
             last[output.topic][(output.key or b"").decode()] = value
 
-    lines = [Line(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
+    lines = [FileLine(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
     document = {"defaults": {"vote_rule": "half", **settings}}
     replay([lines], ReplayOptions(document=document, secret=SECRET.encode()), write=keep)
     return {topic: renamed(records, feed) for topic, records in last.items()}

@@ -13,7 +13,7 @@ from stream_peer.cli.demo import _SMALL
 from stream_peer.errors import BrokerUnavailableError, StreamPeerError, TopicsError
 from stream_peer.settings.process import load
 from stream_peer.tools.demo import worker as demo_worker
-from stream_peer.tools.demo.run import Demonstration, Wishes, check_outcome, verdict
+from stream_peer.tools.demo.run import Demonstration, Wishes, check_outcome, verdict_lines
 from stream_peer.tools.demo.worker import DemoWorker
 from stream_peer.tools.replay.history import BestExpert, Scores
 from tests.unit.cli.support import run
@@ -88,7 +88,7 @@ def test_a_broker_that_is_not_there_is_one_sentence_and_exit_code_69(
 
 def test_the_verdict_names_mix_mean_median_and_the_best_expert() -> None:
     best = BestExpert("weak-15", loss=0.125, questions=575, mix_there=0.116)
-    lines = verdict(Scores(587, mix=0.117, stretched=0.109, mean=0.149, median=0.15, best=best))
+    lines = verdict_lines(Scores(587, mix=0.117, stretched=0.109, mean=0.149, median=0.15, best=best))
     assert [line.split()[0] for line in lines[1:]] == ["mix", "mix,", "mean", "median", "best"]
     assert "weak-15" in lines[-1]
     assert "587 questions" in lines[0]

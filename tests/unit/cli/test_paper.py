@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stream_peer.cli import options
-from stream_peer.cli.paper import summary
+from stream_peer.cli.paper import claims_summary
 from stream_peer.lab.paper import run as running
 from stream_peer.lab.paper.results import Result, Size, as_json
 from tests.unit.cli.support import run
@@ -135,7 +135,7 @@ def test_help_says_what_is_simulated_and_how_long_it_takes(capsys: Capture) -> N
 
 
 def test_the_summary_has_a_line_for_each_claim_with_a_number_beside_its_expectation() -> None:
-    text = summary([sample_result(1), sample_result(2, missed=True)])
+    text = claims_summary([sample_result(1), sample_result(2, missed=True)])
 
     assert "1  Sub-linear & more: 2 met" in text
     assert "e.g. slope<of>regret: expected 0.5, measured 0.480" in text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.cli.replay import compared
+from stream_peer.cli.replay import comparison_text
 from stream_peer.tools.replay import feed_log_reader
 from stream_peer.tools.replay.feed_log_reader import Comparison
 from tests.unit.cli.support import run
@@ -261,8 +261,8 @@ def test_files_and_a_log_are_not_replayed_at_once(capsys: Capture, file: Path) -
 
 
 def test_a_comparison_with_what_was_published_names_what_differs() -> None:
-    equal = compared(Comparison(records=9, equal=5, different=[], never=[], log_start=0))
-    torn = compared(Comparison(9, 3, [("weights", "econ", 7)], [("peer-losses", "q", 8)], log_start=4))
+    equal = comparison_text(Comparison(records=9, equal=5, different=[], never=[], log_start=0))
+    torn = comparison_text(Comparison(9, 3, [("weights", "econ", 7)], [("peer-losses", "q", 8)], log_start=4))
 
     assert equal == "9 records folded; 5 published revisions are what the log gives"
     assert "begins at offset 4" in torn

@@ -142,10 +142,10 @@ def test_weights_that_are_watched_are_spelt_out(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stdout", out)
 
     console = terminal.console()
-    console.print(tail.table(found, 20))
-    console.print(live_table.table(glance))
+    console.print(tail.weights_table(found, 20))
+    console.print(live_table.live_table(glance))
     console.print(f"unspelt {CLEARS}", markup=False)
-    check(tail.summary(found) + live_table.line(glance) + out.getvalue())
+    check(tail.weights_line(found) + live_table.status_line(glance) + out.getvalue())
 
     assert "\\u001b[2J" in out.getvalue()
 

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from stream_peer.cli.tail import by_mix, summary, table
+from stream_peer.cli.tail import by_mix, weights_line, weights_table
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import Certificate, Weights
 from stream_peer.serve import weights_view
@@ -18,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 
 def rendered(found: Weights, shown: int) -> str:
     out = io.StringIO()
-    Console(file=out, width=120).print(table(found, shown))
+    Console(file=out, width=120).print(weights_table(found, shown))
     return out.getvalue()
 
 
@@ -101,7 +101,7 @@ def test_the_summary_names_status_certificate_and_leaders() -> None:
         certificate=Certificate(regret_at_most=41.25, confidence=0.95),
     )
 
-    line = summary(found)
+    line = weights_line(found)
 
     assert "warming-up (a, b say the same; 12 of 200 questions)" in line
     assert "regret at most 41.2" in line

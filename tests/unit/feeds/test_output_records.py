@@ -6,7 +6,7 @@ from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExper
 from stream_peer.feeds.output_records import LARGEST, published
 from stream_peer.log.stage import Output
 from stream_peer.serve.feed_records import FeedRecords
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 from tests.feed_histories import folded, log_of, outcome, round_of, settings
 
 RATES = ErrorRateSummary(zero=0.1, one=0.1, low=0.0, high=0.2, status="ok", measured=None)
@@ -88,7 +88,7 @@ def weights_of(n_experts: int, id_length: int, groups: list[list[int]]) -> Weigh
 def test_groups_are_split_as_their_experts_are_however_many_and_large(id_length: int, size: int) -> None:
     groups = [list(range(first, 10_000, 10_000 // size)) for first in range(10_000 // size)]
     whole = weights_of(10_000, id_length, groups)
-    records, history = FeedRecords(), History()
+    records, history = FeedRecords(), ReplayHistory()
 
     outputs = published(topics.WEIGHTS, "f", whole, 5)
     for output in outputs:

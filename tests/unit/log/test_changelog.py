@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Origin, Row, Writer, claim_row
+from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, ChangelogRow, LogOrigin, Writer, claim_row
 from stream_peer.log.stage import Snapshot
 
 
@@ -12,7 +12,7 @@ class Log:
     """One changelog partition."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[ChangelogRow] = []
 
     def owner(self, name: str) -> tuple[ChangelogReader, Writer]:
         self.rows.append(claim_row(0, name))
@@ -115,7 +115,7 @@ def test_a_tombstone_is_not_believed() -> None:
     log = Log()
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1")
-    log.rows.append(Row(b"0/x", None))
+    log.rows.append(ChangelogRow(b"0/x", None))
     fold, healed = log.owner("b")
     log.write(healed, 9)
 
@@ -177,7 +177,7 @@ def test_a_head_from_before_topics_had_ids_is_read() -> None:
     fold.add(1, b"0/head", msgspec.msgpack.encode({"schema": 1, "claim": "a", "applied": 5, "value": b"h"}))
 
     assert fold.recovered() == (5, b"h", {})
-    assert fold.origin == Origin("", 0, 0)
+    assert fold.origin == LogOrigin("", 0, 0)
 
 
 @pytest.mark.case("C29")
@@ -192,7 +192,7 @@ def test_offsets_that_begin_anew_are_later_than_all_before_and_the_state_stays()
 
     assert anew.recovered() == (-1, b"head", {b"x": b"1", b"y": b"1"})
     assert log.read().recovered() == (0, b"head", {b"x": b"2", b"y": b"1"})
-    assert log.read().origin == Origin("new", 11)
+    assert log.read().origin == LogOrigin("new", 11)
 
 
 @pytest.mark.case("C29")
@@ -220,7 +220,7 @@ def test_a_topic_that_is_made_anew_twice_goes_on_from_the_second() -> None:
         log.write(writer, 3, x=name.encode())
 
     assert log.read().recovered() == (3, b"head", {b"x": b"c"})
-    assert log.read().origin == Origin("id of c", 16)
+    assert log.read().origin == LogOrigin("id of c", 16)
 
 
 @pytest.mark.case("C29")

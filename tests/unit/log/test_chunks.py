@@ -1,4 +1,4 @@
-from stream_peer.log.chunks import LARGEST, cut, joined, removed
+from stream_peer.log.chunks import LARGEST, cut, join_chunks, removed
 
 
 def test_a_value_of_any_size_comes_back() -> None:
@@ -7,7 +7,7 @@ def test_a_value_of_any_size_comes_back() -> None:
         rows = cut(b"e", b"f/q/with/slashes", value[:size])
         held = {key: row for key, row in rows.items() if row is not None}
 
-        assert joined(b"e", held) == {b"f/q/with/slashes": (value[:size], len(rows))}
+        assert join_chunks(b"e", held) == {b"f/q/with/slashes": (value[:size], len(rows))}
         assert max(map(len, held.values())) <= LARGEST + 4
 
 
@@ -23,4 +23,4 @@ def test_pieces_that_are_over_are_said_to_be_gone() -> None:
 def test_kinds_do_not_mix() -> None:
     rows = {key: row or b"" for kind in (b"e", b"f") for key, row in cut(kind, b"name", kind).items()}
 
-    assert joined(b"e", rows) == {b"name": (b"e", 1)}
+    assert join_chunks(b"e", rows) == {b"name": (b"e", 1)}

@@ -1,7 +1,7 @@
 import pytest
 
 from stream_peer.events.feed_log import Source
-from stream_peer.log.origins import SOURCE_HEADER, Seen, is_broadcast, source_header, source_of
+from stream_peer.log.origins import SOURCE_HEADER, DedupWatermarks, is_broadcast, source_header, source_of
 from stream_peer.log.stage import Headers
 
 
@@ -34,7 +34,7 @@ def test_a_broadcast_names_a_control_event_as_its_source(headers: Headers, expec
 
 
 def test_what_is_not_above_the_highest_seen_is_a_repeat() -> None:
-    seen = Seen([Source("forecast-events", 0, 0, 5, 0)])
+    seen = DedupWatermarks([Source("forecast-events", 0, 0, 5, 0)])
 
     news = [
         seen.add(Source("forecast-events", 0, 0, 5, 0)),
@@ -49,7 +49,9 @@ def test_what_is_not_above_the_highest_seen_is_a_repeat() -> None:
 
 
 def test_a_later_source_of_the_same_topic_is_ahead() -> None:
-    seen = Seen([Source("control-events", 0, 7, 5, 0), Source("forecast-events", 0, 7, 5, 0)]).of("control-events")
+    seen = DedupWatermarks([Source("control-events", 0, 7, 5, 0), Source("forecast-events", 0, 7, 5, 0)]).of(
+        "control-events"
+    )
 
     ahead = [
         seen.is_ahead_of(Source("control-events", 0, 7, 4, 9)),
@@ -62,14 +64,14 @@ def test_a_later_source_of_the_same_topic_is_ahead() -> None:
     assert ahead == [True, False, False, False, False]
 
 
-def told(seen: Seen, *sources: tuple[int, int]) -> list[bool]:
+def told(seen: DedupWatermarks, *sources: tuple[int, int]) -> list[bool]:
     """Whether each (incarnation, offset) is new."""
     return [seen.add(Source("forecast-events", 0, incarnation, offset, 0)) for incarnation, offset in sources]
 
 
 @pytest.mark.case("C29")
 def test_a_topic_made_anew_is_new_at_lower_offsets_and_what_comes_late_of_the_former_is_a_repeat() -> None:
-    seen = Seen()
+    seen = DedupWatermarks()
 
     assert told(seen, (77, 50), (33, 0), (33, 0), (77, 51), (33, 1), (77, 52)) == [
         True,
@@ -84,10 +86,10 @@ def test_a_topic_made_anew_is_new_at_lower_offsets_and_what_comes_late_of_the_fo
 
 @pytest.mark.case("C29")
 def test_what_was_seen_of_former_topics_survives_a_restart() -> None:
-    seen = Seen()
+    seen = DedupWatermarks()
     told(seen, (77, 50), (33, 9), (44, 5))
 
-    restarted = Seen(list(seen))
+    restarted = DedupWatermarks(list(seen))
 
     assert list(restarted) == list(seen)
     assert told(restarted, (77, 99), (33, 99), (44, 5), (44, 6), (55, 0)) == [False, False, False, True, True]
@@ -95,7 +97,7 @@ def test_what_was_seen_of_former_topics_survives_a_restart() -> None:
 
 @pytest.mark.case("C26")
 def test_a_release_that_does_not_tell_topics_apart_speaks_of_the_present_one() -> None:
-    seen = Seen()
+    seen = DedupWatermarks()
 
     assert told(seen, (0, 5), (77, 6), (0, 6), (0, 7), (77, 7), (77, 8)) == [True, True, False, True, False, True]
     assert seen.incarnations("forecast-events") == {0: 77}

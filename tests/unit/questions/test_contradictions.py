@@ -1,6 +1,6 @@
 import pytest
 
-from stream_peer.questions.contradictions import contradiction, missing
+from stream_peer.questions.contradictions import contradiction_of_times, missing
 from stream_peer.questions.state import QuestionState, Truth
 from stream_peer.settings.feed.model import FeedSettings
 from tests.unit.questions.question_log import DAY, T0, said
@@ -31,7 +31,7 @@ def known(
     ],
 )
 def test_each_contradiction_has_a_sentence_that_says_what_counts(question: QuestionState, sentence: str) -> None:
-    assert sentence in str(contradiction(question))
+    assert sentence in str(contradiction_of_times(question))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_each_contradiction_has_a_sentence_that_says_what_counts(question: Quest
     ],
 )
 def test_times_that_agree_are_no_contradiction(question: QuestionState) -> None:
-    assert contradiction(question) is None
+    assert contradiction_of_times(question) is None
 
 
 def test_what_was_left_out_of_a_description_is_said_with_what_stands_in_for_it() -> None:

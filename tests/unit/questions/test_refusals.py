@@ -10,7 +10,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.log.origins import SOURCE_HEADER, source_header
 from stream_peer.log.signatures import MAC_HEADER, Signatures
 from stream_peer.log.stage import Headers, LogRecord, Output
-from stream_peer.questions.store import decode_head
+from stream_peer.questions.store import decode_question_head
 from tests.unit.questions.question_log import (
     CLOSE,
     DAY,
@@ -204,7 +204,7 @@ def test_a_source_that_no_forecast_can_have_hides_nothing_and_is_not_kept(source
 
     assert partition.count("event", "forecast") == 2
     assert partition.count("event", "settings") == 1
-    assert decode_head(partition.stage.snapshot().head).seen == [Source(topics.CONTROL_EVENTS, 0, 0, 7, 0)]
+    assert decode_question_head(partition.stage.snapshot().head).seen == [Source(topics.CONTROL_EVENTS, 0, 0, 7, 0)]
 
 
 def test_settings_and_ticks_are_never_forwarded() -> None:

@@ -13,7 +13,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import LogRecord, Output
-from stream_peer.questions.repair import Controls, Place
+from stream_peer.questions.repair import Controls, RepairTarget
 from tests.unit.questions.question_log import (
     DAY,
     GRACE,
@@ -72,7 +72,7 @@ def poison(partition: Partition, seen: Sequence[Any] = POISON, **changed: Any) -
 
 def repair(partition: Partition, found: Controls, *, end: int | None = None) -> list[LogRecord]:
     """What the command appends, folded; the markers."""
-    place = Place(0, 0, partition.offset if end is None else end)
+    place = RepairTarget(0, 0, partition.offset if end is None else end)
     markers = [_record(output) for output in found.markers(place, 0, Signatures(), partition.now)]
     append(partition, markers)
     return markers
@@ -245,7 +245,7 @@ def test_a_marker_of_anybody_else_is_refused(source: Source | None) -> None:
 
 
 def test_the_marker_of_another_partition_is_none() -> None:
-    (marker,) = controls().markers(Place(1, 0, 5), 0, Signatures(), T0)
+    (marker,) = controls().markers(RepairTarget(1, 0, 5), 0, Signatures(), T0)
     partition = lived()
     poison(partition)
 

@@ -11,7 +11,7 @@ from stream_peer.questions.state import (
     Stub,
     Told,
     Truth,
-    decode_entry,
+    decode_question_entry,
     decode_stub,
     encode_question,
     encode_stub,
@@ -60,7 +60,7 @@ def test_a_stored_question_comes_back_whole() -> None:
     question = filled()
     ((_, value),) = encode_question(question)
 
-    loaded = decode_entry("q", value or b"", {}, SETTINGS)
+    loaded = decode_question_entry("q", value or b"", {}, SETTINGS)
 
     assert isinstance(loaded, QuestionState)
     again = dict(encode_question(loaded))
@@ -73,7 +73,7 @@ def test_a_stub_comes_back_and_is_about_a_hundred_bytes() -> None:
 
     stored = encode_stub(stub)
 
-    assert decode_stub("q", stored) == decode_entry("q", stored, {}, SETTINGS) == stub
+    assert decode_stub("q", stored) == decode_question_entry("q", stored, {}, SETTINGS) == stub
     assert len(stored) <= 100
 
 
@@ -85,7 +85,7 @@ def test_a_missing_chunk_is_an_error_that_names_the_question() -> None:
     del whole[b"c/4/1/big"]
 
     with pytest.raises(StateError, match=r"'big' lacks its chunk"):
-        decode_entry("big", whole[b"q/big"], whole, SETTINGS)
+        decode_question_entry("big", whole[b"q/big"], whole, SETTINGS)
     with pytest.raises(StateError, match="'q'"):
         decode_stub("q", b"\x00")
 

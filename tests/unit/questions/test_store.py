@@ -10,7 +10,7 @@ from stream_peer.events.feed_log import Source
 from stream_peer.events.incoming import SettingsStanding, SignaturesFromHere
 from stream_peer.log.origins import MARKERS
 from stream_peer.questions.state import QuestionState, Stub, encode_question
-from stream_peer.questions.store import QuestionStore, decode_head, encode_head
+from stream_peer.questions.store import QuestionStore, decode_question_head, encode_head
 from stream_peer.settings.feed.model import FeedSettings
 from tests.unit.questions.question_log import (
     DAY,
@@ -98,7 +98,7 @@ def test_stored_questions_and_stubs_are_taken_up() -> None:
 
 def test_a_head_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(UnreadableStateError, match="cannot be read") as caught:
-        decode_head(b"")
+        decode_question_head(b"")
 
     assert caught.value.exit_code == 78
 
@@ -106,7 +106,7 @@ def test_a_head_that_cannot_be_read_is_an_error() -> None:
 @pytest.mark.case("C26")
 def test_a_head_of_a_later_release_is_refused_with_a_sentence_whatever_else_it_holds() -> None:
     with pytest.raises(NewerStateError, match="question stage has schema 7, written by a later release") as caught:
-        decode_head(msgspec.msgpack.encode({"schema": 7, "renamed": []}))
+        decode_question_head(msgspec.msgpack.encode({"schema": 7, "renamed": []}))
 
     assert caught.value.exit_code == 78
 
@@ -173,7 +173,8 @@ LATE_BEFORE = (
 def test_forecasts_of_which_the_release_before_did_not_keep_the_arrival_are_never_dated_anew() -> None:
     head, stored = (b64decode(value) for value in LATE_BEFORE)
     partition = Partition(stage())
-    partition.stage.load(encode_head(msgspec.structs.replace(decode_head(head), signed=True)), {b"q/q": stored})
+    signed = msgspec.structs.replace(decode_question_head(head), signed=True)
+    partition.stage.load(encode_head(signed), {b"q/q": stored})
 
     partition.send(settings_event({"defaults": {"history": True}}), now=T0 + 9 * DAY, source=broadcast())
     partition.send(forecast("bob", 0.3, T0 + 3 * HOUR))

@@ -12,7 +12,7 @@ from stream_peer.events.incoming import (
     moment,
 )
 from stream_peer.events.times import Milliseconds
-from stream_peer.questions.schedule import Plan
+from stream_peer.questions.schedule import RoundPlan
 from stream_peer.tools.explain.phrases import chance, joined, said, shortened
 from stream_peer.tools.explain.question_life.explainer import Chapter, Look
 from stream_peer.tools.replay.run import THE_END
@@ -116,7 +116,7 @@ def _of_question(chapter: Chapter) -> str:
     return f"The question is announced{_schedule(plan, chapter.time)}"
 
 
-def _schedule(plan: Plan, beside: Milliseconds) -> str:
+def _schedule(plan: RoundPlan, beside: Milliseconds) -> str:
     moments = (("opens", plan.opens), ("closes", plan.close))
     known = [f"{verb} {said(at, beside)}" for verb, at in moments if at is not None]
     return f": it {joined(known)}" if known else ""

@@ -25,14 +25,14 @@ from stream_peer.feeds.views import FeedView
 from stream_peer.log.dead_letters import Refusal, refusal_of
 from stream_peer.log.stage import Effects, LogRecord, Output, Warned
 from stream_peer.questions.control_stage import ControlStage
-from stream_peer.questions.schedule import Plan
+from stream_peer.questions.schedule import RoundPlan
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.replay.file_events import FileEvent
-from stream_peer.tools.replay.run import CONTROLS, Arrival
+from stream_peer.tools.replay.run import CONTROLS, InputRecord
 
 _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
 
-_NOTHING = Arrival(FileEvent("", b""), "", -1, -1, 0)
+_NOTHING = InputRecord(FileEvent("", b""), "", -1, -1, 0)
 
 _decode_answer = msgspec.json.Decoder(ReferenceAnswer).decode
 _decode_mixed = msgspec.json.Decoder(MixedForecast).decode
@@ -43,7 +43,7 @@ class Look(NamedTuple):
     """The question as the question stage has it: the stage's clock, and the question's moments (None: unknown)."""
 
     clock: Milliseconds
-    plan: Plan | None
+    plan: RoundPlan | None
 
 
 class Logged(NamedTuple):
@@ -54,7 +54,7 @@ class Logged(NamedTuple):
     """
 
     revision: int
-    cause: Arrival | None
+    cause: InputRecord | None
     record: AnyFeedLogRecord
     before: FeedView | None
     after: FeedView | None
@@ -70,7 +70,7 @@ class Chapter(NamedTuple):
     of its forecasts count from a later moment than they say.
     """
 
-    arrival: Arrival
+    arrival: InputRecord
     own: bool
     event: Event | None
     before: Look
@@ -96,7 +96,7 @@ class Chapter(NamedTuple):
 class _Open:
     """A chapter that is not finished."""
 
-    def __init__(self, arrival: Arrival, before: Look, *, own: bool) -> None:
+    def __init__(self, arrival: InputRecord, before: Look, *, own: bool) -> None:
         self.arrival = arrival
         self.own = own
         self.before = self.after = before
@@ -143,7 +143,7 @@ class Explainer:
         self._chapters: list[Chapter] = []
         self._open: _Open | None = None
         self._arrival = _NOTHING
-        self._places: dict[tuple[str, int, int], Arrival] = {}
+        self._places: dict[tuple[str, int, int], InputRecord] = {}
         self._look = Look(0, None)
         self._record: LogRecord | None = None
         self._before: FeedView | None = None
@@ -155,7 +155,7 @@ class Explainer:
 
     # --- what a witness is shown ---
 
-    def arrives(self, arrival: Arrival, stage: QuestionStage | ControlStage) -> None:
+    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """An input record is about to be folded."""
         del stage
         if self._arrival.event is not arrival.event:
@@ -241,7 +241,7 @@ class Explainer:
         letters = (output for output in effects.outputs if output.topic == topics.DEAD_LETTERS)
         chapter.refused += [refusal_of(letter.headers) for letter in letters]
 
-    def _is_about(self, arrival: Arrival) -> bool:
+    def _is_about(self, arrival: InputRecord) -> bool:
         return arrival.event.question_id == self.question_id
 
     def _concerns(self, record: AnyFeedLogRecord) -> bool:

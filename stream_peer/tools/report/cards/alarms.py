@@ -6,7 +6,7 @@ import msgspec
 
 from stream_peer.events.outputs import DriftedExpert, DriftedRate, ExpertGroup
 from stream_peer.serve.pages.text import escape
-from stream_peer.tools.report.cards.parts import FeedPage, card, short, table
+from stream_peer.tools.report.cards.parts import FeedPage, card, html_table, short
 
 SHOWN_MEMBERS = 12
 _GROUPS = ("kind", "experts", "agreement", "expected", "common questions")
@@ -26,7 +26,7 @@ def groups_card(page: FeedPage) -> str:
         "Agreement is the mean product of votes of +1 and -1, expected is its value for independent experts. "
     )
     text += "Each group votes once and shares one weight." if guarded else "With guard: on each would vote once."
-    return card("Groups", text, table("Groups of experts", _GROUPS, map(_group, groups), kind="left"), wide=True)
+    return card("Groups", text, html_table("Groups of experts", _GROUPS, map(_group, groups), kind="left"), wide=True)
 
 
 def drift_card(page: FeedPage) -> str:
@@ -41,7 +41,7 @@ def drift_card(page: FeedPage) -> str:
     if drift.n_experts > len(drift.experts):
         text += f" {drift.n_experts:,} experts changed; these are the {len(drift.experts)} that changed most."
     rows = [*([_rate(drift.error_rate)] if drift.error_rate else []), *map(_expert, drift.experts)]
-    return card("Drift", text, table("What drifts", _DRIFTS, rows), wide=True)
+    return card("Drift", text, html_table("What drifts", _DRIFTS, rows), wide=True)
 
 
 def _group(group: ExpertGroup) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.serve.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, Size, both_widths, quiet
+from stream_peer.serve.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, PictureSize, both_widths, quiet
 from stream_peer.serve.pages.text import escape
-from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, card, figure, legend, short, table
+from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, card, figure, html_legend, html_table, short
 from stream_peer.tools.report.plots import label_axes, leaders
 from stream_peer.tools.report.skill import ReliabilityBin, isotonic_fit, reliability_bins
 from stream_peer.tools.report.track_record import FEWEST_CALIBRATED, PUBLISHED, Score, TrackRecord
@@ -21,7 +21,7 @@ FEWEST_DRAWN = FEWEST_CALIBRATED
 """Resolved questions below which no diagram is drawn: its bands would be as high as the page."""
 EXPERTS = 4
 
-_WIDE, _NARROW = Size(500, 360), Size(350, 320)
+_WIDE, _NARROW = PictureSize(500, 360), PictureSize(350, 320)
 _LARGEST_DOT, _SMALLEST_DOT = 90.0, 14.0
 _NAMES = {"stretched": "mix, stretched", "logit_mean": "logit mean (geometric mean of odds)"}
 _HEADS = (
@@ -47,7 +47,7 @@ def calibration_card(page: FeedPage) -> str:
         " base rate itself."
     )
     rows = _rows(record, _named(page, record))
-    listed = table("Parts of the Brier scores", _HEADS, rows)
+    listed = html_table("Parts of the Brier scores", _HEADS, rows)
     if len(record.outcomes) < FEWEST_DRAWN:
         text += f" Diagrams are drawn from {FEWEST_DRAWN} resolved questions on."
         return card("Calibration", text, listed, wide=True)
@@ -60,7 +60,7 @@ def calibration_card(page: FeedPage) -> str:
         _diagram(record.published[name], record.outcomes, f"the {name}", f"{page.number}-reliability-{name}")
         for name in ("mix", "mean")
     )
-    body = f'{legend(keys)}<div class="two">{published}</div>{listed}{_of_experts(page, record)}'
+    body = f'{html_legend(keys)}<div class="two">{published}</div>{listed}{_of_experts(page, record)}'
     return card("Calibration", text, body, wide=True)
 
 

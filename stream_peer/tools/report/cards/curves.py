@@ -1,8 +1,8 @@
 """What moved over time: weights, loss, error rate and certificate."""
 
 from stream_peer.numerics.losses import LOSSES, SQUARED
-from stream_peer.serve.pages.svg import FULL, HALF, SERIES, Size
-from stream_peer.tools.report.cards.parts import FeedPage, card, legend, picture, short
+from stream_peer.serve.pages.svg import FULL, HALF, SERIES, PictureSize
+from stream_peer.tools.report.cards.parts import FeedPage, card, html_legend, picture, short
 from stream_peer.tools.report.plots import (
     Plot,
     certificate_plot,
@@ -75,7 +75,9 @@ def certificate_card(page: FeedPage) -> str:
     return _plot_card("Certificate", text, keys, plot, (HALF, f"{page.number}-certificate"))
 
 
-def _plot_card(title: str, text: str, keys: _Keys, plot: Plot, size: tuple[Size, str], *, wide: bool = False) -> str:
+def _plot_card(
+    title: str, text: str, keys: _Keys, plot: Plot, size: tuple[PictureSize, str], *, wide: bool = False
+) -> str:
     shown = [*keys, *([_OUTCOMES] if plot.rug else [])]
     cut = " The first tenth goes beyond the top." if plot.top is not None else ""
-    return card(title, text + cut, legend(shown) + picture(plot, *size), wide=wide)
+    return card(title, text + cut, html_legend(shown) + picture(plot, *size), wide=wide)

@@ -6,7 +6,7 @@ from itertools import groupby
 import msgspec
 
 from stream_peer.serve.pages.text import escape
-from stream_peer.tools.report.cards.parts import FeedPage, card, short, table
+from stream_peer.tools.report.cards.parts import FeedPage, card, html_table, short
 from stream_peer.tools.report.pair_map import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
 
 SHOWN_PAIRS = 8
@@ -50,7 +50,7 @@ def dependence_card(page: FeedPage) -> str:
     groups = _groups(page)
     rows = [_row(pair, groups) for pair in found.pairs[:SHOWN_PAIRS]]
     heads = ("pair", "common questions", "agreed", "by skill", "z", "group")
-    pairs = table("Pairs that agree most beyond their skills", heads, rows)
+    pairs = html_table("Pairs that agree most beyond their skills", heads, rows)
     body = f'<ul class="legend">{_legend()}</ul><div class="map">{_drawn(found, many)}{pairs}</div>'
     return card("Agreement of experts", text, body, wide=True)
 

@@ -7,7 +7,7 @@ from stream_peer.serve.pages.text import escape
 from stream_peer.tools.report.cards.parts import FeedPage, bar, count, pill, short
 
 
-def heading(page: FeedPage) -> str:
+def heading_card(page: FeedPage) -> str:
     """Name of the feed, its state of trust and why."""
     weights = page.weights
     reasons = f" ({'; '.join(weights.status_reasons)})" if weights.status_reasons else ""
@@ -35,7 +35,7 @@ def figures(page: FeedPage) -> str:
     return '<section class="figures">' + "".join(_figure(*each) for each in cards) + "</section>"
 
 
-def verdict(page: FeedPage) -> str:
+def verdict_card(page: FeedPage) -> str:
     """Losses of the published forecasts and the best expert as bars, and what they say."""
     scores = page.scores
     if scores is None:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from stream_peer.events.outputs import ShadowScores, Weights
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.explanation import WeightExplanation
-from stream_peer.serve.pages.svg import Size, both_widths
+from stream_peer.serve.pages.svg import PictureSize, both_widths
 from stream_peer.serve.pages.text import escape
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.replay.history import FeedHistory, Scores
-from stream_peer.tools.report.plots import Plot, paint
+from stream_peer.tools.report.plots import Plot, paint_plot
 from stream_peer.tools.report.track_record import TrackRecord, track_record
 
 UNKNOWN = "–"
@@ -88,7 +88,7 @@ def card(title: str, text: str, body: str, *, wide: bool = False) -> str:
     return f'<{tag} class="card"><h3>{escape(title)}</h3>{note}{body}</{tag}>'
 
 
-def legend(keys: Iterable[tuple[str, str, str]]) -> str:
+def html_legend(keys: Iterable[tuple[str, str, str]]) -> str:
     """Names of curves: (name, CSS variable of the colour, "dashed", "area" or "")."""
     items = "".join(
         f'<li><i class="{kind}" style="--c:var({colour});background:var({colour})"></i>{escape(name)}</li>'
@@ -97,11 +97,11 @@ def legend(keys: Iterable[tuple[str, str, str]]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def picture(plot: Plot, size: Size, salt: str) -> str:
+def picture(plot: Plot, size: PictureSize, salt: str) -> str:
     """The plot, or a word if it has no two points to draw a line between."""
     if not any(len(set(curve.x)) > 1 for curve in plot.curves):
         return '<p class="empty">Nothing to draw yet.</p>'
-    return both_widths(lambda axes: paint(axes, plot), size, salt=salt, label=plot.alt)
+    return both_widths(lambda axes: paint_plot(axes, plot), size, salt=salt, label=plot.alt)
 
 
 def bar(name: str, amount: float, share: float, *, ours: bool) -> str:
@@ -113,7 +113,7 @@ def bar(name: str, amount: float, share: float, *, ours: bool) -> str:
     )
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, kind: str = "") -> str:
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, kind: str = "") -> str:
     """A small table; the first cell of a row names it. Cells are HTML, heads and caption are text."""
     top = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
     body = "\n".join(

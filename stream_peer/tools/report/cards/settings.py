@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from stream_peer.serve.pages.text import escape
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.settings.process.shown import shown_feed_settings
-from stream_peer.tools.report.cards.parts import FeedPage, card, table
+from stream_peer.tools.report.cards.parts import FeedPage, card, html_table
 
 
 def settings_card(page: FeedPage) -> str:
@@ -17,7 +17,7 @@ def settings_card(page: FeedPage) -> str:
     text = f"Settings that differ from the default. Every output has the hash {page.weights.settings} of all settings."
     if not rows:
         return card("Settings", f"{text} Here all have the default.", "", wide=True)
-    listed = table("Settings that differ from the default", ("setting", "here", "default"), rows, kind="left")
+    listed = html_table("Settings that differ from the default", ("setting", "here", "default"), rows, kind="left")
     return card("Settings", text, listed, wide=True)
 
 

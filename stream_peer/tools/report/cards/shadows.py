@@ -4,7 +4,7 @@ import msgspec
 
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.serve.pages.text import escape
-from stream_peer.tools.report.cards.parts import FeedPage, card, figure, table
+from stream_peer.tools.report.cards.parts import FeedPage, card, figure, html_table
 
 _HEADS = ("shadow", "Brier score", "of the live mix", "log score", "of the live mix", "summed regret", "resolved")
 
@@ -19,7 +19,7 @@ def shadows_card(page: FeedPage) -> str:
         "Forecasts under other settings on the same questions, before their outcomes. Scores are of stretched "
         "mixes; smaller is better. Regret below 0: the shadow lost less than the live mix."
     )
-    return card("Shadows", text, table("Shadows beside the live mix", _HEADS, map(_row, shadows)), wide=True)
+    return card("Shadows", text, html_table("Shadows beside the live mix", _HEADS, map(_row, shadows)), wide=True)
 
 
 def _row(shadow: ShadowScores) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from stream_peer.serve.explanation import CauseOfMove, WeightExplanation
 from stream_peer.serve.pages.text import escape
 from stream_peer.tools.explain.weight_story.sentences import BEYOND, KINDS, goes_beyond, story_decimals
 from stream_peer.tools.explain.weight_story.words import percent, points
-from stream_peer.tools.report.cards.parts import FeedPage, card, short, table
+from stream_peer.tools.report.cards.parts import FeedPage, card, html_table, short
 
 
 def why_card(page: FeedPage) -> str:
@@ -28,9 +28,10 @@ def _told(story: WeightExplanation) -> str:
     ends = " to ".join(percent(stand.weight, decimals) for stand in (story.since, story.until))
     rows.append(("in all", points(story.difference, decimals), f"from {ends}"))
     note = f'<p class="note">{BEYOND}</p>' if goes_beyond(story) else ""
+    causes = html_table(caption, ("cause", "points", "what it is"), rows, kind="words")
     return (
         f"<section><h4>{escape(short(story.expert))}</h4><p>{escape(first)}</p>{said}"
-        f"<details><summary>By cause</summary>{table(caption, ('cause', 'points', 'what it is'), rows, kind='words')}"
+        f"<details><summary>By cause</summary>{causes}"
         f"{note}</details></section>"
     )
 

@@ -10,7 +10,7 @@ from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime
-from stream_peer.log.changelog import Row
+from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Blank, Effects, LogRecord, Output, Record, Snapshot
 from stream_peer.settings.process import SnapshotEvery
@@ -23,7 +23,7 @@ class FakeProducer:
 
     def __init__(self) -> None:
         self.written: list[tuple[str, Any]] = []
-        self.changelog: list[Row] = []
+        self.changelog: list[ChangelogRow] = []
         self.foreign = 0
         self.topic_id = ""
         self.gate = asyncio.Event()
@@ -33,7 +33,7 @@ class FakeProducer:
         await self.gate.wait()
         self.written += [("output", output.key) for output in outputs]
 
-    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+    async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
         await self.gate.wait()
         base = len(self.changelog) + self.foreign
         self.changelog += rows

@@ -10,7 +10,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import ChangelogReader, Origin, Writer
+from stream_peer.log.changelog import ChangelogReader, LogOrigin, Writer
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
 
 
@@ -54,7 +54,7 @@ def clock() -> Clock:
     return Clock()
 
 
-async def partition(reached: int, origin: Origin | None = None) -> OwnedPartition:
+async def partition(reached: int, origin: LogOrigin | None = None) -> OwnedPartition:
     around, _ = surroundings(FakeProducer())
     writer = None if origin is None else StateWriter("changelog", Writer(ChangelogReader(), 0, "us", 0, origin))
     place = ("question", TopicPartition("forecast-events", 0))
@@ -98,7 +98,7 @@ async def test_the_end_that_the_consumer_is_past_is_read_again_and_then_known_to
 
 async def test_a_state_is_whole_although_its_log_ends_in_aborted_records(clock: Clock) -> None:
     lags, reader = Lags(clock), Reader(10)
-    folding = await partition(7, Origin(whole_at=10))
+    folding = await partition(7, LogOrigin(whole_at=10))
     before = folding.refolding
 
     reader.sought = 7

@@ -15,7 +15,7 @@ from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.recreated import Choice, InputLog
-from stream_peer.log.changelog import ChangelogReader, Row, Writer
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import (
     FakeEvent,
@@ -344,7 +344,7 @@ async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(wor
     await leave_state(world)
     await world.ownership.assigned([HERE])
     claim = len(world.producer.changelog) - 1
-    await world.producer.append("changelog", 0, [Row(b"whatever", b"comes later")], 0)
+    await world.producer.append("changelog", 0, [ChangelogRow(b"whatever", b"comes later")], 0)
 
     assert await consumer.highwaters(TopicPartition("changelog", 0)) == {TopicPartition("changelog", 0): claim + 1}
 

@@ -19,7 +19,7 @@ from stream_peer.kafka.worker.recreated import (
     examine_sources,
     incarnation_of,
 )
-from stream_peer.log.changelog import OUTLIVES, Origin, Recovered
+from stream_peer.log.changelog import OUTLIVES, LogOrigin, Recovered
 from stream_peer.log.stage import Stateful
 from tests.unit.kafka.worker.fakes import RebuildingStage, SumStage
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.case("C29")
 
 HERE = TopicPartition("forecast-events", 3)
 OLD, NEW = "355cab72-150b-4efa-abe6-2ea2d295b254", "ed43d407-bb1c-42a7-800f-671241293161"
-NO_STATE = Known(Recovered(-1, None, {}), Origin())
+NO_STATE = Known(Recovered(-1, None, {}), LogOrigin())
 
 
 class Stage(RebuildingStage):
@@ -47,7 +47,7 @@ class Stage(RebuildingStage):
 
 def state(applied: int, topic_id: str = OLD, base: int = 0) -> Known:
     """What a changelog says of a partition."""
-    return Known(Recovered(applied, b"head", {b"k": b"v"}), Origin(topic_id, base))
+    return Known(Recovered(applied, b"head", {b"k": b"v"}), LogOrigin(topic_id, base))
 
 
 def start(stage: Stateful, known: Known, found: InputLog, choice: Choice = "keep") -> Begin:
@@ -128,7 +128,7 @@ def test_offsets_begin_anew_under_another_incarnation_and_above_all_revisions(ch
 
     found = start(stage, state(9), InputLog(NEW, 0, 40), choice)
 
-    assert found == Begin(Origin(NEW, 501, OUTLIVES if choice == "keep" else 40), -1, 0, must_settle=True)
+    assert found == Begin(LogOrigin(NEW, 501, OUTLIVES if choice == "keep" else 40), -1, 0, must_settle=True)
     assert stage.begun == [(incarnation_of(NEW), 501, choice == "keep")]
     assert stage.loaded == (b"head", {b"k": b"v"})
 
@@ -138,14 +138,14 @@ def test_without_ids_a_topic_made_anew_has_another_incarnation_too() -> None:
 
     found = start(stage, state(9, ""), InputLog("", 0, 3))
 
-    assert found.origin == Origin("", 11, OUTLIVES)
+    assert found.origin == LogOrigin("", 11, OUTLIVES)
     assert stage.begun == [(11, 11, True)]
 
 
 def test_a_state_goes_on_behind_its_head_and_learns_the_id_of_its_topic() -> None:
     stage = Stage()
 
-    assert start(stage, state(9, "", 70), InputLog(OLD, 0, 20)) == Begin(Origin(OLD, 70), 9, 10)
+    assert start(stage, state(9, "", 70), InputLog(OLD, 0, 20)) == Begin(LogOrigin(OLD, 70), 9, 10)
     assert (stage.begun, stage.based) == ([], 70)
 
 
@@ -156,8 +156,8 @@ def test_a_first_start_names_its_topic_and_settles_where_it_begins_if_not_at_the
         early = start(stage, NO_STATE, InputLog(OLD, 5, 20))
         late = start(stage, NO_STATE, InputLog(OLD, 5, 20, begin=20))
 
-    assert early == Begin(Origin(OLD), -1, 0)
-    assert late == Begin(Origin(OLD), 19, 20, must_settle=True)
+    assert early == Begin(LogOrigin(OLD), -1, 0)
+    assert late == Begin(LogOrigin(OLD), 19, 20, must_settle=True)
     assert stage.begun == [(incarnation_of(OLD), 0, True)] * 2
     assert [(line["event"], line["records"]) for line in logs] == [("input_skipped", 15)]
 
@@ -167,8 +167,8 @@ def test_lost_state_that_its_log_holds_is_folded_anew_and_other_lost_state_from_
 
     whole, rest = start(Stage(), NO_STATE, found), start(SumStage(), NO_STATE, found)
 
-    assert whole == Begin(Origin(OLD, whole_at=20), 14, 15, must_settle=True)
-    assert rest == Begin(Origin(OLD, whole_at=20), -1, 0)
+    assert whole == Begin(LogOrigin(OLD, whole_at=20), 14, 15, must_settle=True)
+    assert rest == Begin(LogOrigin(OLD, whole_at=20), -1, 0)
 
 
 def test_state_of_another_release_cannot_be_kept_without_the_log_that_it_came_from() -> None:

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import Appended, TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_SLICES, StateWriter
-from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, eventually, surroundings
 
@@ -24,7 +24,7 @@ class Slow(FakeProducer):
         self.appends: list[int] = []
         self.changelog.append(claim_row(3, "me"))
 
-    async def append(self, topic: str, partition: int, rows: Sequence[Row], timestamp: int) -> list[Appended]:
+    async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
         self.appends.append(len(rows))
         await self.permits.acquire()
         return await super().append(topic, partition, rows, timestamp)

@@ -1,4 +1,4 @@
-from stream_peer.serve.metrics.senders import LATELY, MOST_EXPERTS, BusyExpert, LookAlike, NewExperts, Senders
+from stream_peer.serve.metrics.senders import LATELY, MOST_EXPERTS, FrequentSender, Newcomers, Senders, SimilarId
 
 NOW = 1_800_000_000_000
 
@@ -9,8 +9,8 @@ def test_experts_met_within_a_week_are_listed_by_feed_newest_first() -> None:
         [("econ", "old", NOW - LATELY), ("econ", "ann", NOW - 2), ("sport", "zoe", NOW - 1), ("econ", "bob", NOW)]
     )
 
-    assert senders.new(NOW, 9) == [NewExperts("econ", ["bob", "ann"]), NewExperts("sport", ["zoe"])]
-    assert senders.new(NOW, 1) == [NewExperts("econ", ["bob", "ann"])]
+    assert senders.new(NOW, 9) == [Newcomers("econ", ["bob", "ann"]), Newcomers("sport", ["zoe"])]
+    assert senders.new(NOW, 1) == [Newcomers("econ", ["bob", "ann"])]
 
 
 def test_no_more_are_remembered_than_there_is_room_for() -> None:
@@ -31,11 +31,11 @@ def test_the_busiest_experts_come_first() -> None:
     senders.count({("f", "ann"): 3, ("f", "bob"): 2})
     senders.count({("f", "bob"): 5})
 
-    assert senders.busiest(1) == [BusyExpert("f", "bob", 7)]
+    assert senders.busiest(1) == [FrequentSender("f", "bob", 7)]
 
 
 def test_the_newest_look_alikes_come_first() -> None:
     senders = Senders()
     senders.compare([("f", "ANN", "ann"), ("f", "b ob", "bob"), ("g", "Z", "z")])
 
-    assert senders.look_alikes(2) == [LookAlike("g", "Z", "z"), LookAlike("f", "b ob", "bob")]
+    assert senders.look_alikes(2) == [SimilarId("g", "Z", "z"), SimilarId("f", "b ob", "bob")]

@@ -4,17 +4,15 @@ from html.parser import HTMLParser
 import pytest
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
+from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId
+from stream_peer.serve.metrics.unused import UnknownField
 from stream_peer.serve.pages.document import style_sheet
 from stream_peer.serve.pages.status import FEEDS_SHOWN, status_page
 from stream_peer.serve.pages.status_view import (
     TOP_EXPERTS,
-    BusyExpert,
     FeedStatus,
-    LookAlike,
-    NewExperts,
     PartitionLag,
     StatusView,
-    UnknownField,
     UnusedForecasts,
 )
 
@@ -214,11 +212,11 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
 
 
 def test_new_busy_and_look_alike_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
-    met = [NewExperts("econ", [HOSTILE[0], *(f"e{number}" for number in range(20))])]
+    met = [Newcomers("econ", [HOSTILE[0], *(f"e{number}" for number in range(20))])]
     seen = view(crowd("a", 3))._replace(
         new_experts=met,
-        busy_experts=[BusyExpert("sport", "robot", 12_345)],
-        look_alikes=[LookAlike("art", HOSTILE[0], "ann")],
+        busy_experts=[FrequentSender("sport", "robot", 12_345)],
+        look_alikes=[SimilarId("art", HOSTILE[0], "ann")],
     )
     page = read(status_page(seen))
 

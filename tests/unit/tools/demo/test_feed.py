@@ -15,7 +15,7 @@ from stream_peer.tools.demo.feed import (
     SETTINGS,
     FeedEvent,
     closing_tick,
-    last_moment,
+    last_demo_time,
     paced,
     read_events,
 )
@@ -94,7 +94,7 @@ def test_the_closing_tick_lies_beyond_every_moment_of_the_data(events: list[Feed
     tick = decode(closing_tick(events))
     assert isinstance(tick, Tick)
     grace = load_document(SETTINGS).of(FEED).grace
-    assert to_milliseconds(tick.now) > last_moment(events) + grace
+    assert to_milliseconds(tick.now) > last_demo_time(events) + grace
 
 
 def test_the_settings_are_valid_and_let_the_events_own_times_count() -> None:

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from stream_peer.events.outputs import Weights
-from stream_peer.tools.demo.live_table import Glance, LiveTable, line, table
+from stream_peer.tools.demo.live_table import Glance, LiveTable, live_table, status_line
 from tests.unit.tools.report.sample_history import weights
 
 MARKUP = "[red]me[/red]"
@@ -28,7 +28,7 @@ def glance(phase: str = "Feeding", *, sent: int = 500, newest: Weights | None = 
 
 def drawn(seen: Glance, width: int = 110) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    console.print(table(seen, width))
+    console.print(live_table(seen, width))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -59,7 +59,7 @@ def test_names_are_text_and_no_markup() -> None:
 
 def test_before_the_service_is_there_only_the_phase_is_shown() -> None:
     starting = glance("Starting the worker")._replace(total=0, sent=0)
-    assert drawn(starting).strip() == line(starting) == "Starting the worker …"
+    assert drawn(starting).strip() == status_line(starting) == "Starting the worker …"
 
 
 def test_the_table_says_how_to_read_it() -> None:
@@ -76,7 +76,7 @@ def test_before_the_first_weights_the_table_says_that_it_waits() -> None:
 
 
 def test_one_line_says_the_same_where_there_is_no_terminal() -> None:
-    text = line(glance(newest=weights(1, {"a": 0.7, "b": 0.3}), resolved=40))
+    text = status_line(glance(newest=weights(1, {"a": 0.7, "b": 0.3}), resolved=40))
     assert "500 of 1,000 events" in text
     assert "loss of mix 0.110, of mean 0.150 on 40 resolved" in text
     assert "\n" not in text

@@ -3,14 +3,14 @@
 import random
 from collections.abc import Sequence
 
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 from tests.unit.questions.question_log import DAY, HOUR, T0, forecast, question, resolution
 
 EXPERTS = 5
 
 
-def lines(values: Sequence[bytes], name: str = "f") -> list[Line]:
-    return [Line(f"{name}:{number}", value) for number, value in enumerate(values, 1)]
+def lines(values: Sequence[bytes], name: str = "f") -> list[FileLine]:
+    return [FileLine(f"{name}:{number}", value) for number, value in enumerate(values, 1)]
 
 
 def season(questions: int = 40, seed: int = 1, feed: str | None = "econ") -> list[bytes]:

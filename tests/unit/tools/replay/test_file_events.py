@@ -6,17 +6,17 @@ import pytest
 from stream_peer.tools.replay.file_events import (
     FileEvent,
     FileOrder,
-    Revealed,
+    RevealedShare,
     file_event,
     in_feed,
     in_time_order,
-    last_moment,
-    merged,
+    last_event_time,
+    merged_by_time,
     reveal,
     shuffle,
     timed,
 )
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.jsonl import FileLine
 from tests.unit.questions.question_log import DAY, HOUR, T0, forecast, question, resolution
 from tests.unit.tools.replay.file_lines import lines, season
 
@@ -39,7 +39,7 @@ def test_an_event_is_placed_by_what_it_states_and_a_question_else_by_its_opening
 
 def test_a_line_that_cannot_be_understood_is_kept_as_it_is() -> None:
     for payload in (b"{", b"\xff", b'{"type":"forecast","at":12}', b"[]"):
-        assert file_event(Line("f:1", payload)) == FileEvent("f:1", payload)
+        assert file_event(FileLine("f:1", payload)) == FileEvent("f:1", payload)
 
 
 def test_the_record_time_is_the_largest_moment_so_far_and_the_far_future_moves_nothing() -> None:
@@ -53,7 +53,7 @@ def test_files_are_merged_by_time() -> None:
     early = lines([forecast("ann", 0.1, T0), forecast("ann", 0.2, T0 + 2 * DAY)], "early")
     late = lines([forecast("ann", 0.3, T0 + DAY), b"{", forecast("ann", 0.4, T0 + 3 * DAY)], "late")
 
-    events, _ = merged([late, early], HORIZON)
+    events, _ = merged_by_time([late, early], HORIZON)
 
     assert [event.place for event in events] == ["early:1", "late:1", "late:2", "early:2", "late:3"]
 
@@ -142,9 +142,9 @@ def test_the_last_moment_is_the_last_that_any_event_credibly_names() -> None:
     known = events(question(opens_at=T0, closes_at=T0 + 9 * DAY), forecast("ann", 0.5, T0 + DAY))
     wild = events(question("r", opens_at=T0, closes_at=T0 + 40 * 365 * DAY))
 
-    assert last_moment(known, HORIZON) == T0 + 9 * DAY
-    assert last_moment([*known, *wild], HORIZON) == T0 + 9 * DAY
-    assert last_moment([], HORIZON) == 0
+    assert last_event_time(known, HORIZON) == T0 + 9 * DAY
+    assert last_event_time([*known, *wild], HORIZON) == T0 + 9 * DAY
+    assert last_event_time([], HORIZON) == 0
 
 
 def test_all_events_can_be_put_into_one_feed() -> None:
@@ -158,7 +158,7 @@ def test_all_events_can_be_put_into_one_feed() -> None:
 def test_a_share_of_the_outcomes_is_told_when_the_question_closes(seed: int | None) -> None:
     known = events(*season(questions=60))
 
-    few, many = reveal(known, Revealed(0.2, seed)), reveal(known, Revealed(0.6, seed))
+    few, many = reveal(known, RevealedShare(0.2, seed)), reveal(known, RevealedShare(0.6, seed))
 
     told = {event.question_id: event for event in few if event.kind == "resolution"}
     more = {event.question_id for event in many if event.kind == "resolution"}
@@ -176,7 +176,7 @@ def test_a_share_of_the_outcomes_is_told_when_the_question_closes(seed: int | No
 def test_each_seed_draws_other_questions() -> None:
     known = events(*season(questions=60))
 
-    told = [reveal(known, Revealed(0.5, seed)) for seed in (None, 0, 1, 0)]
+    told = [reveal(known, RevealedShare(0.5, seed)) for seed in (None, 0, 1, 0)]
 
     drawn = [[event.question_id for event in one if event.kind == "resolution"] for one in told]
     assert drawn[1] == drawn[3]
@@ -186,11 +186,11 @@ def test_each_seed_draws_other_questions() -> None:
 def test_of_several_resolutions_the_last_is_told_and_without_a_close_when_it_says() -> None:
     known = events(resolution(0, T0 + DAY, closed_at=T0 + HOUR), resolution(1, T0 + 2 * DAY, closed_at=T0 + HOUR))
 
-    (told,) = reveal(known, Revealed(1.0))
+    (told,) = reveal(known, RevealedShare(1.0))
 
     assert json.loads(told.payload)["outcome"] == 1
     assert told.at == T0 + HOUR
-    assert reveal(known, Revealed(0.0)) == []
+    assert reveal(known, RevealedShare(0.0)) == []
 
 
 def test_a_shuffle_keeps_the_order_within_each_question() -> None:

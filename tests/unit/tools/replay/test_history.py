@@ -5,12 +5,12 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import TrustState
-from stream_peer.tools.replay.history import MOMENTS, History, rounded
+from stream_peer.tools.replay.history import MOMENTS, ReplayHistory, rounded
 from tests.unit.tools.report.sample_history import FEED, add, losses, mixed, weights
 
 
 def test_the_highest_revision_of_a_key_is_kept_whatever_comes_last() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q", 5, 0.7, 0.6, 1))
     add(history, topics.MIXED_FORECASTS, mixed("q", 3, 0.2, 0.6, None))
     add(history, topics.PEER_LOSSES, losses("q", 5, {"a": 0.9}, 1))
@@ -23,7 +23,7 @@ def test_the_highest_revision_of_a_key_is_kept_whatever_comes_last() -> None:
 
 
 def test_parts_of_one_revision_are_joined_and_repeats_change_nothing() -> None:
-    history = History()
+    history = ReplayHistory()
     for shares in ({"a": 0.5}, {"b": 0.5}, {"a": 0.5}, {"b": 0.5}):
         add(history, topics.WEIGHTS, weights(7, shares))
 
@@ -34,7 +34,7 @@ def test_parts_of_one_revision_are_joined_and_repeats_change_nothing() -> None:
 
 
 def test_long_histories_are_thinned_but_keep_their_first_and_last_moment() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in range(1, 2001):
         add(history, topics.WEIGHTS, weights(revision, {"a": 1.0}, questions=float(revision)))
 
@@ -46,7 +46,7 @@ def test_long_histories_are_thinned_but_keep_their_first_and_last_moment() -> No
 
 
 def test_scores_are_mean_squared_losses_on_revealed_outcomes_only() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q1", 1, 0.8, 0.6, 1))
     add(history, topics.MIXED_FORECASTS, mixed("q2", 2, 0.4, 0.5, 0))
     add(history, topics.MIXED_FORECASTS, mixed("q3", 3, 0.4, 0.5, None))
@@ -61,7 +61,7 @@ def test_scores_are_mean_squared_losses_on_revealed_outcomes_only() -> None:
 
 
 def test_the_best_expert_answered_at_least_half_of_the_questions() -> None:
-    history = History()
+    history = ReplayHistory()
     for number in range(4):
         add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number + 1, 0.6, 0.5, 1))
         told = {"steady": 0.7, "poor": 0.2} | ({"rare": 1.0} if number == 0 else {})
@@ -77,7 +77,7 @@ def test_the_best_expert_answered_at_least_half_of_the_questions() -> None:
 
 
 def test_the_best_expert_is_best_on_questions_that_others_answered_too() -> None:
-    history = History()
+    history = ReplayHistory()
     for number in range(9):
         told = {"steady": 0.7, "other": 0.2} if number < 3 else {"other": 1.0}
         mean = sum(told.values()) / len(told)
@@ -105,7 +105,7 @@ def test_whatever_order_topics_are_read_in_the_scored_round_has_its_experts(orde
         (topics.MIXED_FORECASTS, first),
         (topics.MIXED_FORECASTS, mixed("q", 7, 0.9, 0.5, 1, None, first.scored)),
     ]
-    history = History()
+    history = ReplayHistory()
     for place in order:
         add(history, *records[place])
 
@@ -115,7 +115,7 @@ def test_whatever_order_topics_are_read_in_the_scored_round_has_its_experts(orde
 
 
 def test_an_outcome_before_the_close_scores_the_last_round_until_then() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision, day in enumerate((26, 27), start=1):
         boundary = f"2026-02-{day}T12:00:00Z"
         for changes in ({}, {"state": "annulled"}):
@@ -134,7 +134,7 @@ def test_an_outcome_before_the_close_scores_the_last_round_until_then() -> None:
 
 
 def test_a_scored_round_whose_record_is_gone_says_nothing_of_experts() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q", 7, 0.9, 0.5, 1, None, mixed("q", 4, 0.6, 0.5, None).scored))
     add(history, topics.PEER_LOSSES, losses("q", 7, {"a": 0.9}, 1))
 
@@ -144,7 +144,7 @@ def test_a_scored_round_whose_record_is_gone_says_nothing_of_experts() -> None:
 
 
 def test_an_erased_expert_is_in_no_score() -> None:
-    history = History()
+    history = ReplayHistory()
     first = mixed("q", 4, 0.6, 0.5, 1)
     add(history, topics.MIXED_FORECASTS, first)
     add(history, topics.PEER_LOSSES, losses("q", 4, {"a": 0.6, "b": 0.5, "erased": 1.0}, 1))
@@ -156,7 +156,7 @@ def test_an_erased_expert_is_in_no_score() -> None:
 
 
 def test_an_expert_left_alone_by_erasures_is_still_compared_with_the_mean_of_all() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q", 4, 0.6, 0.5, 1))
     add(history, topics.PEER_LOSSES, losses("q", 4, {"a": 0.6, "erased": 0.4}, 1))
     add(history, topics.PEER_LOSSES, losses("q", 7, {"a": 0.6}, 1))
@@ -167,13 +167,13 @@ def test_an_expert_left_alone_by_erasures_is_still_compared_with_the_mean_of_all
 
 
 def test_before_the_first_outcome_there_are_no_scores() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q1", 1, 0.8, 0.6, None))
     assert history.feeds[FEED].scores() is None
 
 
 def test_dead_letters_keep_their_reason_and_message_and_every_topic_is_counted() -> None:
-    history = History()
+    history = ReplayHistory()
     history.add(topics.DEAD_LETTERS, b"{", [("stream-peer-reason", b"not-json")])
     history.add(topics.WEIGHTS, None)
 
@@ -191,7 +191,7 @@ def test_sums_of_questions_are_shown_with_one_decimal_at_most() -> None:
 
 
 def test_every_change_of_trust_is_kept_with_its_first_reasons_however_long_the_history() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in range(1, 1000):
         status: TrustState = "dependent" if revision % 500 > 250 else "ok"
         reasons = [] if status == "ok" else [f"z = {revision}"]
@@ -211,7 +211,7 @@ def test_every_change_of_trust_is_kept_with_its_first_reasons_however_long_the_h
 
 def test_news_are_questions_and_outcomes_and_never_stand_still_or_turn_back() -> None:
     """A late outcome moves on, and so does a feed that forgets as much as it learns, or is reset."""
-    history = History()
+    history = ReplayHistory()
     for revision, (questions, resolved) in enumerate([(1, 0), (2, 0), (2, 2), (2, 2), (0, 0), (1, 0)], start=1):
         record = weights(revision, {"a": 1.0}, questions=float(questions))
         add(history, topics.WEIGHTS, msgspec.structs.replace(record, resolved=float(resolved)))
@@ -220,7 +220,7 @@ def test_news_are_questions_and_outcomes_and_never_stand_still_or_turn_back() ->
 
 
 def test_moments_and_their_news_are_thinned_together() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in range(1, 2001):
         add(history, topics.WEIGHTS, weights(revision, {"a": 1.0}, questions=float(revision)))
 

@@ -10,7 +10,7 @@ from stream_peer.errors import UnreadableFileError
 from stream_peer.events.incoming import MAX_EVENT_BYTES
 from stream_peer.log.stage import Output
 from stream_peer.tools.replay import jsonl
-from stream_peer.tools.replay.jsonl import Line, OutputFiles, bounded_line, read_lines
+from stream_peer.tools.replay.jsonl import FileLine, OutputFiles, bounded_line, read_lines
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -19,7 +19,7 @@ def test_lines_are_read_with_their_place_whatever_the_name_of_the_file(tmp_path:
     content = b'{"a":1}\n\n  \r\n\xff\r\n'
     path.write_bytes(gzip.compress(content) if compressed else content)
 
-    assert list(read_lines(path)) == [Line("events.txt:1", b'{"a":1}'), Line("events.txt:4", b"\xff")]
+    assert list(read_lines(path)) == [FileLine("events.txt:1", b'{"a":1}'), FileLine("events.txt:4", b"\xff")]
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -47,7 +47,7 @@ def test_text_is_read_in_either_encoding_with_or_without_a_byte_order_mark(
     content = f"{EVENT}\r\n\r\n{EVENT}\n".encode(encoding)
     path.write_bytes(gzip.compress(content) if compressed else content)
 
-    assert list(read_lines(path)) == [Line(f"events.jsonl:{number}", EVENT.encode()) for number in (1, 3)]
+    assert list(read_lines(path)) == [FileLine(f"events.jsonl:{number}", EVENT.encode()) for number in (1, 3)]
 
 
 def test_files_with_marks_that_were_put_together_have_one_before_each_of_them(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from stream_peer.events.feed_log import OutcomeRevealed, Round, decode_feed_log
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.stage import Output
 from stream_peer.settings.feed.document import load_document
-from stream_peer.tools.replay.file_events import Revealed
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.file_events import RevealedShare
+from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
 from tests.order_free import order_free
 from tests.unit.questions.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
@@ -100,11 +100,11 @@ def test_the_feed_log_has_the_offsets_and_times_that_kafka_would_give() -> None:
 
 def test_bad_lines_are_refused_with_their_place_and_change_nothing() -> None:
     values = season()
-    bad: list[Line] = [
-        Line("bad:1", b"{"),
-        Line("bad:2", forecast("ann", 7, T0, "q000")),
-        Line("bad:3", settings_event({"defaults": {"history": False}})),
-        Line("bad:4", forecast("ann", 0.5, T0 + 40 * 365 * DAY, "q000")),
+    bad: list[FileLine] = [
+        FileLine("bad:1", b"{"),
+        FileLine("bad:2", forecast("ann", 7, T0, "q000")),
+        FileLine("bad:3", settings_event({"defaults": {"history": False}})),
+        FileLine("bad:4", forecast("ann", 0.5, T0 + 40 * 365 * DAY, "q000")),
     ]
 
     result = replay([lines(values)[:40] + bad + lines(values)[40:]])
@@ -138,7 +138,7 @@ def test_all_events_can_be_replayed_as_one_feed() -> None:
 
 
 def test_only_the_revealed_share_of_outcomes_is_known() -> None:
-    none, some = (replay([lines(season())], ReplayOptions(reveal=Revealed(share))) for share in (0.0, 0.5))
+    none, some = (replay([lines(season())], ReplayOptions(reveal=RevealedShare(share))) for share in (0.0, 0.5))
 
     unresolved, resolved = none.history.feeds["econ"].weights, some.history.feeds["econ"].weights
     assert unresolved is not None
@@ -153,7 +153,7 @@ def test_without_an_interval_a_question_is_scored_once_and_its_outcome_told_righ
     outputs: list[Output] = []
     document = {"defaults": {"round_every": None}}
 
-    replay([lines(season())], ReplayOptions(document, reveal=Revealed(0.5, seed)), write=outputs.append)
+    replay([lines(season())], ReplayOptions(document, reveal=RevealedShare(0.5, seed)), write=outputs.append)
 
     log = [decode_feed_log(one.value or b"") for one in outputs if one.topic == topics.FEED_LOG]
     rounds = [record for record in log if isinstance(record, Round)]
@@ -318,7 +318,7 @@ def test_a_feed_that_is_reset_counts_from_there_on() -> None:
 
 
 def test_controls_that_ask_for_nothing_are_refused_with_their_place() -> None:
-    (refused,) = replay([[*lines(season(2)), Line("bad:1", control(T0, expert_id="e1"))]]).refused
+    (refused,) = replay([[*lines(season(2)), FileLine("bad:1", control(T0, expert_id="e1"))]]).refused
 
     assert (refused.place, refused.reason) == ("bad:1", "contradictory")
 

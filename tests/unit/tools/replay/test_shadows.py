@@ -7,7 +7,7 @@ import pytest
 from stream_peer.errors import SettingsError
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.log.stage import Effects
-from stream_peer.tools.replay.prequential import Judged, Prequential, compared
+from stream_peer.tools.replay.prequential import Judged, Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.shadow_table import shadow_table
 from stream_peer.tools.replay.shadows import Beside, ReplayShadow, books_of, documents, read_shadows
@@ -92,7 +92,7 @@ def test_only_questions_that_both_have_resolved_are_compared() -> None:
     }
     shadow = {("f", "a"): Judged(9.0, (0.1, 0.4, 0.3)), ("f", "d"): Judged(1.0, (0.0, 0.0, 0.0))}
 
-    found = compared("s", shadow, live)
+    found = shadow_scores("s", shadow, live)
 
     assert [found["f"].questions, found["f"].regret] == pytest.approx([2.0, -0.2])
     assert (found["f"].brier, found["f"].live_brier, found["f"].log_score) == pytest.approx((0.1, 0.2, 0.4))
@@ -100,7 +100,7 @@ def test_only_questions_that_both_have_resolved_are_compared() -> None:
 
 
 def test_a_table_is_of_every_feed_and_of_what_is_known() -> None:
-    scores = compared("nobody", {}, {("f", "a"): Judged(1.0, (0.1, 0.1, 0.1))})["f"]
+    scores = shadow_scores("nobody", {}, {("f", "a"): Judged(1.0, (0.1, 0.1, 0.1))})["f"]
 
     text = shadow_table({"g": [scores], "f": [scores]})
 

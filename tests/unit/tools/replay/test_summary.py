@@ -6,16 +6,16 @@ import pytest
 
 from stream_peer.events.outputs import Certificate
 from stream_peer.log.stage import Warned
-from stream_peer.tools.replay.file_events import FileOrder, Revealed
-from stream_peer.tools.replay.jsonl import Line
+from stream_peer.tools.replay.file_events import FileOrder, RevealedShare
+from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.replay.summary import summary
+from stream_peer.tools.replay.summary import replay_summary
 from tests.unit.questions.question_log import T0, resolution
 from tests.unit.tools.replay.file_lines import lines, season
 
 
 def test_the_summary_says_whom_to_listen_to_and_how_well_it_went() -> None:
-    text = summary(replay([lines(season())]), experts=3)
+    text = replay_summary(replay([lines(season())]), experts=3)
 
     assert text.startswith("480 events up to 2026-03-11T15:00:00Z\n\nfeed econ: ")
     for part in ("(40 counted, 40 resolved)", "measured on outcomes", "Brier score  mix 0.", "best expert", "2 more"):
@@ -23,14 +23,14 @@ def test_the_summary_says_whom_to_listen_to_and_how_well_it_went() -> None:
 
 
 def test_without_outcomes_it_says_so() -> None:
-    text = summary(replay([lines(season())], ReplayOptions(reveal=Revealed(0.0))))
+    text = replay_summary(replay([lines(season())], ReplayOptions(reveal=RevealedShare(0.0))))
 
     assert "Brier score  no outcome was revealed" in text
     assert "resolved)" in text
 
 
 def test_refused_lines_are_counted_by_reason_and_shown_with_their_place() -> None:
-    text = summary(replay([[Line("bad.jsonl:7", b"{"), Line("bad.jsonl:8", resolution(0.49, T0))]]))
+    text = replay_summary(replay([[FileLine("bad.jsonl:7", b"{"), FileLine("bad.jsonl:8", resolution(0.49, T0))]]))
 
     assert "2 refused: 1 not-json, 1 outcome-unknown" in text
     assert "bad.jsonl:7: not a JSON object" in text
@@ -38,11 +38,11 @@ def test_refused_lines_are_counted_by_reason_and_shown_with_their_place() -> Non
 
 
 def test_outcomes_of_unknown_questions_are_mentioned() -> None:
-    assert "1 resolution came before" in summary(replay([lines([resolution(1, T0)])]))
+    assert "1 resolution came before" in replay_summary(replay([lines([resolution(1, T0)])]))
 
 
 def test_numbers_read_as_a_person_would_write_them() -> None:
-    text = summary(replay([lines(season())]))
+    text = replay_summary(replay([lines(season())]))
 
     assert "on 40 questions; smaller is better" in text
     assert re.search(r"certificate  (none|regret at most [0-9,.]+ in all, [0-9.]+ a question)\n", text)
@@ -55,11 +55,11 @@ def test_a_bound_above_what_a_loss_can_be_is_told_as_none_yet() -> None:
     bound = Certificate(regret_at_most=1.52, confidence=0.95)
     few.history.feeds["econ"].moments[-1] = msgspec.structs.replace(weights, certificate=bound)
 
-    assert "certificate  none yet: the bound is above 1 a question, the largest loss\n" in summary(few)
+    assert "certificate  none yet: the bound is above 1 a question, the largest loss\n" in replay_summary(few)
 
 
 def test_experts_with_weight_and_a_skill_below_zero_have_it_explained() -> None:
-    text = summary(replay([lines(season())]), experts=5)
+    text = replay_summary(replay([lines(season())]), experts=5)
 
     assert "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares" in text
 
@@ -68,7 +68,7 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
     chosen = {"loss": "log", "method": {"learner": "top-committee", "committee": 2}}
     document = {"feeds": {"econ": chosen}}
 
-    plain, other = (summary(replay([lines(season())], ReplayOptions(document=d))) for d in ({}, document))
+    plain, other = (replay_summary(replay([lines(season())], ReplayOptions(document=d))) for d in ({}, document))
 
     assert "settings" not in plain
     assert "  settings     loss=log, method.learner=top-committee, method.committee=2\n" in other
@@ -77,10 +77,10 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
 def test_it_says_how_the_lines_stood_and_which_may_have_used_an_outcome() -> None:
     quiet = replay([lines(season(questions=1))])
 
-    late = summary(quiet._replace(orders=[FileOrder(0, ("f:9",))]))
-    unordered = summary(quiet._replace(orders=[FileOrder(1200, tuple("abcd"))]))
+    late = replay_summary(quiet._replace(orders=[FileOrder(0, ("f:9",))]))
+    unordered = replay_summary(quiet._replace(orders=[FileOrder(1200, tuple("abcd"))]))
 
-    assert "below" not in summary(quiet)
+    assert "below" not in replay_summary(quiet)
     assert "1 forecast stands below the outcome of their question: they come late, and no score uses" in late
     assert "1,200 lines stand below one of a later time: all were put in order of time\n" in unordered
     assert "4 forecasts stand below the outcome of their question: only their own times say" in unordered
@@ -94,16 +94,16 @@ def test_warnings_are_counted_by_code_and_the_first_shown_with_whose_they_are() 
         Warned("input-lost", "econ", "", "3 records are gone"),
     ]
 
-    text = summary(quiet._replace(warned=Counter({"input-lost": 1, "contradictory-times": 12}), warnings=told))
+    text = replay_summary(quiet._replace(warned=Counter({"input-lost": 1, "contradictory-times": 12}), warnings=told))
 
-    assert "warning" not in summary(quiet)
+    assert "warning" not in replay_summary(quiet)
     assert "13 warnings: 12 contradictory-times, 1 input-lost\n" in text
     assert "  question q7: closes before it opens\n  feed econ: 3 records are gone\n" in text
 
 
 @pytest.mark.case("C19")
 def test_experts_have_coverage_difficulty_and_skill_beside_their_loss_within_a_hundred_columns() -> None:
-    text = summary(replay([lines(season())]), experts=5)
+    text = replay_summary(replay([lines(season())]), experts=5)
 
     head = next(line for line in text.splitlines() if line.startswith("  expert "))
     rows = text.splitlines()[text.splitlines().index(head) + 1 :][:5]
@@ -130,7 +130,8 @@ def test_experts_have_coverage_difficulty_and_skill_beside_their_loss_within_a_h
 
 
 def test_the_mix_is_told_how_well_it_is_calibrated_once_there_are_outcomes() -> None:
-    known, unknown = (summary(replay([lines(season())], ReplayOptions(reveal=at))) for at in (None, Revealed(0.0)))
+    options = (ReplayOptions(reveal=at) for at in (None, RevealedShare(0.0)))
+    known, unknown = (replay_summary(replay([lines(season())], chosen)) for chosen in options)
 
     terms = r"miscalibration 0\.\d{4}, discrimination 0\.\d{4}, uncertainty 0\.\d{4}; log score 0\.\d{4}"
     assert re.search(rf"  calibration  mix {terms}\n", known)

@@ -23,7 +23,7 @@ from stream_peer.events.outputs import (
     Weights,
     encode_output,
 )
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 FEED = "sample"
@@ -129,16 +129,16 @@ def losses(question: str, revision: int, forecasts: dict[str, float], outcome: i
     )
 
 
-def add(history: History, topic: str, record: msgspec.Struct) -> None:
+def add(history: ReplayHistory, topic: str, record: msgspec.Struct) -> None:
     history.add(topic, encode_output(record))
 
 
-def sample_history(*, questions: int = 400, n_experts: int = 20) -> History:
+def sample_history(*, questions: int = 400, n_experts: int = 20) -> ReplayHistory:
     """A whole feed; half of its questions resolved, three dead letters, one expert with a hostile name."""
     rng = np.random.default_rng(7)
     names = [HOSTILE, *(f"expert-{number:02d}" for number in range(1, n_experts))]
     noise = np.linspace(0.15, 0.5, n_experts)
-    history = History()
+    history = ReplayHistory()
     score = np.zeros(n_experts)
     for number in range(1, questions + 1):
         outcome = int(rng.integers(2))
@@ -155,7 +155,7 @@ def sample_history(*, questions: int = 400, n_experts: int = 20) -> History:
 
 
 def _add_question(
-    history: History,
+    history: ReplayHistory,
     number: int,
     names: list[str],
     forecasts: NDArray[np.float64],

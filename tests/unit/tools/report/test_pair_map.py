@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.events import topics
-from stream_peer.tools.replay.history import FeedHistory, History
+from stream_peer.tools.replay.history import FeedHistory, ReplayHistory
 from stream_peer.tools.report.pair_map import FEWEST_COMMON, MOST_EXPERTS, pair_map
 from tests.unit.tools.report.sample_history import FEED, _error_rates, add, losses
 
@@ -10,7 +10,7 @@ from tests.unit.tools.report.sample_history import FEED, _error_rates, add, loss
 def crowd(n_questions: int, n_experts: int, copies: int = 0, level: float = 0.5) -> FeedHistory:
     """Independent experts that are right in three of four, the last ones copies of the first."""
     rng = np.random.default_rng(4)
-    history = History()
+    history = ReplayHistory()
     for number in range(n_questions):
         outcome = int(rng.integers(2))
         right = rng.random(n_experts) < 0.75

@@ -7,10 +7,10 @@ import pytest
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
 from stream_peer.serve.pages.svg import NARROW, drawn
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.report.cards.parts import FeedExtras
-from stream_peer.tools.report.plots import leaders, paint, weights_plot
-from stream_peer.tools.report.report import render
+from stream_peer.tools.report.plots import leaders, paint_plot, weights_plot
+from stream_peer.tools.report.report import render_report
 from tests.unit.tools.report.sample_history import FEED, HOSTILE, add, mixed, sample_history, weights
 
 SECTIONS = (
@@ -44,7 +44,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return render(sample_history(questions=80, n_experts=12))
+    return render_report(sample_history(questions=80, n_experts=12))
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +90,11 @@ def test_tables_name_their_columns_and_rows_and_can_be_scrolled_by_keyboard(html
 
 
 def test_several_feeds_are_linked_from_the_top_and_one_is_not(html: str) -> None:
-    history = History()
+    history = ReplayHistory()
     for feed in ("a", "b & c"):
         add(history, topics.WEIGHTS, weights(1, {"x": 1.0}, feed=feed))
 
-    several = render(history)
+    several = render_report(history)
 
     assert '<a href="#feed-0">a</a>' in several
     assert '<a href="#feed-1">b &amp; c</a>' in several
@@ -121,18 +121,18 @@ def test_ids_inside_pictures_are_unique_on_the_page(html: str) -> None:
 
 
 def test_equal_histories_give_equal_pages(html: str) -> None:
-    assert render(sample_history(questions=80, n_experts=12)) == html
+    assert render_report(sample_history(questions=80, n_experts=12)) == html
 
 
 def test_a_history_without_weights_gives_a_page_that_says_so() -> None:
-    assert "No weights were published." in render(History())
+    assert "No weights were published." in render_report(ReplayHistory())
 
 
 def test_a_feed_of_one_moment_has_a_table_but_no_curves() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, weights(1, {"a": 0.6, "b": 0.4}))
 
-    html = render(history)
+    html = render_report(history)
 
     assert "Nothing to draw yet." in html
     assert "<td" in html
@@ -142,7 +142,7 @@ def test_labels_of_plots_keep_their_digits() -> None:
     history = sample_history(questions=60)
     plot = weights_plot(history.feeds[FEED])
 
-    picture = drawn(lambda axes: paint(axes, plot), NARROW, salt="s")
+    picture = drawn(lambda axes: paint_plot(axes, plot), NARROW, salt="s")
 
     assert re.search(r">\d+\.\d%<", picture)
 
@@ -155,15 +155,15 @@ def test_leaders_are_the_experts_with_the_largest_weights() -> None:
 def test_without_matplotlib_the_command_to_install_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'stream-peer\[report\]'"):
-        render(sample_history(questions=20))
+        render_report(sample_history(questions=20))
 
 
 def test_without_outcomes_and_certificates_there_are_no_curves_of_them() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in (1, 2, 3):
         add(history, topics.WEIGHTS, weights(revision, {"a": 0.1 * revision, "b": 1 - 0.1 * revision}))
 
-    html = render(history)
+    html = render_report(history)
 
     assert html.count("Nothing to draw yet.") == 2
     assert "Calibration" not in html
@@ -171,11 +171,11 @@ def test_without_outcomes_and_certificates_there_are_no_curves_of_them() -> None
 
 
 def test_a_feed_without_experts_has_a_page() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in (1, 2):
         add(history, topics.WEIGHTS, weights(revision, {}))
 
-    assert "no expert has been scored" in render(history)
+    assert "no expert has been scored" in render_report(history)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_a_feed_without_experts_has_a_page() -> None:
     ],
 )
 def test_the_mix_is_better_worse_or_the_same_in_words(mix: float, said: str) -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, weights(1, {"a": 1.0}))
     add(history, topics.MIXED_FORECASTS, mixed("q", 1, mix, 0.8, 1))
-    assert said in render(history)
+    assert said in render_report(history)
 
 
 def test_a_stretch_is_told_as_a_factor(html: str) -> None:
@@ -201,10 +201,10 @@ def test_settings_that_are_not_as_built_in_stand_under_the_name_of_their_feed() 
     history = sample_history(questions=5, n_experts=4)
     (feed,) = history.feeds
 
-    html = render(history, extras={feed: FeedExtras("method.learner=<hedge>")})
+    html = render_report(history, extras={feed: FeedExtras("method.learner=<hedge>")})
 
     assert "Settings other than the default: <code>method.learner=&lt;hedge&gt;</code>." in html
-    assert "Settings other than the default" not in render(history, extras={feed: FeedExtras()})
+    assert "Settings other than the default" not in render_report(history, extras={feed: FeedExtras()})
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_mix_that_is_made_in_one_way_is_said_to_be(variant: str, shown: str) -
     (feed,) = history.feeds
 
     alone, four = (
-        render(history, extras={feed: FeedExtras(variant)}),
-        render(history, extras={feed: FeedExtras("loss=log")}),
+        render_report(history, extras={feed: FeedExtras(variant)}),
+        render_report(history, extras={feed: FeedExtras("loss=log")}),
     )
 
     assert f"One way to weigh the experts: {shown}" in alone

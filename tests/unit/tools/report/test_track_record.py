@@ -3,14 +3,14 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.numerics.losses import LOG
-from stream_peer.tools.replay.history import FeedHistory, History
+from stream_peer.tools.replay.history import FeedHistory, ReplayHistory
 from stream_peer.tools.report.track_record import FEWEST_CALIBRATED, measured_regret, track_record
 from tests.unit.tools.report.sample_history import FEED, add, losses, mixed, sample_history
 
 
 def told(questions: list[tuple[int, float, dict[str, float]]], drawn: str | None = None) -> FeedHistory:
     """Questions with their outcome, the plain mean and the experts' forecasts."""
-    history = History()
+    history = ReplayHistory()
     for number, (outcome, mean, forecasts) in enumerate(questions, start=1):
         add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number, 0.5, mean, outcome, drawn))
         add(history, topics.PEER_LOSSES, losses(f"q{number}", number, forecasts, outcome))
@@ -18,7 +18,7 @@ def told(questions: list[tuple[int, float, dict[str, float]]], drawn: str | None
 
 
 def test_before_the_first_outcome_there_is_no_record() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q", 1, 0.5, 0.5, None))
 
     assert track_record(history.feeds[FEED]) is None
@@ -65,7 +65,7 @@ def test_a_question_that_one_expert_answered_alone_compares_it_with_nobody() -> 
 
 
 def test_a_correction_changes_no_score() -> None:
-    history = History()
+    history = ReplayHistory()
     first = mixed("q", 1, 0.6, 0.5, None, "a")
     add(history, topics.PEER_LOSSES, losses("q", 1, {"a": 0.6, "b": 0.5}, 1))
     add(history, topics.MIXED_FORECASTS, first)
@@ -137,7 +137,7 @@ def test_a_drawn_expert_that_is_the_best_has_no_regret() -> None:
 
 
 def test_a_mix_above_one_by_a_rounding_is_one() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.MIXED_FORECASTS, mixed("q", 1, 1.000000000001, 1.0, 1))
 
     record = track_record(history.feeds[FEED])

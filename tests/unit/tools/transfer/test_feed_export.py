@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import ChangelogReader, Row, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
 from stream_peer.log.portable import Header, QuestionLine
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.transfer import feed_export
@@ -86,7 +86,7 @@ class Changelog:
         self._append(rows)
         self._writer.committed(snapshot, applied)
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, rows: Sequence[ChangelogRow]) -> None:
         for row in rows:
             self.records.append(SimpleNamespace(offset=len(self.records), key=row.key, value=row.value))
 

@@ -12,7 +12,7 @@ from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, 
 from stream_peer.serve.pages.document import style_sheet
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.explain.weight_story.fold import StoryLog
-from stream_peer.tools.replay.history import History
+from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.report.cards.alarms import SHOWN_MEMBERS, drift_card, groups_card
 from stream_peer.tools.report.cards.calibration import calibration_card
@@ -29,14 +29,14 @@ from tests.unit.tools.replay.file_lines import lines, season
 from tests.unit.tools.report.sample_history import FEED, add, losses, mixed, sample_history, weights
 
 
-def page_of(history: History, settings: FeedSettings | None = None) -> FeedPage:
+def page_of(history: ReplayHistory, settings: FeedSettings | None = None) -> FeedPage:
     feed = history.feeds[FEED]
     assert feed.weights is not None
     return FeedPage(feed, feed.weights, 0, settings=settings)
 
 
 def states(*told: tuple[str, tuple[str, ...]]) -> FeedPage:
-    history = History()
+    history = ReplayHistory()
     for revision, (status, reasons) in enumerate(told, start=1):
         record = weights(revision, {"a": 1.0}, questions=10.0 * revision, trust=("ok", list(reasons)))
         add(history, topics.WEIGHTS, msgspec.structs.replace(record, status=status))
@@ -69,7 +69,7 @@ def test_of_very_many_changes_of_trust_the_last_are_listed_and_all_are_drawn() -
 
 
 def test_weights_run_over_questions_and_outcomes_so_that_late_outcomes_are_no_steep_end() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in range(1, 41):
         record = weights(revision, {"a": 1.0}, questions=float(min(revision, 20)))
         add(history, topics.WEIGHTS, msgspec.structs.replace(record, resolved=float(max(0, revision - 20))))
@@ -82,7 +82,7 @@ def test_weights_run_over_questions_and_outcomes_so_that_late_outcomes_are_no_st
 
 
 def test_a_peak_of_the_first_tenth_does_not_set_the_scale_of_weights() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision in range(1, 101):
         add(history, topics.WEIGHTS, weights(revision, {"a": 1.0 / revision}, questions=float(revision)))
 
@@ -93,7 +93,7 @@ def test_a_peak_of_the_first_tenth_does_not_set_the_scale_of_weights() -> None:
 
 
 def test_an_expert_that_comes_late_has_no_line_before() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision, shares in enumerate([{"a": 1.0}, {"a": 0.5, "late": 0.5}], start=1):
         add(history, topics.WEIGHTS, weights(revision, shares, questions=float(revision)))
 
@@ -113,7 +113,7 @@ def test_of_many_experts_those_who_do_not_lead_are_a_band() -> None:
 
 
 def test_the_certificate_is_drawn_beside_the_regret_that_outcomes_showed() -> None:
-    history = History()
+    history = ReplayHistory()
     for number in range(1, 31):
         add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", 2 * number, 0.5, 0.5, 1, "poor"))
         add(history, topics.PEER_LOSSES, losses(f"q{number}", 2 * number, {"poor": 0.5, "good": 1.0}, 1))
@@ -151,7 +151,7 @@ def test_calibration_says_when_there_are_too_few_outcomes_for_a_diagram() -> Non
 @pytest.mark.case("C19")
 def test_experts_have_coverage_difficulty_and_skill_beside_their_score() -> None:
     """The picky one says the same as the busy one where the mean is nearly right, and nothing elsewhere."""
-    history = History()
+    history = ReplayHistory()
     for number in range(1, 11):
         easy = number > 4
         outcome, mean = (1, 0.9) if easy else (0, 0.6)
@@ -171,7 +171,7 @@ def test_experts_have_coverage_difficulty_and_skill_beside_their_score() -> None
 
 def test_paper_gets_the_first_rows_of_a_long_table_and_says_so() -> None:
     shares = {f"e{number:03d}": 0.01 for number in range(PRINTED + 1)}
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, weights(1, shares))
 
     assert f"The first {PRINTED} of {PRINTED + 1}." in experts_card(page_of(history))
@@ -179,7 +179,7 @@ def test_paper_gets_the_first_rows_of_a_long_table_and_says_so() -> None:
 
 
 def test_of_very_many_experts_those_with_the_most_weight_are_listed() -> None:
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, weights(1, {f"e{number:04d}": 1.0 / (number + 2) for number in range(SHOWN + 3)}))
 
     card = experts_card(page_of(history))
@@ -214,7 +214,7 @@ def test_shadows_stand_beside_the_live_mix_where_there_are_some() -> None:
         mix_brier=0.11,
         live_mix_brier=0.12,
     )
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), shadows=[scores]))
 
     card = shadows_card(page_of(history))
@@ -239,7 +239,7 @@ def group(kind: Literal["copies", "follower"], n_experts: int) -> ExpertGroup:
 
 @pytest.mark.parametrize(("guard", "said"), [("on", "Each group votes once"), ("off", "With guard: on")])
 def test_groups_are_named_with_what_the_guard_does_about_them(guard: Literal["on", "off"], said: str) -> None:
-    history = History()
+    history = ReplayHistory()
     groups = [group("copies", SHOWN_MEMBERS + 2), group("follower", 1)]
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), groups=groups))
 
@@ -255,7 +255,7 @@ def test_drift_of_the_error_rate_and_of_experts_is_told_with_before_and_now() ->
     rate = DriftedRate(before=0.1, now=0.3, since_questions=40, z=5.5, by="outcomes")
     expert = DriftedExpert(id="<ann>", before=0.9, now=0.5, since_questions=30, z=-6.0)
     drift = Drifting(error_rate=rate, n_experts=25, experts=[expert])
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), drift=drift))
 
     card = drift_card(page_of(history))
@@ -285,7 +285,7 @@ def test_the_leaders_have_their_stories_by_cause() -> None:
 def test_shadows_of_a_replay_stand_beside_the_live_ones() -> None:
     blank = dict.fromkeys(("brier", "live_brier", "log_score", "live_log_score", "mix_brier", "live_mix_brier"))
     one, other = (ShadowScores(name=name, questions=0.0, regret=0.0, **blank) for name in ("live", "replayed"))
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), shadows=[one]))
     page = page_of(history)
 
@@ -296,7 +296,7 @@ def test_shadows_of_a_replay_stand_beside_the_live_ones() -> None:
 
 def test_an_expert_with_much_of_the_mix_and_a_skill_below_zero_has_its_explanation_on_the_spot() -> None:
     def card(said: float) -> str:
-        history = History()
+        history = ReplayHistory()
         for number in range(1, 11):
             add(history, topics.MIXED_FORECASTS, mixed(f"q{number}", number, 0.9, 0.9, 1))
             add(history, topics.PEER_LOSSES, losses(f"q{number}", number, {"a": said, "b": 0.9}, 1))
@@ -309,7 +309,7 @@ def test_an_expert_with_much_of_the_mix_and_a_skill_below_zero_has_its_explanati
 
 def test_outcome_losses_stand_beside_brier_scores_only_where_they_are_others() -> None:
     def headings(loss: float) -> list[str]:
-        history = History()
+        history = ReplayHistory()
         add(history, topics.MIXED_FORECASTS, mixed("q", 1, 0.9, 0.9, 1))
         add(history, topics.PEER_LOSSES, losses("q", 1, {"a": 0.5}, 1))
         record = weights(2, {"a": 1.0})
@@ -341,13 +341,13 @@ def test_a_pair_that_agrees_most_says_whether_it_is_in_a_group_and_why_not() -> 
 
 def test_one_question_is_one() -> None:
     assert re.findall(r"after [^<]+", trust_card(states(("ok", ())))) == ["after 15 questions and outcomes"]
-    history = History()
+    history = ReplayHistory()
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}, questions=1.0), resolved=0.0))
     assert "after 1 question and outcomes" in trust_card(page_of(history))
 
 
 def test_no_date_stands_so_near_to_another_that_they_touch() -> None:
-    history = History()
+    history = ReplayHistory()
     for revision, (questions, day) in enumerate([(1, 1), (2, 2), (60, 3), (61, 4), (100, 5)], start=1):
         record = weights(revision, {"a": 1.0}, questions=float(questions))
         moment = msgspec.structs.replace(record, resolved=0.0, at=f"2026-03-{day:02}T00:00:00Z")
@@ -359,7 +359,7 @@ def test_no_date_stands_so_near_to_another_that_they_touch() -> None:
 
 
 def test_a_bound_above_what_a_loss_can_be_is_told_as_none_yet_and_not_drawn() -> None:
-    history = History()
+    history = ReplayHistory()
     for number, regret in enumerate([152.0, 50.0], start=1):
         bound = Certificate(regret_at_most=regret, confidence=0.95)
         add(history, topics.WEIGHTS, weights(number, {"a": 1.0}, questions=100.0, certificate=bound))
