@@ -145,6 +145,35 @@ def test_what_the_pages_for_developers_point_to_is_there(repository: Path) -> No
     assert missing == []
 
 
+PLACE = re.compile(r"`([\w/-]+\.py):([\w.]+)`")
+
+
+def definitions(tree: ast.AST, before: str = "") -> set[str]:
+    """Names of classes and functions, those of methods behind the name of their class."""
+    found = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found |= {before + node.name, *definitions(node, f"{before}{node.name}.")}
+    return found
+
+
+def test_every_function_that_a_page_names_with_its_file_is_there(repository: Path) -> None:
+    named = {
+        (name, path, function)
+        for name, text in texts(repository).items()
+        if name.endswith(".md")
+        for path, function in PLACE.findall(text)
+    }
+
+    missing = []
+    for name, path, function in sorted(named):
+        file = next((at for root in ("stream_peer", "") if (at := repository / root / path).is_file()), None)
+        if file is None or function not in definitions(ast.parse(file.read_text(encoding="utf-8"))):
+            missing.append(f"{name}: {path}:{function}")
+    assert len([found for found in named if found[0] == "docs/development.md"]) > 25
+    assert missing == []
+
+
 def test_the_pins_of_one_environment_are_those_of_the_other(repository: Path) -> None:
     runtime, demo, dev = (_pins(repository / f"requirements/{name}.txt") for name in ("runtime", "demo", "dev"))
 
