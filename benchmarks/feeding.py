@@ -6,7 +6,7 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.deployment import SIGNING_KEY
 from benchmarks.workload import Message, Workload
-from stream_peer.kafka.client.topic_ids import cluster_ids
+from stream_peer.kafka.worker.faust_bridge import cluster_ids
 from stream_peer.log.signatures import Signatures
 
 

@@ -1,6 +1,5 @@
 """``stream-peer expert | reset | delete``: controls of a feed and its experts, written to control-events."""
 
-import asyncio
 from datetime import UTC, datetime
 
 import click
@@ -204,7 +203,7 @@ def _note_unknown(settings: Settings, feed: str, expert: str | None = None) -> N
     from stream_peer.serve.weights_view import read_newest
 
     try:
-        note = _unknown(asyncio.run(read_newest(settings)), feed, expert)
+        note = _unknown(read_newest(settings), feed, expert)
     except (NotAuthorisedError, TopicsError) as error:  # the control may be written all the same
         note = f"whether there are weights of feed {feed} could not be looked up: {error}"
     if note:
@@ -219,8 +218,8 @@ def _must_be_able_to_rename(settings: Settings, feed: str, expert: str, new: str
     from stream_peer.kafka.client.control_events import all_controls
     from stream_peer.serve.weights_view import read_newest
 
-    newest = asyncio.run(read_newest(settings)).get(feed)
-    controlled = asyncio.run(all_controls(settings)).experts.get(feed, {})
+    newest = read_newest(settings).get(feed)
+    controlled = all_controls(settings).experts.get(feed, {})
     listed = {found.id for found in newest.experts} if newest else set()
     if expert not in listed and expert not in controlled:
         msg = f"nothing was written: {expert} is no expert of feed {feed} that has weights, or of which a control tells"
@@ -243,5 +242,5 @@ def _unknown(known: dict[str, Weights], feed: str, expert: str | None) -> str:
 def _write(settings: Settings, event: ExpertControl | FeedControl, done: str) -> None:
     from stream_peer.kafka.client.control_events import write_control
 
-    written = asyncio.run(write_control(settings, event))
+    written = write_control(settings, event)
     click.echo(f"{done} (control-events {written.partition}, offset {written.offset}).")

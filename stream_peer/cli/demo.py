@@ -1,7 +1,5 @@
 """``stream-peer demo``: the whole service on this machine, on real forecasts."""
 
-import asyncio
-import logging
 import os
 import secrets
 import signal
@@ -79,13 +77,12 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
     if real and given:
         msg = "--real starts a Kafka, --bootstrap names one: use one of them"
         raise click.UsageError(msg)
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind them with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if send_only:
         from stream_peer.tools.demo.send import send
 
-        asyncio.run(send(invocation.settings, pace))
+        send(invocation.settings, pace)
         return
     broker = _given_broker(invocation, keep=keep) if given else _real_broker() if real else _embedded_broker()
     with broker as place:
@@ -100,7 +97,7 @@ def _show(place: DemoBroker, *, pace: float, report: Path, keep: bool) -> None:
     with DemoWorker(place.worker_flags, place.environment) as worker:
         demonstration = Demonstration(place.settings, worker, console(), Wishes(pace, report, keep))
         try:
-            asyncio.run(demonstration.run())
+            demonstration.run()
         except KeyboardInterrupt:
             if not demonstration.stays:
                 raise
@@ -163,11 +160,11 @@ def _signing_key() -> Iterator[str]:
 
 
 def _remove_topics(settings: Settings) -> None:
+    from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.kafka.client.topic_plan import wanted_topics
-    from stream_peer.tools.demo.kafka import remove_topics
 
     try:
-        asyncio.run(remove_topics(settings, [topic.name for topic in wanted_topics(settings)]))
+        KafkaAdmin(settings).remove_topics([topic.name for topic in wanted_topics(settings)])
     except StreamPeerError as error:
         click.echo(f"The demo's topics {settings.prefix}* were not removed: {error}", err=True)
 

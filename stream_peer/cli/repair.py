@@ -1,6 +1,5 @@
 """``stream-peer repair``: lets partitions go on whose state cannot be trusted."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +10,8 @@ from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.settings.process import Settings, required_signing_keys
 
 if TYPE_CHECKING:
+    from stream_peer.kafka.client.admin import KafkaAdmin
+    from stream_peer.kafka.client.read import TopicPartition
     from stream_peer.log.signatures import Signatures
     from stream_peer.questions.repair import Controls
 
@@ -37,78 +38,67 @@ def repair_command(invocation: Invocation, *, partitions: tuple[int, ...], every
     if everywhere is bool(partitions):
         msg = "name the partitions, or say --all"
         raise click.UsageError(msg)
-    asyncio.run(_repair(invocation.settings, required_signing_keys(invocation.settings), partitions))
+    _repair(invocation.settings, required_signing_keys(invocation.settings), partitions)
 
 
 class _Input(NamedTuple):
     """``forecast-events``, and what signs records for it; ``controls``: the incarnation of ``control-events``."""
 
-    topic: str
     incarnation: int
     controls: int
     signatures: "Signatures"
 
 
-async def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequence[int]) -> None:
-    from aiokafka import AIOKafkaProducer
-
+def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequence[int]) -> None:
     from stream_peer.events import topics
+    from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.kafka.client.control_events import all_controls
-    from stream_peer.kafka.client.preflight import preflight_async
-    from stream_peer.kafka.client.reading import kafka_errors, partitions_of
-    from stream_peer.kafka.client.security import aiokafka_options
+    from stream_peer.kafka.client.read import onlooker, partitions_of
+    from stream_peer.kafka.client.write import producer
 
-    await preflight_async(settings)
-    there = await partitions_of(settings, settings.topic(topics.FORECAST_EVENTS))
+    with onlooker(settings) as consumer:
+        there = partitions_of(consumer, settings.topic(topics.FORECAST_EVENTS))
     if unknown := set(partitions).difference(range(len(there))):
         msg = f"{there[0].topic} has the partitions 0 to {len(there) - 1}, not {min(unknown)}"
         raise click.UsageError(msg)
     chosen = sorted(set(partitions)) or range(len(there))
-    options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
-    controls = await all_controls(settings)
-    with kafka_errors(settings):
-        async with AIOKafkaProducer(acks="all", enable_idempotence=True, **options) as producer:
-            into = await _input(settings, keys, producer.client)
-            while True:
-                for partition in chosen:
-                    await _tell(settings, producer, into, partition, controls)
-                written, controls = controls, await all_controls(settings)
-                if controls.reached == written.reached:
-                    return
-                click.echo("A control was written meanwhile: once more.")
+    controls = all_controls(settings)
+    admin = KafkaAdmin(settings)
+    into = _input(settings, keys, admin)
+    with producer(settings, idempotent=True) as to:
+        while True:
+            # Above every former marker, whether a transaction holds back what lies before it or not:
+            for place, end in admin.high_watermarks([there[partition] for partition in chosen]).items():
+                _tell(to, place, end, into, controls)
+            written, controls = controls, all_controls(settings)
+            if controls.reached == written.reached:
+                return
+            click.echo("A control was written meanwhile: once more.")
 
 
-async def _input(settings: Settings, keys: Sequence[bytes], client: Any) -> _Input:
+def _input(settings: Settings, keys: Sequence[bytes], admin: "KafkaAdmin") -> _Input:
     from stream_peer.events import topics
-    from stream_peer.kafka.client.topic_ids import cluster_ids
     from stream_peer.kafka.worker.recreated import incarnation_of
     from stream_peer.log.signatures import Signatures
 
     forecasts, controls = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.CONTROL_EVENTS)
-    ids = await cluster_ids(client, [forecasts, controls])
+    ids = admin.ids([forecasts, controls])
     topic_id = ids.topics.get(forecasts, "")
     signatures = Signatures(keys, ids.cluster, topic_id)
-    return _Input(forecasts, incarnation_of(topic_id), incarnation_of(ids.topics.get(controls, "")), signatures)
+    return _Input(incarnation_of(topic_id), incarnation_of(ids.topics.get(controls, "")), signatures)
 
 
-async def _tell(settings: Settings, producer: Any, into: _Input, partition: int, controls: "Controls") -> None:
-    from stream_peer.kafka.client.log_ends import high_watermarks
-    from stream_peer.kafka.client.reading import onlooker
+def _tell(to: Any, place: "TopicPartition", end: int, into: _Input, controls: "Controls") -> None:
+    from stream_peer.kafka.client.write import write
     from stream_peer.questions.repair import RepairTarget
 
-    async with onlooker(settings) as consumer:
-        # Above every former marker, whether a transaction holds back what lies before it or not:
-        (end,) = (await high_watermarks(consumer, [_place(into.topic, partition)])).values()
-    place = RepairTarget(partition, into.incarnation, end)
     offset = -1
-    for marker in controls.markers(place, into.controls, into.signatures, time.time_ns() // 1_000_000):
-        headers = list(marker.headers)
-        sent = await producer.send_and_wait(into.topic, marker.value, marker.key, partition, headers=headers)
-        offset = sent.offset
-    click.echo(f"{into.topic}-{partition}: signatures count from offset {offset} on ({controls}).")
-
-
-def _place(topic: str, partition: int) -> Any:
-    from stream_peer.kafka.client.reading import TopicPartition
-
-    return TopicPartition(topic, partition)
+    markers = controls.markers(
+        RepairTarget(place.partition, into.incarnation, end),
+        into.controls,
+        into.signatures,
+        time.time_ns() // 1_000_000,
+    )
+    for marker in markers:
+        offset = write(to, place, marker.key, marker.value, marker.headers)
+    click.echo(f"{place.topic}-{place.partition}: signatures count from offset {offset} on ({controls}).")

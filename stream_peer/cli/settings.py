@@ -1,6 +1,5 @@
 """``stream-peer settings show | check | apply | schema``."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 
@@ -81,17 +80,17 @@ def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool
     from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
 
     settings, book = invocation.settings, invocation.loaded.book
-    newest = None if force else asyncio.run(newest_document(settings))
+    newest = None if force else newest_document(settings)
     if newest is not None and newest.hash == book.hash:
         click.echo(f"Nothing to do: feed settings {book.hash} are the ones applied last.")
         return
     if no_wait:
-        applied = asyncio.run(apply_document(settings, settings.document))
+        applied = apply_document(settings, settings.document)
     else:
         patience = settings.broker_patience if invocation.is_patience_given else _PATIENCE_SECONDS
         click.echo(f"Waiting up to {patience:g} s until the workers have handed the settings on.", err=True)
         with progress_bar("partitions that have the settings") as progress:
-            applied = asyncio.run(apply_everywhere(settings, settings.document, patience, progress))
+            applied = apply_everywhere(settings, settings.document, patience, progress)
     was = f", after {newest.hash}" if newest is not None else ""
     how = "Stored" if no_wait else "Applied"
     click.echo(f"{how} feed settings {book.hash}{was} (control-events {applied.partition}, offset {applied.offset}).")

@@ -1,6 +1,5 @@
 """``stream-peer tail FEED``: the newest weights, once or as they change."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 
@@ -42,7 +41,7 @@ def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -
         return
     follow = _follow_live if sys.stdout.isatty() else _follow_lines
     try:
-        asyncio.run(follow(invocation.settings, feed, shown))
+        follow(invocation.settings, feed, shown)
     except KeyboardInterrupt:
         return
 
@@ -93,7 +92,7 @@ def _cells(expert: WeightedExpert) -> Iterator[str]:
 def _newest(settings: Settings, feed: str) -> Weights:
     from stream_peer.serve.weights_view import read_newest
 
-    found = asyncio.run(read_newest(settings))
+    found = read_newest(settings)
     if feed in found:
         return found[feed]
     there = ", ".join(sorted(found)) or "none yet"
@@ -102,17 +101,17 @@ def _newest(settings: Settings, feed: str) -> Weights:
     raise click.BadParameter(msg, param_hint="FEED")
 
 
-async def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
+def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
     del shown
     from stream_peer.serve.weights_view import follow
 
-    async for weights in follow(settings, feed):
+    for weights in follow(settings, feed):
         click.echo(weights_line(weights))
 
 
-async def _follow_live(settings: Settings, feed: str, shown: int) -> None:
+def _follow_live(settings: Settings, feed: str, shown: int) -> None:
     from stream_peer.serve.weights_view import follow
 
     with Live(Text(f"Waiting for weights of {feed} …"), console=console(), auto_refresh=False) as live:
-        async for weights in follow(settings, feed):
+        for weights in follow(settings, feed):
             live.update(Group(Text(f"{feed}  {weights_line(weights)}"), weights_table(weights, shown)), refresh=True)

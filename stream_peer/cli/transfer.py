@@ -1,6 +1,5 @@
 """``stream-peer export | import``: a feed as a file, and a file as a feed."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -89,9 +88,9 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     if feed is not None:
         must_be_feed_name(feed, "--as")
     found = _feed_file(invocation, file, feed, other_secret=other_secret)
-    asyncio.run(check_import(invocation.settings, found))
+    check_import(invocation.settings, found)
     with progress_bar("parts") as progress:
-        sent = asyncio.run(send_import(invocation.settings, found, progress))
+        sent = send_import(invocation.settings, found, progress)
     header = found.header
     parts = f"offset {sent.first}" if sent.parts == 1 else f"{sent.parts} parts, offsets {sent.first} to {sent.last}"
     click.echo(f"Feed {header.feed}: import {sent.import_id} (control-events {sent.partition}, {parts}).")

@@ -1,6 +1,5 @@
 """``stream-peer worker``: settings, logs, metrics, health and the apps, introduced to each other."""
 
-import asyncio
 import errno
 import os
 import signal
@@ -169,7 +168,7 @@ def _compare_feed_settings(invocation: Invocation) -> None:
     from stream_peer.kafka.client.control_events import newest_document
 
     try:
-        newest = asyncio.run(newest_document(invocation.settings))
+        newest = newest_document(invocation.settings)
     except StreamPeerError as error:
         log.warning("feed_settings_not_compared", reason=str(error))
         return

@@ -1,6 +1,7 @@
 """Follows the published records of all feeds, so that any worker can answer for any of them."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,14 +11,17 @@ import structlog
 
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.kafka.client.reading import TopicPartition, kafka_errors, onlooker, partitions_of
+from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 
 log = structlog.get_logger(__name__)
 
-_POLL_MILLISECONDS = 500
-_FETCH = {"fetch_max_bytes": 4_000_000, "max_partition_fetch_bytes": 1_000_000}  # a larger record still comes
+_FETCH = {
+    "fetch_max_bytes": 4_000_000,
+    "max_partition_fetch_bytes": 1_000_000,  # a larger record still comes
+    "max_poll_records": 100,
+}
 _SLICE_BYTES = 500_000  # that are looked at before the event loop gets its turn
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -49,6 +53,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         self._adders: dict[str, Callable[[bytes, bytes | None], None]] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._told: str | None = None
+        self._is_over = threading.Event()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -61,21 +66,26 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         }
 
     async def on_start(self) -> None:
-        """Begin to read, beside everything else."""
-        self.add_future(self._follow())
+        """Begin to read, beside everything else, in a thread that does not keep the process from ending."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._follow, args=(loop,), name="feed-follower", daemon=True).start()
 
-    async def _follow(self) -> None:
+    async def on_stop(self) -> None:
+        """Have the thread end after its next look at the topics."""
+        self._is_over.set()
+
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         pause = _PAUSE_SECONDS
-        while not self.should_stop:
+        while not self._is_over.is_set():
             before = dict(self._positions)
             try:
-                await self._read()
+                self._read(loop)
             except StreamPeerError as error:
                 self._trouble(str(error))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is no reason to end a worker
                 self._trouble(repr(error))
             pause = _PAUSE_SECONDS if self._positions != before else min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            await self.sleep(pause)
+            self._is_over.wait(pause)
 
     def _trouble(self, reason: str) -> None:
         """Say what is wrong: in the log once, and to whoever asks as long as not everything was read."""
@@ -85,23 +95,22 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
             log.warning("feeds_not_followed", reason=reason)
             self._told = reason
 
-    async def _read(self) -> None:
-        places = [place for topic in self._adders for place in await partitions_of(self._settings, topic)]
-        async with onlooker(self._settings, **_FETCH) as consumer:
-            with kafka_errors(self._settings):
-                ends = await self._take_up(consumer, places)
-                while not self.should_stop:
-                    found = await consumer.getmany(timeout_ms=_POLL_MILLISECONDS, max_records=100)
-                    for place, records in found.items():
-                        await self._add(place, records)
-                    if self.obstacle and await _has_read(consumer, ends):
-                        self._caught_up()
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        with onlooker(self._settings, **_FETCH) as consumer:
+            places = [place for topic in self._adders for place in partitions_of(consumer, topic)]
+            ends = self._take_up(consumer, places)
+            while not self._is_over.is_set():
+                for place, records in poll(consumer).items():
+                    # Answers are given from these records in the loop, so it is the loop that adds to them.
+                    asyncio.run_coroutine_threadsafe(self._add(place, records), loop).result()
+                if self.obstacle and all(consumer.position(place) >= end for place, end in ends.items()):
+                    self._caught_up()
 
-    async def _take_up(self, consumer: Any, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def _take_up(self, consumer: Any, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Go on where it was, or begin if there is nothing to go on from; where each partition ends now."""
         consumer.assign(places)
-        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(places)
-        starts = await consumer.beginning_offsets(places)
+        ends: Mapping[TopicPartition, int] = consumer.end_offsets(places)
+        starts = consumer.beginning_offsets(places)
         if any(self._positions.get(place, end) > end for place, end in ends.items()):
             self._begin_anew()  # a topic was made anew
         for place in places:
@@ -127,8 +136,3 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         self.obstacle = ""
         self._told = None
         log.info("feeds_followed", feeds=len(self.records.feeds()))
-
-
-async def _has_read(consumer: Any, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether it is past these ends."""
-    return all([await consumer.position(place) >= end for place, end in ends.items()])

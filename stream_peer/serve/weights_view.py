@@ -1,19 +1,17 @@
 """The newest weights of every feed, read from the compacted topic by commands, without a group."""
 
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import Weights
-from stream_peer.kafka.client.reading import TopicPartition, kafka_errors, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.read import onlooker, partitions_of, poll, read_to_end
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 
-_POLL_MILLISECONDS = 500
 
-
-async def read_newest(settings: Settings) -> dict[str, Weights]:
+def read_newest(settings: Settings) -> dict[str, Weights]:
     """The newest weights of every feed, as they stand now.
 
     Raises
@@ -21,12 +19,12 @@ async def read_newest(settings: Settings) -> dict[str, Weights]:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    async with onlooker(settings) as consumer:
-        records = await _read_all(consumer, settings)
+    with onlooker(settings) as consumer:
+        records = _read_all(consumer, settings)
     return {feed: weights for feed in records.feeds() if (weights := records.weights(feed)) is not None}
 
 
-async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
+def follow(settings: Settings, feed: str) -> Iterator[Weights]:
     """The newest weights of a feed, then each newer one as it comes, for ever.
 
     Raises
@@ -34,15 +32,14 @@ async def follow(settings: Settings, feed: str) -> AsyncIterator[Weights]:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    async with onlooker(settings) as consumer:
-        records = await _read_all(consumer, settings)
+    with onlooker(settings) as consumer:
+        records = _read_all(consumer, settings)
         newest = records.weights(feed)
         if newest is not None:
             yield newest
         while True:
-            for found in (await _poll(consumer, settings)).values():
-                for weights in news_of(feed, records, found):
-                    yield weights
+            for found in poll(consumer).values():
+                yield from news_of(feed, records, found)
 
 
 def news_of(feed: str, records: FeedRecords, found: Iterable[Any]) -> Iterator[Weights]:
@@ -55,15 +52,9 @@ def news_of(feed: str, records: FeedRecords, found: Iterable[Any]) -> Iterator[W
             yield newest
 
 
-async def _read_all(consumer: Any, settings: Settings) -> FeedRecords:
+def _read_all(consumer: Any, settings: Settings) -> FeedRecords:
     records = FeedRecords(most_bytes=sys.maxsize)
-    async for found in read_to_end(consumer, await partitions_of(settings, settings.topic(topics.WEIGHTS))):
+    for found in read_to_end(consumer, partitions_of(consumer, settings.topic(topics.WEIGHTS))):
         for record in found:
             records.add_weights(record.key or b"", record.value)
     return records
-
-
-async def _poll(consumer: Any, settings: Settings) -> dict[TopicPartition, list[Any]]:
-    with kafka_errors(settings):
-        found: dict[TopicPartition, list[Any]] = await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)
-        return found

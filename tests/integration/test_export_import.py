@@ -1,6 +1,5 @@
 """A feed moves to another cluster, and is filled from files, on real Kafka."""
 
-import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -113,11 +112,11 @@ def import_with_a_kill_halfway(here: Service, file: Path) -> None:
     parts = transfer_of(header, lines, "halfway", SHAPE.questions)
     half = sum(part.partition is None for part in parts) // 2
     assert half > 0  # the feed itself is not whole then
-    asyncio.run(write_import(here.settings, parts[:half]))
+    write_import(here.settings, parts[:half])
     here.settle()
     kill(here)
     here.workers["w1"].wait_ready()
-    asyncio.run(write_import(here.settings, parts[half:]))
+    write_import(here.settings, parts[half:])
     here.settle()
 
 

@@ -28,8 +28,6 @@ from tests.integration.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.real_kafka,
-    # aiokafka does not wait until its TLS connections are closed.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 PARTITIONS = Partitions(forecast_events=1, control_events=1, feed_log=1, dead_letters=1)

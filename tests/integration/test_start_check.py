@@ -1,12 +1,10 @@
 """What is asked of brokers before a worker starts."""
 
-import asyncio
-
 import pytest
-from aiokafka import AIOKafkaConsumer
 
 from stream_peer.events import topics
 from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.read import onlooker
 from stream_peer.kafka.client.topic_plan import worker_rights
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
@@ -22,14 +20,11 @@ def test_brokers_without_acls_grant_every_right(kafka: KafkaClient, topic_prefix
 
 
 def test_an_embedded_broker_has_all_topics_afterwards() -> None:
-    async def names(bootstrap: str) -> set[str]:
-        async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
-            return set(await consumer.topics())
-
     with EmbeddedBroker() as broker:
         settings = Settings(bootstrap=broker.bootstrap, broker="embedded", broker_patience=20.0)
 
         KafkaAdmin(settings).check(worker_rights(settings))
 
-        made = asyncio.run(names(broker.bootstrap))
+        with onlooker(settings) as consumer:
+            made = set(consumer.topics())
     assert {*topics.ALL, settings.changelog("question"), settings.changelog("feed")} <= made

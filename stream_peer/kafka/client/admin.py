@@ -1,25 +1,26 @@
-"""Topics and rights on the brokers: what there is, what is missing, and making topics. Synchronous."""
+"""Topics and rights on the brokers: what there is, what is missing, making topics, and their ids."""
 
-import asyncio
-import logging
+import time
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType, OffsetSpec
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
-from stream_peer.kafka.client.group_rights import rights_on_groups
 from stream_peer.kafka.client.preflight import preflight
-from stream_peer.kafka.client.reading import kafka_errors
-from stream_peer.kafka.client.security import aiokafka_options, kafka_python_options
+from stream_peer.kafka.client.security import client_options
 from stream_peer.kafka.client.topic_plan import (
     AclEntry,
     ActualTopic,
     Finding,
     Granted,
+    Ids,
     Resource,
     WantedTopic,
     compare,
@@ -31,6 +32,9 @@ from stream_peer.kafka.client.topic_plan import (
 from stream_peer.settings.process import Settings
 
 _MADE_WITHIN_MILLISECONDS = 60_000  # however long somebody waits for a broker: it has answered by then
+_PAUSE_SECONDS = 0.5
+_NO_ID = uuid.UUID(int=0)
+_OPERATIONS = {operation.value for operation in ACLOperation} - {0, 1, 2}  # unknown, any, all: no single right
 _UNKNOWN_TOPIC = 3
 _NOT_AUTHORISED = 29
 
@@ -80,7 +84,8 @@ class KafkaAdmin:
         wanted = wanted_topics(self._settings)
         preflight(self._settings, waiting=self._waiting)
         if self._settings.broker == "embedded":
-            return Plan(wanted, _missing(wanted, asyncio.run(_topics_of_embedded_broker(self._settings, wanted))), {})
+            with self._client() as client:
+                return Plan(wanted, _missing(wanted, _topics_of_embedded_broker(client, wanted)), {})
         with self._client() as client:
             actual, granted = _describe(client, wanted)
         return Plan(wanted, compare(wanted, actual), granted)
@@ -125,10 +130,66 @@ class KafkaAdmin:
         both = (settings.app_id("question"), settings.app_id("feed"))
         groups = [group for group in both if _concerns("group", group, needed)]
         asked = bool(groups) and settings.broker != "embedded"
-        granted = {**plan.granted, **(rights_on_groups(settings, groups) if asked else {})}
+        granted = {**plan.granted, **(self._rights_on_groups(groups) if asked else {})}
         hidden = {topic.name for topic in plan.wanted if needed and not _concerns("topic", topic.name, needed)}
         findings = [found for found in plan.findings if found.kind != "hidden" or found.topic not in hidden]
         self._refuse(findings, missing_rights(needed, granted))
+
+    def remove_topics(self, names: list[str]) -> None:
+        """Delete topics; one that is not there is no error.
+
+        Raises
+        ------
+        BrokerUnavailableError, NotAuthorisedError
+            If the brokers do not do it.
+        """
+        with self._client() as client:
+            client.delete_topics(names, raise_errors=False)
+
+    def ids(self, names: Iterable[str]) -> Ids:
+        """The ids of the cluster and of topics; empty from a broker that knows no ids of topics (before 2.8).
+
+        Raises
+        ------
+        BrokerUnavailableError, NotAuthorisedError
+            If no broker tells them.
+        """
+        with self._client() as client:
+            found = client.describe_topics(list(names))
+            topics = {topic["name"]: str(topic["topic_id"]) for topic in found if _has_id(topic)}
+            return Ids(client.describe_cluster()["cluster_id"] or "", topics) if topics else Ids("", {})
+
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Where logs end, whether committed or not: a consumer, which reads committed records, sees less.
+
+        Raises
+        ------
+        BrokerUnavailableError, NotAuthorisedError
+            If no broker tells it.
+        """
+        with self._client() as client:
+            ends = client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+            return {place: end.offset for place, end in ends.items()}
+
+    def _rights_on_groups(self, groups: list[str]) -> Granted:
+        """The operations that are granted on each group; a group of which the brokers do not say it is left out.
+
+        Without the right to its group, a consumer waits for ever in silence. A young cluster has no coordinator yet: it
+        is waited for.
+        """
+        deadline = time.monotonic() + self._settings.broker_patience
+        while True:
+            try:
+                with self._client() as client:
+                    held = {group: _held(client, group) for group in groups}
+            except BrokerUnavailableError as error:
+                if time.monotonic() + _PAUSE_SECONDS >= deadline:
+                    patience = f"{self._settings.broker_patience:g} s"
+                    msg = f"no coordinator of {', '.join(groups)} answered within {patience}: {error}"
+                    raise BrokerUnavailableError(msg) from None
+            else:
+                return {("group", group): operations for group, operations in held.items() if operations is not None}
+            time.sleep(_PAUSE_SECONDS)
 
     def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:
         topics = self._said_of_topics(findings)
@@ -193,13 +254,11 @@ class KafkaAdmin:
     def _client(self) -> Iterator[Any]:
         """A connected admin client, whose errors are ours."""
         patience = round(self._settings.broker_patience * 1000)
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
         try:
             client = KafkaAdminClient(
-                bootstrap_servers=self._settings.bootstrap.split(","),
                 client_id=f"{self._settings.prefix}{self._settings.id}-admin",
                 bootstrap_timeout_ms=patience,
-                **kafka_python_options(self._settings.security),
+                **client_options(self._settings),
             )
             with client:
                 yield client
@@ -277,19 +336,37 @@ def _missing(wanted: tuple[WantedTopic, ...], there: set[str]) -> list[Finding]:
     return [Finding(topic.name, "missing", "is missing") for topic in wanted if topic.name not in there]
 
 
-async def _topics_of_embedded_broker(settings: Settings, wanted: Iterable[WantedTopic]) -> set[str]:
+def _topics_of_embedded_broker(client: Any, wanted: Iterable[WantedTopic]) -> set[str]:
     """Topics of a broker that makes them when they are asked for by name, and has them from the next time on."""
-    from aiokafka.admin import AIOKafkaAdminClient
-
     names = [topic.name for topic in wanted]
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap, **aiokafka_options(settings.security))
-    with kafka_errors(settings):
-        try:
-            await admin.start()
-            await admin.describe_topics(names)
-            return {topic["topic"] for topic in await admin.describe_topics(names) if not topic["error_code"]}
-        finally:
-            await admin.close()
+    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    _sent(client, MetadataRequest(topics=asked, allow_auto_topic_creation=True))
+    return {topic["name"] for topic in client.describe_topics(names) if not topic["error_code"]}
+
+
+def _has_id(topic: Mapping[str, Any]) -> bool:
+    return not topic["error_code"] and bool(topic.get("topic_id")) and topic["topic_id"] != _NO_ID
+
+
+def _held(client: Any, group: str) -> Collection[str] | None:
+    """The operations that are granted on a group; None: the brokers do not say it (before 2.3)."""
+    # Version 6 answers that there is no such group, and says nothing of rights to it.
+    question = DescribeGroupsRequest(groups=[group], include_authorized_operations=True, max_version=5)
+    try:
+        (found,) = _sent(client, question, client._manager.run(client._find_coordinator_id, group)).groups  # noqa: SLF001
+    except kafka.GroupAuthorizationFailedError:
+        return ()
+    if found.error_code == kafka.GroupAuthorizationFailedError.errno:
+        return ()
+    if found.error_code:
+        raise kafka.for_code(found.error_code)(group)
+    bits = found.authorized_operations
+    return None if bits is None else {_as_in_acls(ACLOperation(bit).name) for bit in bits if bit in _OPERATIONS}
+
+
+def _sent(client: Any, question: Any, node: int | None = None) -> Any:
+    """The answer to a request for which kafka-python's admin client has no method that will do."""
+    return client._manager.run(client._manager.send, question, node)  # noqa: SLF001 - nothing of it is public
 
 
 def _unanswered(settings: Settings, error: Exception) -> str:

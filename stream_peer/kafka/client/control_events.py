@@ -1,28 +1,23 @@
 """Writing to control-events: controls of experts and feeds, imports, and the settings document, which is read too."""
 
-import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-from aiokafka import AIOKafkaProducer, TopicPartition
 
 from stream_peer.errors import NotCaughtUpError, RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, read_feed_log
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.preflight import preflight_async
-from stream_peer.kafka.client.reading import kafka_errors, onlooker, partitions_of, read_to_end
-from stream_peer.kafka.client.security import aiokafka_options
+from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll, read_to_end
+from stream_peer.kafka.client.write import producer, write
 from stream_peer.log.origins import source_of
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.questions.repair import Controls
 from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.process import Settings
-
-_POLL_MILLISECONDS = 500
 
 Control = ExpertControl | FeedControl | FeedImport | SettingsControl
 Progress = Callable[[int, int], None]
@@ -44,7 +39,7 @@ class Applied(NamedTuple):
     offset: int
 
 
-async def newest_document(settings: Settings) -> Applied | None:
+def newest_document(settings: Settings) -> Applied | None:
     """The document that was applied last; None if none ever was.
 
     Raises
@@ -53,15 +48,15 @@ async def newest_document(settings: Settings) -> Applied | None:
         If control-events cannot be read.
     """
     newest = None
-    async with onlooker(settings) as consumer:
-        place = await _place(settings)
-        async for records in read_to_end(consumer, [place]):
+    with onlooker(settings) as consumer:
+        place = _place(consumer, settings)
+        for records in read_to_end(consumer, [place]):
             for record in records:
                 newest = _applied(record) or newest
     return newest
 
 
-async def all_controls(settings: Settings) -> Controls:
+def all_controls(settings: Settings) -> Controls:
     """What stands on control-events now.
 
     Raises
@@ -70,15 +65,15 @@ async def all_controls(settings: Settings) -> Controls:
         If control-events cannot be read.
     """
     controls = Controls()
-    async with onlooker(settings) as consumer:
-        places = await partitions_of(settings, settings.topic(topics.CONTROL_EVENTS))
-        async for records in read_to_end(consumer, places):
+    with onlooker(settings) as consumer:
+        places = partitions_of(consumer, settings.topic(topics.CONTROL_EVENTS))
+        for records in read_to_end(consumer, places):
             for record in records:
                 controls.add(record.partition, record)
     return controls
 
 
-async def apply_document(settings: Settings, document: Mapping[str, Any]) -> Applied:
+def apply_document(settings: Settings, document: Mapping[str, Any]) -> Applied:
     """Write the document to control-events; return when every in-sync replica has it.
 
     Raises
@@ -87,11 +82,11 @@ async def apply_document(settings: Settings, document: Mapping[str, Any]) -> App
         If it cannot be written.
     """
     event = SettingsControl(document=dict(document), hash=document_hash(document))
-    (written,) = await _write(settings, SETTINGS_KEY, [event])
+    (written,) = _write(settings, SETTINGS_KEY, [event])
     return Applied(document, event.hash, *written)
 
 
-async def apply_everywhere(
+def apply_everywhere(
     settings: Settings, document: Mapping[str, Any], patience: float, progress: Progress | None = None
 ) -> Applied:
     """The same, but return when every partition of forecast-events and of the feed-log holds it.
@@ -106,15 +101,14 @@ async def apply_everywhere(
         If no worker has handed it on within ``patience`` seconds; it is stored.
     """
     logs = (topics.FORECAST_EVENTS, topics.FEED_LOG)
-    async with onlooker(settings) as consumer:
-        places = [place for log in logs for place in await partitions_of(settings, settings.topic(log))]
+    with onlooker(settings) as consumer:
+        places = [place for log in logs for place in partitions_of(consumer, settings.topic(log))]
         consumer.assign(places)
-        for place, end in (await consumer.end_offsets(places)).items():
+        for place, end in (consumer.end_offsets(places)).items():
             consumer.seek(place, end)
-        applied = await apply_document(settings, document)
+        applied = apply_document(settings, document)
         lacking = set(places)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(_find(consumer, applied, lacking, progress), patience)
+        _find(consumer, applied, lacking, time.monotonic() + patience, progress)
     if lacking:
         msg = (
             f"Feed settings {applied.hash} are stored, not in force: no worker has handed them on to {len(lacking)} of "
@@ -125,7 +119,7 @@ async def apply_everywhere(
     return applied
 
 
-async def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Written:
+def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Written:
     """Write a control of an expert or a feed to control-events; return when every in-sync replica has it.
 
     Raises
@@ -133,11 +127,11 @@ async def write_control(settings: Settings, event: ExpertControl | FeedControl) 
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If it cannot be written.
     """
-    (written,) = await _write(settings, event.feed.encode(), [event])
+    (written,) = _write(settings, event.feed.encode(), [event])
     return written
 
 
-async def write_import(
+def write_import(
     settings: Settings, parts: Sequence[FeedImport], progress: Callable[[int, int], None] | None = None
 ) -> list[Written]:
     """Write the parts of one feed to control-events, each acknowledged before the next: they must stand in order.
@@ -147,32 +141,30 @@ async def write_import(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be written.
     """
-    return await _write(settings, parts[0].feed.encode(), parts, progress)
+    return _write(settings, parts[0].feed.encode(), parts, progress)
 
 
-async def _write(
+def _write(
     settings: Settings, key: bytes, events: Sequence[Control], progress: Callable[[int, int], None] | None = None
 ) -> list[Written]:
-    await preflight_async(settings)
-    place = await _place(settings, key)
-    options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
+    with onlooker(settings) as consumer:
+        place = _place(consumer, settings, key)
     written = []
-    with kafka_errors(settings):
-        async with AIOKafkaProducer(acks="all", **options) as producer:
-            for event in events:
-                value = msgspec.json.encode(event)
-                sent = await producer.send_and_wait(place.topic, value, key, place.partition)
-                written.append(Written(place.partition, sent.offset))
-                if progress is not None:
-                    progress(len(written), len(events))
+    with producer(settings) as to:
+        for event in events:
+            written.append(Written(place.partition, write(to, place, key, msgspec.json.encode(event))))
+            if progress is not None:
+                progress(len(written), len(events))
     return written
 
 
-async def _find(consumer: Any, applied: Applied, lacking: set[TopicPartition], progress: Progress | None) -> None:
-    """Read on until a document was found in every partition; those are taken from ``lacking``."""
+def _find(
+    consumer: Any, applied: Applied, lacking: set[TopicPartition], deadline: float, progress: Progress | None
+) -> None:
+    """Read on until a document was found in every partition, or it is too late; those found leave ``lacking``."""
     total = len(lacking)
-    while lacking:
-        for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
+    while lacking and time.monotonic() < deadline:
+        for place, records in poll(consumer).items():
             if any(hands_on(record, applied) for record in records):
                 lacking.discard(place)
                 consumer.pause(place)
@@ -203,10 +195,10 @@ def _source_in(value: bytes | None) -> Source | None:
     return found.src if isinstance(found, SettingsChanged) else None
 
 
-async def _place(settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:
+def _place(consumer: Any, settings: Settings, key: bytes = SETTINGS_KEY) -> TopicPartition:
     """Where every event of a key is written, so that their order is the order of the log."""
     topic = settings.topic(topics.CONTROL_EVENTS)
-    partitions = await partitions_of(settings, topic)
+    partitions = partitions_of(consumer, topic)
     return TopicPartition(topic, partition_of(key, len(partitions)))
 
 

@@ -1,10 +1,6 @@
 """Where the log of a partition ends: for a reader of committed records, and for a check that it became no shorter."""
 
-import copy
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-from aiokafka.consumer.fetcher import READ_UNCOMMITTED
+from typing import NamedTuple
 
 
 class LogEnd(NamedTuple):
@@ -34,14 +30,3 @@ def log_end(high: int | None, stable: int | None) -> LogEnd | None:
     if high is None:
         return None
     return LogEnd(high, high if stable is None or stable < 0 else min(high, stable))
-
-
-async def high_watermarks(consumer: Any, places: Sequence[Any]) -> Mapping[Any, int]:
-    """Where logs end, whether committed or not.
-
-    ``end_offsets`` of a consumer that reads committed records gives last stable offsets. The isolation is an attribute
-    of its fetcher; a copy asks over the same connections.
-    """
-    fetcher = copy.copy(consumer._fetcher)  # noqa: SLF001 - aiokafka has no other way
-    fetcher._isolation_level = READ_UNCOMMITTED  # noqa: SLF001
-    return dict(await fetcher.end_offsets(places, None))

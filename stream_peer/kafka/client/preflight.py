@@ -1,7 +1,5 @@
 """Whether a broker answers and lets us in, and if not, why: the clients themselves only say that they failed."""
 
-import asyncio
-import logging
 import re
 import socket
 import ssl
@@ -9,12 +7,14 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
-from aiokafka import errors as kafka
-from aiokafka.conn import create_conn
+from kafka import errors as kafka
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingFault, SettingsError
-from stream_peer.kafka.client.security import aiokafka_options
+from stream_peer.kafka.client.security import client_options
 from stream_peer.kafka.client.waiting import is_watched, say_waiting
 from stream_peer.settings.process import Security, Settings
 from stream_peer.settings.process.addresses import broker_addresses
@@ -51,20 +51,15 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     SettingsError
         If our certificate cannot be used.
     """
-    asyncio.run(preflight_async(settings, waiting=waiting))
-
-
-async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
-    """The same within a loop."""
     addresses = broker_addresses(settings.bootstrap)
     _check_own_certificate(settings.security)
-    options = aiokafka_options(settings.security)
+    options = client_options(settings)
     tell: Callable[[str], None] | None = waiting or partial(say_waiting, settings)
     deadline = time.monotonic() + settings.broker_patience
     fault = ""
     while True:
         left = max(deadline - time.monotonic(), 0.1)
-        faults = await _attempt(addresses, options, left)
+        faults = _attempt(addresses, options, left)
         if not faults:
             return
         # The end of the patience cuts the last attempt short: then the reason of the attempt before says more.
@@ -78,19 +73,17 @@ async def preflight_async(settings: Settings, *, waiting: Callable[[str], None] 
         if tell is not None:
             tell(fault)
             tell = None
-        await asyncio.sleep(_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
     msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
     raise BrokerUnavailableError(msg)
 
 
-async def _attempt(
-    addresses: list[tuple[str, int]], options: dict[str, object], left: float
-) -> list[tuple[str, Exception]]:
+def _attempt(addresses: list[tuple[str, int]], options: dict[str, Any], left: float) -> list[tuple[str, Exception]]:
     """Nothing if one address lets us in, else each host with what was wrong."""
     faults: list[tuple[str, Exception]] = []
     for host, port in addresses:
         try:
-            await _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
+            _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
         except (OSError, kafka.KafkaError) as error:
             _raise_if_refused(error, f"{host}:{port}")
             faults.append((host, error))
@@ -99,18 +92,34 @@ async def _attempt(
     return faults
 
 
-async def _connect(host: str, port: int, options: dict[str, object], patience: float) -> None:
-    """Connect, log in, leave. aiokafka's own log lines about it are kept out: the caller says what happened."""
-    log = logging.getLogger("aiokafka.conn")
-    was, log.disabled = log.disabled, True
+def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> None:
+    """Connect, log in, leave.
+
+    The first connection is our own: of one that fails, kafka-python keeps no more than a text.
+    """
+    context = options.get("ssl_context")
+    with socket.create_connection((host, port), patience) as plain:
+        if context is not None:
+            context.wrap_socket(plain, server_hostname=host).close()
+    _log_in(f"{host}:{port}", options, patience)
+
+
+def _log_in(address: str, options: dict[str, Any], patience: float) -> None:
+    net = NetworkSelector()
+    manager = KafkaConnectionManager(net, **{**options, "bootstrap_servers": [address]})
     try:
-        milliseconds = round(patience * 1000)
-        connection = await asyncio.wait_for(
-            create_conn(host, port, request_timeout_ms=milliseconds, **options), patience
-        )
-        connection.close()
+        net.run(_connected, manager, round(patience * 1000))
+    except kafka.KafkaTimeoutError:
+        raise TimeoutError from None
     finally:
-        log.disabled = was
+        manager.close()
+        net.close()
+
+
+async def _connected(manager: KafkaConnectionManager, milliseconds: int) -> None:
+    (broker,) = manager.cluster.bootstrap_brokers()
+    connection = manager.get_connection(broker.node_id, timeout_ms=milliseconds)
+    await manager.wait_for(connection.init_future, milliseconds)
 
 
 def _raise_if_refused(error: Exception, address: str) -> None:
@@ -119,7 +128,7 @@ def _raise_if_refused(error: Exception, address: str) -> None:
         msg = f"The certificate of {address} is not trusted ({error.verify_message}); see security.ca_file."
     elif isinstance(error, ssl.SSLError):
         msg = f"{address} does not speak TLS as we do ({_reason(error)}); see security.protocol and the port."
-    elif isinstance(error, kafka.AuthenticationFailedError | kafka.SaslAuthenticationFailed):
+    elif isinstance(error, kafka.SaslAuthenticationFailedError):
         msg = f"{address} refuses the user or password; see security.username and security.password."
     elif isinstance(error, kafka.UnsupportedSaslMechanismError):
         msg = f"{address} does not offer the mechanism; see security.mechanism."
@@ -140,10 +149,9 @@ def _fault(host: str, error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "the connection was not answered in time (is the port that of another protocol?)"
     if isinstance(error, kafka.KafkaConnectionError):
-        closed = (
+        return (
             "it closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
         )
-        return closed if "closed" in str(error).lower() else str(error)
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

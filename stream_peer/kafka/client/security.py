@@ -1,45 +1,37 @@
-"""The security block as the options of each Kafka client: one mapping, so that no client is forgotten."""
+"""The settings as the options of each Kafka client: one mapping, so that no client is forgotten."""
 
+import logging
 import ssl
 from pathlib import Path
 from typing import Any
 
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.kafka.client.record_headers import read_any_names
-from stream_peer.settings.process import Secret, Security
+from stream_peer.settings.process import Secret, Security, Settings
 
 ISOLATION = "read_committed"
 """Of every consumer: no record is read before its transaction is committed, and none of an aborted one ever."""
 
-
-def aiokafka_options(security: Security) -> dict[str, Any]:
-    """Options of aiokafka's clients, of our batch producer, and the material for Faust's credentials.
-
-    Whoever asks for them has a consumer read records whatever the names of their headers.
-
-    Raises
-    ------
-    SettingsError
-        If a certificate, key or authority cannot be loaded.
-    """
-    read_any_names()
-    options = _options(security)
-    if _by_token(security):
-        options["sasl_oauth_token_provider"] = _aiokafka_tokens(_token_file(security))
-    return options
+_EMBEDDED_VERSION = (2, 0)
+"""The newest protocol of Kafka whose requests the embedded broker answers. It does not tell its version itself."""
 
 
-def kafka_python_options(security: Security) -> dict[str, Any]:
-    """Options of kafka-python's clients.
+def client_options(settings: Settings) -> dict[str, Any]:
+    """What each client of kafka-python gets: where the brokers are, and how to talk to them.
 
     Raises
     ------
     SettingsError
         If a certificate, key or authority cannot be loaded.
     """
-    options = _options(security)
-    if _by_token(security):
-        options["sasl_oauth_token_provider"] = _kafka_python_tokens(_token_file(security))
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
+    options = {"bootstrap_servers": settings.bootstrap.split(","), **security_options(settings.security)}
+    file = token_file(settings.security)
+    if file is not None:
+        options["sasl_oauth_token_provider"] = _TokenFile(file)
+    if settings.broker == "embedded":
+        options["api_version"] = _EMBEDDED_VERSION
     return options
 
 
@@ -66,7 +58,14 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     return context
 
 
-def _options(security: Security) -> dict[str, Any]:
+def security_options(security: Security) -> dict[str, Any]:
+    """What both client libraries call by the same names: all but the provider of tokens.
+
+    Raises
+    ------
+    SettingsError
+        If a certificate, key or authority cannot be loaded.
+    """
     options: dict[str, Any] = {"security_protocol": security.protocol.upper()}
     context = ssl_context(security)
     if context is not None:
@@ -74,17 +73,22 @@ def _options(security: Security) -> dict[str, Any]:
     if not security.protocol.startswith("sasl_"):
         return options
     options["sasl_mechanism"] = security.mechanism
-    if not _by_token(security):
+    if security.mechanism != "OAUTHBEARER":
         password = security.password or Secret("")
         options |= {"sasl_plain_username": security.username, "sasl_plain_password": password.reveal()}
     return options
 
 
-def _by_token(security: Security) -> bool:
-    return security.protocol.startswith("sasl_") and security.mechanism == "OAUTHBEARER"
+def token_file(security: Security) -> Path | None:
+    """The file that holds the token; None if the settings log in otherwise.
 
-
-def _token_file(security: Security) -> Path:
+    Raises
+    ------
+    SettingsError
+        If the settings log in by token, and name no file.
+    """
+    if not security.protocol.startswith("sasl_") or security.mechanism != "OAUTHBEARER":
+        return None
     if security.token_file is None:
         raise SettingsError([SettingFault("security.token_file", "security", "is needed by OAUTHBEARER")])
     return security.token_file
@@ -95,29 +99,18 @@ def _unusable(name: str, file: Path | None, error: ssl.SSLError | OSError) -> Se
     return SettingsError([SettingFault(f"security.{name}", str(file), f"cannot be loaded ({reason})")])
 
 
-def _read_token(file: Path) -> str:
+def read_token(file: Path) -> str:
     """The token as it is now: whoever renews it replaces the file, and the next login reads it."""
     return file.read_text(encoding="ascii").strip()
 
 
-def _aiokafka_tokens(file: Path) -> object:
-    from aiokafka.abc import AbstractTokenProvider
+class _TokenFile(AbstractTokenProvider):
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
 
-    class TokenFile(AbstractTokenProvider):
-        async def token(self) -> str:
-            return _read_token(file)
+    def token(self) -> str:
+        return read_token(self._file)
 
-    return TokenFile()
-
-
-def _kafka_python_tokens(file: Path) -> object:
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    class TokenFile(AbstractTokenProvider):
-        def token(self) -> str:
-            return _read_token(file)
-
-        def extensions(self) -> dict[str, str]:
-            return {}
-
-    return TokenFile()
+    def extensions(self) -> dict[str, str]:
+        return {}

@@ -52,6 +52,13 @@ class ActualTopic(NamedTuple):
     is_hidden: bool = False
 
 
+class Ids(NamedTuple):
+    """The id of the cluster, and those of topics by name; empty, and without topics that are not there."""
+
+    cluster: str
+    topics: Mapping[str, str]
+
+
 class Finding(NamedTuple):
     """Something about a topic that is not as wanted. ``count_from``: what its wanted partition count follows from."""
 

@@ -1,12 +1,14 @@
 """Everything that this worker overrides in Faust, mode and aiokafka, or relies on there, with the reason beside it.
 
 In this order: the private names that are relied on, checked at start; the assignor; the table, of which only recovery
-is used; heartbeats that name an instance; the client's thread; the consumer; the app; the writer; the process.
+is used; heartbeats that name an instance; the client's thread; the consumer; the app; the writer; the process; what all
+clients share; the reader of a log.
 The rest of ``kafka.worker`` meets Kafka through ``port`` only, which a rule of the import linter enforces.
 """
 
 import asyncio
 import contextlib
+import copy
 import importlib.util
 import inspect
 import json
@@ -14,6 +16,7 @@ import re
 import signal
 import tempfile
 import time
+import uuid
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -24,30 +27,36 @@ import faust
 import mode
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as ClientPartition
 from aiokafka import errors as kafka
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer import fetcher
+from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
+from aiokafka.record.memory_records import MemoryRecords
 from faust.assignor.partition_assignor import PartitionAssignor
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from mode import Service
 from yarl import URL
 
 from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
-from stream_peer.kafka.client.log_ends import LogEnd, high_watermarks, log_end
-from stream_peer.kafka.client.security import ISOLATION, aiokafka_options
-from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.client.log_ends import LogEnd, log_end
+from stream_peer.kafka.client.records import AnyNames
+from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
+from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.port import Appended, Delivery, Listener, LogBounds, TopicPartition, Writing
 from stream_peer.kafka.worker.process import leave, now
@@ -1152,3 +1161,261 @@ class StageWorker(mode.Worker):
         self._heartbeats.stopping()
         log.info("worker_stops", signal=number.name)
         self._schedule_shutdown(number)
+
+
+# What the clients share: options, names of headers that are not UTF-8, ids, ends of logs.
+
+
+def aiokafka_options(security: Security) -> dict[str, Any]:
+    """Options of aiokafka's clients, and the material for Faust's credentials.
+
+    Whoever asks for them has a consumer read records whatever the names of their headers.
+
+    Raises
+    ------
+    SettingsError
+        If a certificate, key or authority cannot be loaded.
+    """
+    read_any_names()
+    options = security_options(security)
+    file = token_file(security)
+    if file is not None:
+        options["sasl_oauth_token_provider"] = _TokenFile(file)
+    return options
+
+
+class _TokenFile(AbstractTokenProvider):
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    async def token(self) -> str:
+        return read_token(self._file)
+
+
+_BATCH_LENGTH = slice(8, 12)  # of a batch, behind its first offset: the bytes that follow
+_BATCH_BEFORE = 12
+_BATCH_MAGIC = 16
+_WITH_HEADERS = 2
+
+
+def read_any_names() -> None:
+    """From here on consumers of aiokafka read records whatever the names of their headers."""
+    fetcher.MemoryRecords = _Records
+
+
+class _Records:
+    """``MemoryRecords``, whose batches read any names."""
+
+    def __init__(self, content: bytes) -> None:
+        self._records = MemoryRecords(content)
+        self._left = memoryview(content)
+
+    def size_in_bytes(self) -> int:
+        return int(self._records.size_in_bytes())
+
+    def has_next(self) -> bool:
+        return bool(self._records.has_next())
+
+    def next_batch(self) -> Any:
+        batch = self._records.next_batch()
+        size = _BATCH_BEFORE + int.from_bytes(self._left[_BATCH_LENGTH], "big")
+        content, self._left = self._left[:size], self._left[size:]
+        return _NamedBatch(batch, content) if content[_BATCH_MAGIC] >= _WITH_HEADERS else batch
+
+
+class _NamedBatch:
+    """A batch that is read as always; only if that fails for a name it is read again, slowly, from its first record.
+
+    Whoever reads it skips the records that it has had.
+    """
+
+    __slots__ = ("_batch", "_content")
+
+    def __init__(self, batch: Any, content: memoryview) -> None:
+        self._batch = batch
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._batch
+        except UnicodeDecodeError:
+            yield from _SlowBatch(self._content)
+
+
+class _SlowBatch(_DefaultRecordBatchPy):
+    """A batch in which a name is text whatever its bytes are."""
+
+    _buffer: bytearray
+
+    def _maybe_uncompress(self) -> None:
+        super()._maybe_uncompress()
+        if not isinstance(self._buffer, AnyNames):
+            self._buffer = AnyNames(self._buffer)
+
+
+_METADATA_VERSION = 10
+_RETRIES = 2
+_NO_ID = uuid.UUID(int=0)
+
+
+class _TopicsAnswer(Response):
+    API_KEY = MetadataRequest.API_KEY
+    API_VERSION = _METADATA_VERSION
+    SCHEMA = Schema()
+
+    @classmethod
+    def decode(cls, data: Any) -> Any:
+        return MetadataResponse.decode(data, version=_METADATA_VERSION)
+
+
+class _Topics(RequestStruct):
+    """Kafka's request for metadata in the version that tells ids (2.8), as kafka-python writes it: aiokafka has 5."""
+
+    FLEXIBLE_VERSION = True
+    API_KEY = MetadataRequest.API_KEY
+    API_VERSION = _METADATA_VERSION
+    RESPONSE_TYPE = _TopicsAnswer
+    SCHEMA = Schema()
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        self._question = MetadataRequest(topics=asked, allow_auto_topic_creation=False, version=_METADATA_VERSION)
+
+    def encode(self) -> bytes:
+        return bytes(self._question.encode())
+
+
+class _AskForTopics(Request[_Topics]):
+    API_KEY = MetadataRequest.API_KEY
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+
+    def build(self, request_struct_class: Any) -> Any:
+        return request_struct_class(self._names)
+
+
+async def cluster_ids(client: Any, names: Iterable[str]) -> Ids:
+    """The ids of the cluster and of topics; empty from a broker that knows no ids of topics.
+
+    Parameters
+    ----------
+    client : AIOKafkaClient
+        Connected.
+
+    Raises
+    ------
+    KafkaError
+        If no broker answers.
+    """
+    for _ in range(_RETRIES):
+        try:
+            return await _ask(client, names)
+        except kafka.KafkaError:
+            await client.force_metadata_update()
+    return await _ask(client, names)
+
+
+async def _ask(client: Any, names: Iterable[str]) -> Ids:
+    try:
+        answer = await client.send(client.get_random_node(), _AskForTopics(names))
+    except (NotImplementedError, kafka.IncompatibleBrokerVersion):  # a broker before 2.8
+        return Ids("", {})
+    topics = {t.name: str(t.topic_id) for t in answer.topics if not t.error_code and t.topic_id != _NO_ID}
+    return Ids(answer.cluster_id or "", topics)
+
+
+async def high_watermarks(consumer: Any, places: Sequence[Any]) -> Mapping[Any, int]:
+    """Where logs end, whether committed or not.
+
+    ``end_offsets`` of a consumer that reads committed records gives last stable offsets. The isolation is an attribute
+    of its fetcher; a copy asks over the same connections.
+    """
+    asked = copy.copy(consumer._fetcher)  # noqa: SLF001 - aiokafka has no other way
+    asked._isolation_level = READ_UNCOMMITTED  # noqa: SLF001
+    return dict(await asked.end_offsets(places, None))
+
+
+# Reading a partition from its start beside the consumer of the app: what a rebuild folds.
+
+_LOG_FETCH_BYTES = 1_048_576  # what waits while records are folded; a larger record still comes
+_LOG_POLL_MILLISECONDS = 500
+
+
+class LogReader:
+    """Makes a consumer without a group for each reading.
+
+    Parameters
+    ----------
+    options : mapping
+        ``bootstrap_servers`` and the security of aiokafka's clients.
+    check_crcs : bool
+        The embedded broker writes none for its control records.
+    """
+
+    def __init__(self, options: Mapping[str, Any], *, check_crcs: bool = True) -> None:
+        self._options = {**options, "check_crcs": check_crcs}
+
+    @contextlib.asynccontextmanager
+    async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["LogReading"]:
+        """Read a partition from ``first``, or from its start, up to ``up_to``, included; closed in every case.
+
+        Without ``up_to`` it is read to where it ends now.
+
+        Raises
+        ------
+        StateError
+            If the log ends before ``up_to``.
+        """
+        place = ClientPartition(tp.topic, tp.partition)
+        consumer = AIOKafkaConsumer(
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            fetch_max_bytes=_LOG_FETCH_BYTES,
+            max_partition_fetch_bytes=_LOG_FETCH_BYTES,
+            isolation_level=ISOLATION,
+            **self._options,
+        )
+        try:
+            await consumer.start()
+            consumer.assign([place])
+            begin = (await consumer.beginning_offsets([place]))[place]
+            end = (await high_watermarks(consumer, [place]))[place]
+            if up_to is None:  # what an open transaction holds back is no part of the log yet
+                up_to = (await consumer.end_offsets([place]))[place] - 1
+            if end <= up_to:
+                msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was recreated"
+                raise StateError(msg)
+            first = min(max(first, begin), end)
+            consumer.seek(place, first)
+            yield LogReading(consumer, place, begin, first, up_to)
+        finally:
+            await asyncio.shield(asyncio.ensure_future(consumer.stop()))
+
+
+class LogReading:
+    """One reading of a partition. ``begin``: the first offset that the broker still has."""
+
+    def __init__(self, consumer: Any, place: ClientPartition, begin: int, first: int, up_to: int) -> None:
+        self.begin = begin
+        self._consumer = consumer
+        self._place = place
+        self._up_to = up_to
+        self._next = first
+
+    async def batch(self) -> Sequence[Record]:
+        """The next records, in order; none: that was all. Waits as long as it takes."""
+        while self._next <= self._up_to:
+            found = await self._consumer.getmany(self._place, timeout_ms=_LOG_POLL_MILLISECONDS)
+            self._next = await self._consumer.position(self._place)
+            records = [record for record in found.get(self._place, ()) if record.offset <= self._up_to]
+            if records:
+                return records
+        return ()

@@ -12,8 +12,7 @@ from typing import cast
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.security import aiokafka_options
-from stream_peer.kafka.worker.faust_bridge import owners_in_group
+from stream_peer.kafka.worker.faust_bridge import aiokafka_options, owners_in_group
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import GroupMember, TopicPartition
 from stream_peer.log.owners import Elsewhere, Here, Home, Owner, Unknown

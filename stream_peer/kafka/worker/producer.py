@@ -7,7 +7,7 @@ from typing import Protocol
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.events.topics import FORECAST_EVENTS
-from stream_peer.kafka.client.topic_ids import Ids
+from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.port import Appended, TopicPartition, Writing
 from stream_peer.log.signatures import Signatures

@@ -10,10 +10,17 @@ from typing import Literal, NamedTuple
 import structlog
 
 from stream_peer.events import topics
-from stream_peer.kafka.client.log_reader import LogReader
-from stream_peer.kafka.client.security import aiokafka_options
 from stream_peer.kafka.worker import faust_bridge
-from stream_peer.kafka.worker.faust_bridge import Jobs, KafkaWriter, StageWorker, Table, exit_code, stage_app
+from stream_peer.kafka.worker.faust_bridge import (
+    Jobs,
+    KafkaWriter,
+    LogReader,
+    StageWorker,
+    Table,
+    aiokafka_options,
+    exit_code,
+    stage_app,
+)
 from stream_peer.kafka.worker.feed_owners import FeedOwners
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats

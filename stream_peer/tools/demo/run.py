@@ -1,6 +1,5 @@
 """The demo, step by step: worker, settings, events, outputs, and what came of it."""
 
-import asyncio
 import shutil
 import sys
 import time
@@ -8,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import msgspec
 from rich.console import Console
 from rich.text import Text
@@ -61,9 +59,10 @@ class Demonstration:
         self._sent = self._total = 0
         self._fed_seconds = 0.0
         self._lag: dict[str, int] = {}
+        self._scrape_at = 0.0
         self.stays = False
 
-    async def run(self) -> None:
+    def run(self) -> None:
         """Run it to the end.
 
         Raises
@@ -71,64 +70,53 @@ class Demonstration:
         StreamPeerError
             If a step fails, or the outcome is not what a sound service gives.
         """
-        async with connected(self._settings) as kafka:
+        with connected(self._settings) as kafka:
             with self._table:
-                url = await self._start_worker(kafka)
-                scraping = asyncio.create_task(self._scrape(url))
-                try:
-                    await self._feed(kafka)
-                finally:
-                    scraping.cancel()
+                url = self._start_worker(kafka)
+                self._feed(kafka, url)
             self._report(kafka)
-            self._sum_up(kafka, await kafka.counts())
+            self._sum_up(kafka, kafka.counts())
             if self._wishes.keep:
-                await self._stay(url)
+                self._stay(url)
         self._worker.stop()
 
-    async def _start_worker(self, kafka: DemoKafka) -> str:
+    def _start_worker(self, kafka: DemoKafka) -> str:
         for _ in self._worker.wait_ready():
             self._show(kafka)
-            await asyncio.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
         self._phase = "Applying settings"
-        await apply_document(self._settings, SETTINGS)
-        await until(
-            kafka.is_configured, _SETTINGS_SECONDS, "the settings did not reach every partition", self._worker.check
-        )
+        apply_document(self._settings, SETTINGS)
+        until(kafka.is_configured, _SETTINGS_SECONDS, "the settings did not reach every partition", self._worker.check)
         return self._worker.url() or ""
 
-    async def _feed(self, kafka: DemoKafka) -> None:
+    def _feed(self, kafka: DemoKafka, url: str) -> None:
         events = read_events()
         self._phase, self._total, start = "Feeding", len(events), time.monotonic()
         for due in paced(events, self._wishes.pace, time.monotonic):
-            await kafka.send(due)
+            kafka.send(due)
             self._sent += len(due)
             self._fed_seconds = time.monotonic() - start
-            await self._take_up(kafka)
+            self._take_up(kafka, url)
         self._phase = "Finishing"
-        await kafka.tell_time(closing_tick(events))
+        kafka.tell_time(closing_tick(events))
 
-        async def processed() -> bool:
-            return not await self._take_up(kafka) and await kafka.is_processed()
+        def processed() -> bool:
+            return not self._take_up(kafka, url) and kafka.is_processed()
 
         what = "the worker did not process all events"
-        await until(processed, _PROCESSED_SECONDS, what, self._worker.check)
+        until(processed, _PROCESSED_SECONDS, what, self._worker.check)
         self._phase, self._lag = "Done", {}
         self._show(kafka)
 
-    async def _take_up(self, kafka: DemoKafka) -> int:
-        """Read what there is and show it; how many records it was."""
+    def _take_up(self, kafka: DemoKafka, url: str) -> int:
+        """Read what there is and show it, now and then with the worker's lag; how many records it was."""
         self._worker.check()
-        records = await kafka.read()
+        records = kafka.read()
+        if time.monotonic() >= self._scrape_at:
+            self._lag = scrape_lag(url)
+            self._scrape_at = time.monotonic() + _SCRAPE_SECONDS
         self._show(kafka)
         return records
-
-    async def _scrape(self, url: str) -> None:
-        """Ask the worker's metrics for its lag, now and then."""
-        timeout = aiohttp.ClientTimeout(total=5)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
-            while True:
-                self._lag = await scrape_lag(session, url)
-                await asyncio.sleep(_SCRAPE_SECONDS)
 
     def _show(self, kafka: DemoKafka) -> None:
         feed = kafka.history.feeds.get(FEED) or FeedHistory(FEED)
@@ -184,10 +172,11 @@ class Demonstration:
         check_outcome(counts, letters)
         self._say("Every topic holds records, and every event was processed.")
 
-    async def _stay(self, url: str) -> None:
+    def _stay(self, url: str) -> None:
         self.stays = True
         settings = self._settings
         prefix = f" --prefix {settings.prefix}" if settings.prefix else ""
+        embedded = " --broker embedded" if settings.broker == "embedded" else ""
         ours = (
             sys.argv[0] if sys.argv[0].endswith("/stream-peer") and not shutil.which("stream-peer") else "stream-peer"
         )
@@ -202,12 +191,12 @@ class Demonstration:
         self._say(f"  Health:  {url}/healthz/ready")
         self._say(f"  Log:     {self._worker.log}")
         self._say(f"  Kafka:   {settings.bootstrap}{only}")
-        self._say(f"  Watch:   {ours} tail {FEED} --bootstrap {settings.bootstrap}{prefix}")
+        self._say(f"  Watch:   {ours} tail {FEED} --bootstrap {settings.bootstrap}{prefix}{embedded}")
         if counts := other_partitions(settings):
             self._say(f"  Topics:  other partition counts than the default; workers and `topics` need {counts}")
         while True:
             self._worker.check()
-            await asyncio.sleep(1.0)
+            time.sleep(1.0)
 
     def _say(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=not self._console.is_terminal)

@@ -1,6 +1,5 @@
 """``stream-peer demo --send-only``: the demo's events for a deployment that runs already."""
 
-import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +18,7 @@ _PAUSE_SECONDS = 0.1
 _LINES = 10
 
 
-async def send(settings: Settings, pace: float) -> None:
+def send(settings: Settings, pace: float) -> None:
     """Send the demo's events within ``pace`` seconds, and say how far it is; nothing if they were sent before.
 
     Raises
@@ -29,13 +28,13 @@ async def send(settings: Settings, pace: float) -> None:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the deployment's topics cannot be used.
     """
-    applied = await newest_document(settings)
+    applied = newest_document(settings)
     _check_rounds({} if applied is None else applied.document)
-    if FEED in await read_newest(settings):
+    if FEED in read_newest(settings):
         click.echo(f"The feed {FEED} has weights already: its events were sent before, and are not sent again.")
         return
-    async with connected(settings) as kafka:
-        await _send(kafka, pace)
+    with connected(settings) as kafka:
+        _send(kafka, pace)
 
 
 def _check_rounds(document: Mapping[str, Any]) -> None:
@@ -47,17 +46,17 @@ def _check_rounds(document: Mapping[str, Any]) -> None:
         raise SettingsError([SettingFault(f"feeds.{FEED}.round_every", "applied last", message)])
 
 
-async def _send(kafka: DemoKafka, pace: float) -> None:
+def _send(kafka: DemoKafka, pace: float) -> None:
     events = read_events()
     sent, said = 0, 0
     click.echo(f"Sending {len(events):,} events of the feed {FEED} within {pace:g} s.")
     for due in paced(events, pace, time.monotonic):
-        await kafka.send(due)
+        kafka.send(due)
         sent += len(due)
         if sent * _LINES // len(events) > said:
             said = sent * _LINES // len(events)
             click.echo(f"{sent:,} of {len(events):,} events are sent.")
-        await asyncio.sleep(_PAUSE_SECONDS)
-    signed = await kafka.tell_time(closing_tick(events))
+        time.sleep(_PAUSE_SECONDS)
+    signed = kafka.tell_time(closing_tick(events))
     closing = "" if signed else " Without signing_key_file no time is told: the workers close the questions themselves."
     click.echo(f"All are sent.{closing} Watch: stream-peer tail {FEED}")

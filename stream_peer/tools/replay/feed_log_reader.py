@@ -1,9 +1,8 @@
 """The feed-log and what was published from it, for ``replay --from-log``: fold the log again and compare."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +12,7 @@ from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.fold import keys_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, read_to_end
 from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
@@ -86,43 +85,32 @@ def replay_from_log(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the topics cannot be read.
     """
-    return asyncio.run(_replay(settings, feed, secret, write, progress, shadows or {}))
-
-
-async def _replay(
-    settings: Settings,
-    feed: str,
-    secret: bytes,
-    write: Callable[[Output], None] | None,
-    progress: Callable[[int, int], None] | None,
-    shadows: Mapping[str, FeedSettingsBook],
-) -> Comparison:
-    async with onlooker(settings) as consumer:
-        tally = _Tally(await _published(consumer, settings, feed))
-        place = await place_of_log(settings, feed)
-        start, end = await _ends(consumer, place)
+    with onlooker(settings) as consumer:
+        tally = _Tally(_published(consumer, settings, feed))
+        place = place_of_log(consumer, settings, feed)
+        start, end = _ends(consumer, place)
         stage, folded = FeedStage(topic=place.topic, partition=place.partition, secret=secret), 0
-        beside = _Beside(feed, place, secret, shadows)
-        async for records in read_to_end(consumer, [place]):
+        beside = _Beside(feed, place, secret, shadows or {})
+        for records in read_to_end(consumer, [place]):
             for record in records:
-                effects = await _folded(stage, record, settings, place)
+                effects = _folded(stage, record, settings, place)
                 for output in _of_feed(effects, feed):
                     tally.add(output)
                     if write is not None:
                         write(output)
-                await beside.follow(effects, stage, record, settings)
+                beside.follow(effects, stage, record, settings)
             folded += len(records)
             if progress is not None:
                 progress(folded, end - start)
     return tally.result(folded, start)._replace(shadows=beside.compared())
 
 
-async def _folded(
+def _folded(
     stage: FeedStage, record: Any, settings: Settings, place: TopicPartition, keys: Set[bytes] | None = None
 ) -> Effects:
     """What a record gives. Whether a revision of weights was published depends on timing, so all are."""
     effects = Effects()
-    await pump_from_log(fold_and_publish(stage, record, effects, keys, always=True), settings, place)
+    pump_from_log(fold_and_publish(stage, record, effects, keys, always=True), settings, place)
     return effects
 
 
@@ -148,12 +136,12 @@ class _Beside:
             for name, book in shadows.items()
         }
 
-    async def follow(self, effects: Effects, stage: FeedStage, record: Any, settings: Settings) -> None:
+    def follow(self, effects: Effects, stage: FeedStage, record: Any, settings: Settings) -> None:
         """A record was folded by the live stage, with these effects."""
         if self._shadows:
             self._live.follow(effects, stage)
         for shadow, prequential in self._shadows.values():
-            prequential.follow(await _folded(shadow, record, settings, self._place, self._keys), shadow)
+            prequential.follow(_folded(shadow, record, settings, self._place, self._keys), shadow)
 
     def compared(self) -> dict[str, list[ShadowScores]]:
         """How the shadows did, in their order."""
@@ -164,12 +152,12 @@ class _Beside:
         return {self._feed: [scores for scores in found if scores is not None]} if self._shadows else {}
 
 
-async def pump_from_log(steps: Steps, settings: Settings, place: TopicPartition) -> None:
+def pump_from_log(steps: Steps, settings: Settings, place: TopicPartition) -> None:
     """Answer a driver from the log in Kafka, for each rebuild with a consumer of its own."""
     need = answer(steps)
     while need is not None:
-        async with onlooker(settings) as consumer, aclosing(read_to_end(consumer, [place])) as batches:
-            async for records in batches:
+        with onlooker(settings) as consumer, closing(read_to_end(consumer, [place])) as batches:
+            for records in batches:
                 steps.send(records)
                 if records[-1].offset >= need.up_to:
                     break
@@ -204,31 +192,30 @@ class _Tally:
         )
 
 
-async def _published(consumer: Any, settings: Settings, feed: str) -> dict[Place, set[bytes]]:
+def _published(consumer: Any, settings: Settings, feed: str) -> dict[Place, set[bytes]]:
     """Digests of every published record of the feed; more than one a place means that revisions contradict."""
     found: dict[Place, set[bytes]] = {}
     for logical in _COMPARED:
-        async for record in _records(consumer, settings, settings.topic(logical)):
+        for record in _records(consumer, settings.topic(logical)):
             if record.value and _head(record.value).feed == feed:
                 found.setdefault(_place_of(logical, record.key, record.value), set()).add(_digest(record.value))
     return found
 
 
-async def _records(consumer: Any, settings: Settings, topic: str) -> AsyncIterator[Any]:
-    async for records in read_to_end(consumer, await partitions_of(settings, topic)):
-        for record in records:
-            yield record
+def _records(consumer: Any, topic: str) -> Iterator[Any]:
+    for records in read_to_end(consumer, partitions_of(consumer, topic)):
+        yield from records
 
 
-async def place_of_log(settings: Settings, feed: str) -> TopicPartition:
+def place_of_log(consumer: Any, settings: Settings, feed: str) -> TopicPartition:
     """The partition of the feed-log that holds a feed."""
     topic = settings.topic(topics.FEED_LOG)
-    partitions = await partitions_of(settings, topic)
+    partitions = partitions_of(consumer, topic)
     return TopicPartition(topic, partition_of(feed, len(partitions)))
 
 
-async def _ends(consumer: Any, place: TopicPartition) -> tuple[int, int]:
-    starts, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
+def _ends(consumer: Any, place: TopicPartition) -> tuple[int, int]:
+    starts, ends = consumer.beginning_offsets([place]), consumer.end_offsets([place])
     return starts[place], ends[place]
 
 

@@ -1,6 +1,5 @@
 """A feed read from the changelogs of both stages, while its workers go on and know nothing of it."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,14 +7,14 @@ from typing import Any
 from stream_peer.errors import NotCaughtUpError
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.reading import TopicPartition, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll, read_to_end
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.portable import Line
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import origin
 from stream_peer.tools.transfer.stored_feed import Questions, StageState, exported, questions_of
 
-_POLL_MILLISECONDS = 500
+_PAUSE_SECONDS = 0.5
 
 
 def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
@@ -33,53 +32,53 @@ def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
     FeedTransferError
         If there is no such feed.
     """
-    of_feeds, of_questions = asyncio.run(_read(settings, feed))
+    of_feeds, of_questions = _read(settings, feed)
     return exported(feed, of_feeds, of_questions, origin())
 
 
-async def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questions]]:
-    async with onlooker(settings) as consumer:
+def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questions]]:
+    with onlooker(settings) as consumer:
         questions = []
-        for place in await partitions_of(settings, settings.changelog("question")):
+        for place in partitions_of(consumer, settings.changelog("question")):
             fold = ChangelogReader()
-            async for records in read_to_end(consumer, [place]):
+            for records in read_to_end(consumer, [place]):
                 _add(fold, records)
             questions.append(questions_of(feed, _state(place, fold)))
-        log = await partitions_of(settings, settings.topic(topics.FEED_LOG))
+        log = partitions_of(consumer, settings.topic(topics.FEED_LOG))
         home = partition_of(feed, len(log))
-        wanted = await _last_record(consumer, log[home])
+        wanted = _last_record(consumer, log[home])
         changelog = TopicPartition(settings.changelog("feed"), home)
-        fold = await _fold_up_to(consumer, changelog, wanted, settings.broker_patience)
+        fold = _fold_up_to(consumer, changelog, wanted, settings.broker_patience)
         return _state(changelog, fold), questions
 
 
-async def _last_record(consumer: Any, place: TopicPartition) -> int:
+def _last_record(consumer: Any, place: TopicPartition) -> int:
     """The offset of the last committed record of a partition now; -1: it holds none.
 
     It may stand before the end by any number of aborted records, for which a state never waits.
     """
     consumer.assign([place])
-    (first,), (end,) = [(await ask([place])).values() for ask in (consumer.beginning_offsets, consumer.end_offsets)]
+    (first,), (end,) = [ask([place]).values() for ask in (consumer.beginning_offsets, consumer.end_offsets)]
     last, span, until = -1, 1, end
     while last < 0 and until > first:
         begin = max(first, end - span)
         consumer.seek(place, begin)
-        while await consumer.position(place) < until:
-            for records in (await consumer.getmany(place, timeout_ms=_POLL_MILLISECONDS)).values():
+        while consumer.position(place) < until:
+            for records in poll(consumer).values():
                 last = max([last, *(record.offset for record in records if record.offset < end)])
         until, span = begin, span * 2
     return last
 
 
-async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> ChangelogReader:
+def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> ChangelogReader:
     """The state of a partition, once it covers its input up to the offset ``wanted``."""
     fold, deadline = ChangelogReader(), time.monotonic() + patience
     consumer.assign([place])
-    await consumer.seek_to_beginning(place)
+    consumer.seek(place, consumer.beginning_offsets([place])[place])
     while True:
-        end = (await consumer.end_offsets([place]))[place]
-        while await consumer.position(place) < end:
-            for records in (await consumer.getmany(place, timeout_ms=_POLL_MILLISECONDS)).values():
+        end = consumer.end_offsets([place])[place]
+        while consumer.position(place) < end:
+            for records in poll(consumer).values():
                 _add(fold, records)
         behind = wanted - (fold.applied - fold.origin.base)
         if behind <= 0 and fold.origin.whole_at <= wanted:
@@ -91,7 +90,7 @@ async def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patienc
                 "start a worker, or wait until it has caught up"
             )
             raise NotCaughtUpError(msg)
-        await asyncio.sleep(_POLL_MILLISECONDS / 1000)
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _add(fold: ChangelogReader, records: list[Any]) -> None:

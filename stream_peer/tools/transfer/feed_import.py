@@ -11,7 +11,7 @@ import msgspec
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
 from stream_peer.events import topics
 from stream_peer.kafka.client.control_events import newest_document, write_import
-from stream_peer.kafka.client.reading import partitions_of
+from stream_peer.kafka.client.read import onlooker, partitions_of
 from stream_peer.log.portable import FeedLine, Header, Line
 from stream_peer.log.transfers import transfer_of
 from stream_peer.serve.weights_view import read_newest
@@ -86,7 +86,7 @@ class FeedFile:
             yield line if self._feed in (None, before) else renamed(line, before, self._feed or "")
 
 
-async def check_import(settings: Settings, found: FeedFile) -> None:
+def check_import(settings: Settings, found: FeedFile) -> None:
     """Whether the feed can be taken up here.
 
     Raises
@@ -99,11 +99,11 @@ async def check_import(settings: Settings, found: FeedFile) -> None:
         If that cannot be looked up.
     """
     feed = found.header.feed
-    known = (await read_newest(settings)).get(feed)
+    known = read_newest(settings).get(feed)
     if known is not None and known.questions:
         msg = f"feed {feed} knows questions already; reset or delete it before, or import under another name: --as"
         raise FeedTransferError(msg)
-    applied = await newest_document(settings)
+    applied = newest_document(settings)
     own = load_document({} if applied is None else applied.document).of(feed)
     ours = {name: msgspec.to_builtins(getattr(own, name)) for name in MEANING}
     faults = [
@@ -119,7 +119,7 @@ def _other_meaning(ours: Any, theirs: Any) -> str:
     return f"is {ours!r}, the feed was made with {theirs!r}; put that into the file and `stream-peer settings apply` it"
 
 
-async def send_import(settings: Settings, found: FeedFile, progress: Progress | None = None) -> Sent:
+def send_import(settings: Settings, found: FeedFile, progress: Progress | None = None) -> Sent:
     """Write the feed to control-events, part by part; return when every in-sync replica has them all.
 
     Raises
@@ -129,7 +129,8 @@ async def send_import(settings: Settings, found: FeedFile, progress: Progress | 
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If it cannot be written.
     """
-    partitions = len(await partitions_of(settings, settings.topic(topics.FORECAST_EVENTS)))
+    with onlooker(settings) as consumer:
+        partitions = len(partitions_of(consumer, settings.topic(topics.FORECAST_EVENTS)))
     events = transfer_of(found.header, islice(found.lines(), 1, None), uuid.uuid4().hex[:12], partitions)
-    written = await write_import(settings, events, progress)
+    written = write_import(settings, events, progress)
     return Sent(events[0].import_id, len(events), written[0].partition, written[0].offset, written[-1].offset)

@@ -1,15 +1,15 @@
 """What tests do to a broker as a platform or a subscriber would: small helpers over kafka-python."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from stream_peer.kafka.client.topic_ids import Ids, cluster_ids
+from stream_peer.kafka.client.admin import KafkaAdmin
+from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.recreated import incarnation_of
+from stream_peer.settings.process import Settings
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
 
@@ -187,16 +187,8 @@ class KafkaClient:
 
     def ids(self, topic: str) -> Ids:
         """What the broker says of itself and of a topic."""
-
-        async def ask() -> Ids:
-            producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
-            await producer.start()
-            try:
-                return await cluster_ids(producer.client, [topic])
-            finally:
-                await producer.stop()
-
-        return asyncio.run(ask())
+        broker: Literal["kafka", "embedded"] = "kafka" if self.broker.rung.is_real else "embedded"
+        return KafkaAdmin(Settings(bootstrap=self.bootstrap, broker=broker)).ids([topic])
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """A group's committed offsets by partition; partitions without one are left out."""

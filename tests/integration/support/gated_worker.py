@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from stream_peer.cli import main
-from stream_peer.kafka.client.log_reader import LogReading
 from stream_peer.kafka.worker import state_writer
+from stream_peer.kafka.worker.faust_bridge import LogReading
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
 

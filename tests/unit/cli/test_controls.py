@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Control]:
     events: list[Control] = []
 
-    async def write(_: Settings, event: Control) -> Written:
+    def write(_: Settings, event: Control) -> Written:
         events.append(event)
         return Written(3, 17)
 
@@ -43,7 +43,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Control]:
 def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Weights]:
     feeds = {"econ": weights(7, "ann", "bob")}
 
-    async def newest(_: Settings) -> dict[str, Weights]:
+    def newest(_: Settings) -> dict[str, Weights]:
         return feeds
 
     monkeypatch.setattr(weights_view, "read_newest", newest)
@@ -55,7 +55,7 @@ def controls(monkeypatch: pytest.MonkeyPatch) -> Controls:
     """What stands on control-events: dora was excluded, so that no weights list her, and bob is called rob as well."""
     found = Controls()
 
-    async def read(_: Settings) -> Controls:
+    def read(_: Settings) -> Controls:
         return found
 
     changes: dict[str, dict[str, Any]] = {"dora": {"excluded": True}, "bob": {"rename": "rob"}}
@@ -230,7 +230,7 @@ def test_before_the_first_weights_there_is_nothing_to_note(
 def test_whoever_may_not_read_weights_may_still_write_controls(
     capsys: Capture, written: list[Control], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refused(_: Settings) -> dict[str, Weights]:
+    def refused(_: Settings) -> dict[str, Weights]:
         raise NotAuthorisedError("No right to read weights.")
 
     monkeypatch.setattr(weights_view, "read_newest", refused)
@@ -242,7 +242,7 @@ def test_whoever_may_not_read_weights_may_still_write_controls(
 
 
 def test_an_unreachable_broker_ends_the_command(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody(_: Settings) -> dict[str, Weights]:
+    def nobody(_: Settings) -> dict[str, Weights]:
         raise BrokerUnavailableError("No broker answered.")
 
     monkeypatch.setattr(weights_view, "read_newest", nobody)

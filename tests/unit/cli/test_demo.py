@@ -1,4 +1,3 @@
-import asyncio
 import re
 import sys
 from collections import deque
@@ -118,7 +117,7 @@ def what_a_kept_demo_says(tmp_path: Path, flags: dict[str, str]) -> str:
         settings = load(None, {}, flags).settings
         stays = Demonstration(settings, demo, Console(file=said), Wishes(1.0, tmp_path / "report.html", keep=True))
         with pytest.raises(StreamPeerError):
-            asyncio.run(stays._stay("http://127.0.0.1:4711"))
+            stays._stay("http://127.0.0.1:4711")
     return said.getvalue()
 
 

@@ -1,5 +1,5 @@
 import io
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -28,10 +28,10 @@ def with_mix(**mix: float) -> Weights:
 
 
 def holding(monkeypatch: pytest.MonkeyPatch, *found: Weights) -> None:
-    async def newest(_: Settings) -> dict[str, Weights]:
+    def newest(_: Settings) -> dict[str, Weights]:
         return {w.feed: w for w in found}
 
-    async def follow(_: Settings, feed: str) -> AsyncIterator[Weights]:
+    def follow(_: Settings, feed: str) -> Iterator[Weights]:
         for w in found:
             if w.feed == feed:
                 yield w
@@ -69,7 +69,7 @@ def test_where_there_is_no_terminal_each_change_is_a_line(monkeypatch: pytest.Mo
 
 
 def test_an_unreachable_broker_is_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    async def newest(_: Settings) -> dict[str, Weights]:
+    def newest(_: Settings) -> dict[str, Weights]:
         raise BrokerUnavailableError("No broker answered.")
 
     monkeypatch.setattr(weights_view, "read_newest", newest)

@@ -1,5 +1,6 @@
 import gzip
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +44,27 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[FeedImport]:
     """What is written to control-events; no feed has weights, no settings were applied."""
     events: list[FeedImport] = []
 
-    async def write(_: Settings, parts: list[FeedImport], __: object) -> list[Written]:
+    def write(_: Settings, parts: list[FeedImport], __: object) -> list[Written]:
         events.extend(parts)
         return [Written(5, 17 + number) for number in range(len(parts))]
 
-    async def newest(_: Settings) -> dict[str, Weights]:
+    def newest(_: Settings) -> dict[str, Weights]:
         return {}
 
-    async def document(_: Settings) -> None:
+    def document(_: Settings) -> None:
         return None
 
-    async def partitions(_: Settings, __: str) -> list[int]:
+    @contextmanager
+    def onlooker(_: Settings) -> Iterator[None]:
+        yield
+
+    def partitions(_: None, __: str) -> list[int]:
         return [0, 1, 2, 3]
 
     monkeypatch.setattr(feed_import, "write_import", write)
     monkeypatch.setattr(feed_import, "read_newest", newest)
     monkeypatch.setattr(feed_import, "newest_document", document)
+    monkeypatch.setattr(feed_import, "onlooker", onlooker)
     monkeypatch.setattr(feed_import, "partitions_of", partitions)
     assert control_events.write_import is not write
     assert weights_view.read_newest is not newest
@@ -238,7 +244,7 @@ def test_who_was_forgotten_is_told_to_every_partition(capsys: Capture, tmp_path:
 def test_a_feed_that_knows_questions_is_not_imported_over(
     capsys: Capture, file: Path, sent: list[FeedImport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def newest(_: Settings) -> dict[str, Weights]:
+    def newest(_: Settings) -> dict[str, Weights]:
         return {"f": weights(7, "ann", feed="f")}
 
     monkeypatch.setattr(feed_import, "read_newest", newest)
@@ -252,7 +258,7 @@ def test_a_feed_that_knows_questions_is_not_imported_over(
 def test_settings_that_give_another_meaning_are_named_one_by_one(
     capsys: Capture, file: Path, sent: list[FeedImport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def applied(_: Settings) -> Applied:
+    def applied(_: Settings) -> Applied:
         document = {"defaults": {"loss": "log"}, "feeds": {"f": {"min_experts": 5, "grace": "9s"}}}
         return Applied(document, "0", 0, 0)
 

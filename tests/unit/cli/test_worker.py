@@ -77,7 +77,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
 
 
 def applied(monkeypatch: pytest.MonkeyPatch, found: Applied | Exception | None) -> None:
-    async def newest(_: Settings) -> Applied | None:
+    def newest(_: Settings) -> Applied | None:
         if isinstance(found, Exception):
             raise found
         return found

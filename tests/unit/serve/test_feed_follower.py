@@ -1,13 +1,14 @@
 """Following the topics of all feeds, on a log that is played."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
+from kafka import TopicPartition
 
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import encode_output
@@ -26,40 +27,39 @@ class Broker:
         self.reads = 0
         self._positions: dict[TopicPartition, int] = {}
 
-    async def partitions_of(self, _settings: Settings, topic: str) -> list[TopicPartition]:
+    def partitions_of(self, _consumer: object, topic: str) -> list[TopicPartition]:
         if self.is_away:
             msg = "No broker answers."
             raise BrokerUnavailableError(msg)
         return [TopicPartition(topic, 0)]
 
-    @asynccontextmanager
-    async def onlooker(self, _settings: Settings, **_options: Any) -> AsyncIterator["Broker"]:
+    @contextmanager
+    def onlooker(self, _settings: Settings, **_options: Any) -> Iterator["Broker"]:
         yield self
 
     def assign(self, _places: Any) -> None:
         self.reads += 1
 
-    async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: len(self.logs[place.topic]) for place in places}
 
-    async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(places, 0)
 
     def seek(self, place: TopicPartition, offset: int) -> None:
         self._positions[place] = offset
 
-    async def position(self, place: TopicPartition) -> int:
+    def position(self, place: TopicPartition) -> int:
         return self._positions[place]
 
-    async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Any]]:
-        assert timeout_ms
-        await asyncio.sleep(0)
+    def poll(self, _consumer: object) -> dict[TopicPartition, list[Any]]:
+        time.sleep(0)
         if self.is_away:
             msg = "gone"
             raise ConnectionError(msg)
         found = {}
         for place, start in self._positions.items():
-            records = self.logs[place.topic][start : start + min(max_records, 2)]
+            records = self.logs[place.topic][start : start + 2]
             if records:
                 self._positions[place] += len(records)
                 found[place] = [
@@ -73,6 +73,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
     monkeypatch.setattr(feed_follower, "partitions_of", made.partitions_of)
     monkeypatch.setattr(feed_follower, "onlooker", made.onlooker)
+    monkeypatch.setattr(feed_follower, "poll", made.poll)
     monkeypatch.setattr(feed_follower, "_PAUSE_SECONDS", 0.001)
     return made
 

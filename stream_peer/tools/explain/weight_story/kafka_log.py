@@ -1,19 +1,16 @@
 """Accounts of weights from a feed's log in Kafka."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import closing
 from typing import Any
 
-from stream_peer.kafka.client.reading import onlooker, read_to_end
+from stream_peer.kafka.client.read import onlooker, read_to_end
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.settings.process import Settings
 from stream_peer.tools.explain.weight_account import Account
 from stream_peer.tools.explain.weight_story.fold import WeightFold
 from stream_peer.tools.explain.weight_story.request import LogRead
 from stream_peer.tools.replay.feed_log_reader import place_of_log, pump_from_log
-
-_EVERY = 500
 
 
 def read_accounts(
@@ -42,26 +39,16 @@ def read_accounts(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the topics cannot be read.
     """
-    return asyncio.run(_read(settings, feed, accounts, secret, progress))
-
-
-async def _read(
-    settings: Settings,
-    feed: str,
-    accounts: Sequence[Account],
-    secret: bytes,
-    progress: Callable[[int, int], None] | None,
-) -> LogRead:
     keys: set[bytes] = set()
-    async with onlooker(settings) as consumer:
-        place = await place_of_log(settings, feed)
-        (start,) = (await consumer.beginning_offsets([place])).values()
-        (end,) = (await consumer.end_offsets([place])).values()
+    with onlooker(settings) as consumer:
+        place = place_of_log(consumer, settings, feed)
+        (start,) = consumer.beginning_offsets([place]).values()
+        (end,) = consumer.end_offsets([place]).values()
         fold = WeightFold(feed, accounts, place.partition, secret)
-        async with aclosing(read_to_end(consumer, [place])) as batches:
-            async for records in batches:
+        with closing(read_to_end(consumer, [place])) as batches:
+            for records in batches:
                 keys.update(record.key for record in records if record.key)
-                if not await _folded(fold, records, settings, place):
+                if not _folded(fold, records, settings, place):
                     break
                 if progress is not None:
                     progress(records[-1].offset + 1 - start, end - start)
@@ -70,12 +57,10 @@ async def _read(
     return LogRead(feed.encode() in keys, fold.follower.experts, feeds, start)
 
 
-async def _folded(fold: WeightFold, records: Sequence[Any], settings: Settings, place: Any) -> bool:
+def _folded(fold: WeightFold, records: Sequence[Any], settings: Settings, place: Any) -> bool:
     """Fold a batch; False if nothing that is asked for comes any more."""
-    for number, record in enumerate(records):
+    for record in records:
         if fold.is_over(record):
             return False
-        await pump_from_log(fold.fold(record), settings, place)
-        if number % _EVERY == 0:
-            await asyncio.sleep(0)  # whoever waits for us may have given up
+        pump_from_log(fold.fold(record), settings, place)
     return True

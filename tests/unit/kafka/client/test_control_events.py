@@ -1,20 +1,19 @@
 """Which records tell `settings apply` that its document was handed on; anybody may write others beside them."""
 
 import pytest
-from aiokafka.structs import ConsumerRecord
 
 from stream_peer.events.feed_log import SettingsChanged, Source, encode_feed_log
 from stream_peer.kafka.client.control_events import Applied, hands_on
 from stream_peer.log.origins import SOURCE_HEADER, source_header
-from stream_peer.log.stage import Headers
+from stream_peer.log.stage import Headers, LogRecord
 
 SOURCE = Source("control-events", 3, 7, 41, 0)
 APPLIED = Applied({}, "hash", 3, 41)
 DEEP = b'["control-events",3,7,41,0,' + b"[" * 60_000
 
 
-def record(value: bytes | None, headers: Headers = (), key: bytes = b"settings") -> ConsumerRecord[bytes, bytes]:
-    return ConsumerRecord("t", 0, 5, 0, 0, key, value, None, len(key), len(value or b""), headers)
+def record(value: bytes | None, headers: Headers = (), key: bytes = b"settings") -> LogRecord:
+    return LogRecord(5, 0, key, value, headers)
 
 
 def changed(source: Source) -> bytes:

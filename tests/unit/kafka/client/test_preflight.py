@@ -1,4 +1,3 @@
-import asyncio
 import contextlib
 import datetime
 import socket
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from aiokafka import errors as kafka
+from kafka import errors as kafka
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingsError
 from stream_peer.kafka.client import preflight as module
@@ -62,18 +61,17 @@ def test_a_closed_connection_names_what_it_may_mean(rude_port: int) -> None:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (kafka.SaslAuthenticationFailed("no"), "refuses the user or password"),
+        (kafka.SaslAuthenticationFailedError("no"), "refuses the user or password"),
         (kafka.UnsupportedSaslMechanismError("no"), "does not offer the mechanism"),
         (kafka.IllegalSaslStateError("no"), r"expects another security.protocol"),
         (ssl.SSLError(1, "wrong version"), "does not speak TLS as we do"),
     ],
 )
 def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
-    async def refuse(*_: object, **__: object) -> None:
-        await asyncio.sleep(0)
+    def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(module, "create_conn", refuse)
+    monkeypatch.setattr(module, "_connect", refuse)
 
     with pytest.raises(NotAuthorisedError, match=sentence):
         preflight(Settings(broker_patience=60.0))
@@ -81,13 +79,12 @@ def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exc
 
 @pytest.fixture
 def only_localhost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def connect(host: str, *_: object, **__: object) -> None:
-        await asyncio.sleep(0)
+    def connect(host: str, *_: object) -> None:
         if host != "localhost":
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(module, "create_conn", connect)
+    monkeypatch.setattr(module, "_connect", connect)
 
 
 @pytest.mark.usefixtures("only_localhost_is_known")

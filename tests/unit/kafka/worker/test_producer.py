@@ -7,7 +7,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from stream_peer.errors import RecordTooLargeError
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.topic_ids import Ids
+from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import KafkaWriter
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats

@@ -1,13 +1,13 @@
 """A feed is read from changelogs that a consumer hands out, while somebody may still be writing."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
-from aiokafka import TopicPartition
+from kafka import TopicPartition
 
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.feeds.stage import FeedStage
@@ -38,32 +38,36 @@ class Consumer:
         self.catch_up = catch_up
         self.catches_up = False
         self._positions: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         self._positions = dict.fromkeys(partitions, 0)
 
-    async def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {tp: len(self.logs[tp]) for tp in partitions}
 
-    async def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._positions[tp] = offset
 
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        self._positions.update(dict.fromkeys(partitions, 0))
+    def pause(self, tp: TopicPartition) -> None:
+        self._paused.add(tp)
 
-    async def position(self, tp: TopicPartition) -> int:
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._paused.difference_update(partitions)
+
+    def position(self, tp: TopicPartition) -> int:
         if self.catches_up and tp == OF_FEEDS and self._positions[tp] == len(self.logs[tp]):
             self.catches_up = False
             self.catch_up()
         return self._positions[tp]
 
-    async def getmany(self, *partitions: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+    def poll(self, *, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         assert timeout_ms
         found = {}
-        for tp in partitions:
+        for tp in self._positions.keys() - self._paused:
             start = self._positions[tp]
             found[tp] = [record for record in self.logs[tp][start : start + 2] if record is not ABORTED]
             self._positions[tp] = min(start + 2, len(self.logs[tp]))
@@ -103,16 +107,16 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     logs = {OF_QUESTIONS: questions.records, OF_FEEDS: feeds.records, LOG: list(PAST)}
     consumer = Consumer(logs, lambda: catch_up(stage, feeds))
 
-    @asynccontextmanager
-    async def onlooker(_: Settings) -> AsyncIterator[Consumer]:
+    @contextmanager
+    def onlooker(_: Settings) -> Iterator[Consumer]:
         yield consumer
 
-    async def partitions_of(_: Settings, topic: str) -> list[TopicPartition]:
+    def partitions_of(_: Consumer, topic: str) -> list[TopicPartition]:
         return [tp for tp in logs if tp.topic == topic]
 
     monkeypatch.setattr(feed_export, "onlooker", onlooker)
     monkeypatch.setattr(feed_export, "partitions_of", partitions_of)
-    monkeypatch.setattr(feed_export, "_POLL_MILLISECONDS", 1)
+    monkeypatch.setattr(feed_export, "_PAUSE_SECONDS", 0.001)
     return consumer
 
 

@@ -8,7 +8,7 @@ from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_UNCOMMITTED
 
 from stream_peer.errors import StateError
-from stream_peer.kafka.client.log_reader import LogReader, LogReading
+from stream_peer.kafka.worker.faust_bridge import LogReader, LogReading
 from stream_peer.log.stage import LogRecord
 from tests.unit.kafka.worker.fakes import records
 
@@ -70,7 +70,7 @@ class Consumer:
 @pytest.fixture(autouse=True)
 def _consumers(monkeypatch: pytest.MonkeyPatch) -> None:
     Consumer.made = []
-    monkeypatch.setattr("stream_peer.kafka.client.log_reader.AIOKafkaConsumer", Consumer)
+    monkeypatch.setattr("stream_peer.kafka.worker.faust_bridge.AIOKafkaConsumer", Consumer)
 
 
 async def all_of(reading: LogReading) -> list[int]:

@@ -9,7 +9,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 
-from stream_peer.kafka.client.record_headers import read_any_names
+from stream_peer.kafka.worker.faust_bridge import read_any_names
 
 _CRC, _CHECKED = 17, 21
 NO_COMPRESSION, ZSTD = 0, 4

@@ -1,0 +1,120 @@
+"""Reading topics without a group and without commits, from where a caller wants to where the log ends now."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka import errors as kafka
+
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.kafka.client.preflight import preflight
+from stream_peer.kafka.client.records import read_any_record
+from stream_peer.kafka.client.security import ISOLATION, client_options
+from stream_peer.settings.process import Settings
+
+__all__ = ["TopicPartition", "kafka_errors", "onlooker", "partitions_of", "poll", "read_to_end"]
+
+_POLL_MILLISECONDS = 500
+_REQUEST_MILLISECONDS = 40_000
+_RECORDS = 1_000  # of a poll
+
+
+@contextmanager
+def onlooker(settings: Settings, **options: Any) -> Iterator[Any]:
+    """A consumer without a group, whose errors are ours; ``options`` are more of the client's.
+
+    Raises
+    ------
+    BrokerUnavailableError
+        If no broker answers within ``broker_patience``.
+    NotAuthorisedError
+        If the brokers refuse us.
+    """
+    preflight(settings)
+    read_any_record()
+    chosen: dict[str, Any] = {
+        "client_id": f"{settings.prefix}{settings.id}-onlooker",
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "allow_auto_create_topics": False,
+        "check_crcs": False,  # kafka-python counts them in Python, at 3 MB/s; the broker did when it took the records
+        "max_poll_records": _RECORDS,
+        "metrics_enabled": False,
+        "bootstrap_timeout_ms": round(settings.broker_patience * 1000),
+        "request_timeout_ms": _REQUEST_MILLISECONDS,
+        **client_options(settings),
+        **options,
+    }
+    with kafka_errors(settings):
+        consumer = KafkaConsumer(isolation_level=ISOLATION, **chosen)
+        try:
+            yield consumer
+        finally:
+            consumer.close(autocommit=False)
+
+
+class kafka_errors:  # noqa: N801 - a context manager that reads like a function
+    """Turns kafka-python's errors into ours."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, kafka.TopicAuthorizationFailedError):
+            topics = error.args[0] if error.args else "the topic"
+            msg = f"No right to read or write {topics}; `stream-peer topics plan --offline` lists the rights needed."
+            raise NotAuthorisedError(msg) from None
+        if isinstance(error, kafka.KafkaError):
+            msg = f"The brokers at {self._settings.bootstrap} do not answer any more: {error}."
+            raise BrokerUnavailableError(msg) from None
+
+
+def partitions_of(consumer: Any, topic: str) -> list[TopicPartition]:
+    """All partitions of a topic.
+
+    Raises
+    ------
+    TopicsError
+        If there is no such topic.
+    """
+    if topic not in consumer.topics():  # asks for all topics: asking for one by name may make it
+        msg = (
+            f"There is no topic {topic}, or we may not see it (is the prefix right?); "
+            "`stream-peer topics apply` makes it."
+        )
+        raise TopicsError(msg)
+    return [TopicPartition(topic, partition) for partition in sorted(consumer.partitions_for_topic(topic))]
+
+
+def poll(consumer: Any, milliseconds: int = _POLL_MILLISECONDS) -> dict[TopicPartition, list[Any]]:
+    """What has come of the assigned partitions, in order; waits so long if there is nothing."""
+    found: dict[TopicPartition, list[Any]] = consumer.poll(timeout_ms=milliseconds)
+    return found
+
+
+def read_to_end(consumer: Any, partitions: Sequence[TopicPartition]) -> Generator[list[Any], None, None]:
+    """Records of the partitions from their starts to where they end now, in batches of one partition, in order.
+
+    The end is the last stable offset, and is met by position: there may be no record before it, as where a log ends in
+    an aborted transaction.
+    """
+    consumer.assign(partitions)
+    consumer.resume(*partitions)
+    ends = consumer.end_offsets(partitions)
+    for tp, start in consumer.beginning_offsets(partitions).items():
+        consumer.seek(tp, start)
+    left = set(partitions)
+    while left:
+        for tp in [tp for tp in left if consumer.position(tp) >= ends[tp]]:
+            left.discard(tp)
+            consumer.seek(tp, ends[tp])  # what came meanwhile is left for a caller who reads on
+            consumer.pause(tp)
+        for tp, records in poll(consumer).items() if left else ():
+            wanted = [record for record in records if record.offset < ends[tp]]
+            if wanted:
+                yield wanted
+    consumer.resume(*partitions)
