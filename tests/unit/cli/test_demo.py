@@ -133,6 +133,13 @@ def test_a_kept_demo_names_the_flags_with_which_commands_know_its_partitions(
     assert "Topics:" not in what_a_kept_demo_says(tmp_path, {})
 
 
+def test_a_kept_demo_tells_commands_that_its_broker_is_an_embedded_one(tmp_path: Path) -> None:
+    (watch,) = re.findall("Watch: +(.*)", what_a_kept_demo_says(tmp_path, {"broker": "embedded"}))
+
+    assert watch.endswith(" --broker embedded")
+    assert "--broker" not in what_a_kept_demo_says(tmp_path, {})
+
+
 @pytest.mark.parametrize(("code", "kind"), [(69, BrokerUnavailableError), (78, TopicsError), (70, StreamPeerError)])
 def test_a_worker_that_ended_hands_on_its_exit_code_and_last_word(code: int, kind: type[StreamPeerError]) -> None:
     script = f"import sys; print('stream-peer: it went wrong', file=sys.stderr); sys.exit({code})"

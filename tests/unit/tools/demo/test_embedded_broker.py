@@ -5,7 +5,9 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
-from stream_peer.errors import SettingsError
+from stream_peer.errors import SettingsError, TopicsError
+from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
+from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.embedded_broker import PARTITIONS, EmbeddedBroker
 
 
@@ -26,3 +28,15 @@ def test_without_confluent_kafka_it_says_which_extra_is_missing(monkeypatch: pyt
 
     with pytest.raises(SettingsError, match=r"stream-peer\[demo\]"), EmbeddedBroker():
         pass
+
+
+def test_commands_write_to_it_and_read_what_they_wrote() -> None:
+    with EmbeddedBroker(["control-events"]) as broker:
+        settings = Settings(bootstrap=broker.bootstrap, broker="embedded", broker_patience=20.0)
+        assert newest_document(settings) is None
+
+        written = [apply_document(settings, {"feeds": {}, "defaults": {"min_experts": n}}) for n in (3, 4)]
+
+        assert newest_document(settings) == written[1]
+        with pytest.raises(TopicsError, match="There is no topic forecast-events"):
+            apply_everywhere(settings, {}, 1.0)
