@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.log_ends import LogEnd
+from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Output, Record, Warned
@@ -217,8 +218,28 @@ class Logs(Protocol):
         """Read a partition from ``first`` or its start up to ``up_to`` or its end, included; closed in every case."""
 
 
+class RecordWriter(Protocol):
+    """Writes records to partitions."""
+
+    @property
+    def retries(self) -> int:
+        """How often a batch was sent once more, because a broker did not take it."""
+
+    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
+        """Write in order per partition; return when all are acknowledged: for each partition, where they were put."""
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions a topic has."""
+
+    async def ids(self, names: Iterable[str]) -> Ids:
+        """The ids of the cluster and of topics."""
+
+    async def asked(self, names: Iterable[str]) -> Ids | None:
+        """The ids that a broker gives to its cluster and topics now; None: no broker answers."""
+
+
 class Producing(Protocol):
-    """The producer."""
+    """The producer, as partitions and ownership see it."""
 
     async def send(self, outputs: Sequence[Output]) -> None:
         """Write outputs and wait for all acknowledgements."""

@@ -2,36 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
-from stream_peer.kafka.worker.port import Appended, TopicPartition, Writing
+from stream_peer.kafka.worker.port import Appended, RecordWriter, TopicPartition, Writing
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
-
-
-class RecordWriter(Protocol):
-    """Writes records to partitions: ``faust_bridge.KafkaWriter``."""
-
-    @property
-    def retries(self) -> int:
-        """How often a batch was sent once more, because a broker did not take it."""
-
-    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
-        """Write in order per partition; return when all are acknowledged: for each partition, where they were put."""
-
-    async def partitions(self, topic: str) -> int:
-        """How many partitions a topic has."""
-
-    async def ids(self, names: Iterable[str]) -> Ids:
-        """The ids of the cluster and of topics."""
-
-    async def asked(self, names: Iterable[str]) -> Ids | None:
-        """The ids that a broker gives to its cluster and topics now; None: no broker answers."""
 
 
 class BatchProducer:

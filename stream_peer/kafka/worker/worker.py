@@ -211,35 +211,45 @@ def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -
 
 
 def question_app(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> RunningApp:
-    """Make the app ``<id>-question``: forecast-events to feed-log.
+    """Make the app ``<id>-question``: forecast-events to feed-log."""
+    ownership = question_ownership(settings, context, make_stage)
+    return _app(settings, context, "question", ownership, partition_counts(settings)[0])
+
+
+def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> RunningApp:
+    """Make the app ``<id>-feed``: feed-log to outputs, and control-events."""
+    return _app(settings, context, "feed", feed_ownership(settings, context, stages), partition_counts(settings)[1])
+
+
+def question_ownership(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> Ownership:
+    """Make the listener that folds forecast-events.
 
     Only what platforms send may be skipped: the feed-log is the source of truth, wherever its reader begins.
     """
     topic, latest = settings.topic(topics.FORECAST_EVENTS), settings.start == "latest"
     forecasts = StageInput(QUESTION, topic, settings.changelog("question"), make_stage, begins_at_end=latest)
-    return _app(settings, context, "question", [forecasts], partition_counts(settings)[0])
+    return _ownership(settings, context, [forecasts])
 
 
-def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> RunningApp:
-    """Make the app ``<id>-feed``: feed-log to outputs. Controls belong to it, and have no state of their own."""
+def feed_ownership(settings: Settings, context: WorkerContext, stages: StageMakers) -> Ownership:
+    """Make the listener that folds the feed-log. Controls belong to its app, and have no state of their own."""
     feed_log = StageInput(FEED, settings.topic(topics.FEED_LOG), settings.changelog("feed"), stages.feed)
     controls = StageInput(CONTROL, settings.topic(topics.CONTROL_EVENTS), None, stages.control)
-    return _app(settings, context, "feed", [feed_log, controls], partition_counts(settings)[1])
+    return _ownership(settings, context, [feed_log, controls])
+
+
+def _ownership(settings: Settings, context: WorkerContext, inputs: Sequence[StageInput]) -> Ownership:
+    choice = settings.on_recreated
+    stages = [StagePartitions(each, context, choice) for each in inputs]
+    return Ownership(stages, context.fail, context.producer.topic_ids, choice)
 
 
 def _app(
-    settings: Settings,
-    context: WorkerContext,
-    app: Literal["question", "feed"],
-    inputs: Sequence[StageInput],
-    partitions: int,
+    settings: Settings, context: WorkerContext, app: Literal["question", "feed"], ownership: Ownership, partitions: int
 ) -> RunningApp:
-    choice = settings.on_recreated
-    stages = [StagePartitions(each, context, choice) for each in inputs]
-    ownership = Ownership(stages, context.fail, context.producer.topic_ids, choice)
-    read = {each.stage_name: each.topic for each in inputs}
+    inputs = {stage.input.stage_name: topic for topic, stage in ownership.stages.items()}
     table = Table(f"{app}-state", partitions)
-    return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, read, table), ownership)
+    return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, inputs, table), ownership)
 
 
 def partition_counts(settings: Settings) -> tuple[int, int]:
