@@ -248,3 +248,17 @@ def test_an_unreachable_broker_ends_the_command(capsys: Capture, monkeypatch: py
     monkeypatch.setattr(weights_view, "read_newest", nobody)
 
     assert run(capsys, "reset", "econ", "--yes") == (69, "", "stream-peer: No broker answered.\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "3"), ("-1",), ("three",)])
+def test_partitions_are_named_or_all_of_them(capsys: Capture, arguments: tuple[str, ...]) -> None:
+    ended = run(capsys, "repair", *arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_without_a_signing_key_nothing_is_written(capsys: Capture) -> None:
+    ended = run(capsys, "repair", "--all", "--bootstrap", "127.0.0.1:1")
+
+    assert ended.code == 78
+    assert "openssl rand -hex 32" in ended.err

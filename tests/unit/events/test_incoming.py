@@ -1,6 +1,8 @@
 """What passes the door, and why the rest does not."""
 
+import difflib
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +24,7 @@ from stream_peer.events.incoming import (
     decode,
     moment,
 )
+from stream_peer.events.near_names import near_names
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, YEAR_2000
 
@@ -412,3 +415,36 @@ def test_an_unknown_field_may_hold_anything_and_stops_nothing(value: str) -> Non
     message = encoded(FORECAST)[:-1] + b',"x":' + value.encode() + b"}"
 
     assert refused(message).reason == Reason.NOT_JSON
+
+
+def test_near_names_are_found_by_likeness_and_by_what_they_hold() -> None:
+    known = ["fed-cut-june", "cpi-may", "eu-cpi"]
+
+    assert near_names("fed-cut-jun", known) == ["fed-cut-june"]
+    assert near_names("c", known) == ["cpi-may", "eu-cpi", "fed-cut-june"]
+    assert near_names("CPI", known) == ["cpi-may", "eu-cpi"]
+    assert near_names("zzz", known) == near_names("", known) == []
+
+
+def test_likeness_of_thousands_of_long_names_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [f"{'ab' * 120}{number}" for number in range(1000)]
+
+    def fail(*_: Any, **__: Any) -> list[str]:
+        msg = "it would take minutes"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(difflib, "get_close_matches", fail)
+
+    assert near_names(long[7][:-1], long)[:1] == [long[0]]
+    assert near_names("ba" * 120, long) == []
+
+
+def test_reasons_are_short_hyphenated_words() -> None:
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", reason) for reason in Reason)
+
+
+def test_a_rejection_tells_reason_field_and_message() -> None:
+    error = RejectedEvent(Reason.WEIGHT_RANGE, field="weight", message="weight is 2")
+
+    assert (error.reason, error.field, error.message) == ("weight-range", "weight", "weight is 2")
+    assert str(error) == "weight-range: weight is 2"

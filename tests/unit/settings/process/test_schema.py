@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 import yaml
 
-from stream_peer.settings.process import leaves
+from stream_peer.settings.process import Settings, leaves
 from stream_peer.settings.process.schema import settings_schema
 
 
@@ -50,3 +50,19 @@ def test_every_setting_says_what_it_is() -> None:
 
 def test_the_schema_speaks_to_whoever_writes_the_file_not_of_the_classes_behind_it() -> None:
     assert "``" not in json.dumps(settings_schema())
+
+
+def test_names_of_topics_groups_and_changelogs_follow_from_prefix_and_id() -> None:
+    settings = Settings(prefix="acme-", id="peer")
+
+    assert settings.topic("weights") == "acme-weights"
+    assert settings.app_id("question") == "acme-peer-question"
+    assert settings.changelog("feed") == "acme-peer-feed-feed-state-changelog"
+
+
+def test_every_setting_has_a_flag_and_a_variable_of_its_own() -> None:
+    known = leaves().values()
+
+    assert len({leaf.flag for leaf in known}) == len({leaf.variable for leaf in known}) == len(known)
+    assert leaves()["security.ca_file"].flag == "--security-ca-file"
+    assert leaves()["security.ca_file"].variable == "STREAM_PEER_SECURITY__CA_FILE"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_peer.errors import MissingExtraError
+from stream_peer.serve.pages.document import document
 from stream_peer.serve.pages.svg import (
     BAND,
     HALF,
@@ -64,3 +65,11 @@ def test_a_picture_of_its_own_has_the_light_colours_of_the_page_and_a_card_behin
     assert '<rect width="100%" height="100%" fill="#ffffff"/>' in picture
     assert "stroke: #d9682b" in picture
     assert "var(" not in picture
+
+
+def test_a_title_is_shown_as_text_and_the_style_sheet_stands_in_the_page() -> None:
+    page = document("<b>1 & 2</b>", "<p>body</p>", "let x = 1;\n")
+
+    assert "<h1>&lt;b&gt;1 &amp; 2&lt;/b&gt;</h1>" in page
+    assert "prefers-color-scheme: dark" in page
+    assert "<script>\nlet x = 1;\n</script>" in page
