@@ -11,8 +11,8 @@ from stream_peer.log.dead_letters import refusal_of
 from stream_peer.log.stage import Output
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.tools.explain.question_life.explainer import Chapter, Explainer
-from stream_peer.tools.explain.question_life.story import Passage, story
+from stream_peer.tools.explain.question_life import NarratedStep, narrate
+from stream_peer.tools.explain.question_timeline import LifeStep, QuestionProbe
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import replay
 from stream_peer.tools.replay.run import CONTROLS, InputRecord
@@ -132,8 +132,8 @@ Two changelogs hold what the stages need after a restart, under keys that name t
 """
 
 
-class _Recorder(Explainer):
-    """Notes beside the chapters which outputs came with which line."""
+class _Recorder(QuestionProbe):
+    """Notes which outputs came with which line."""
 
     def __init__(self) -> None:
         super().__init__(QUESTION)
@@ -141,9 +141,9 @@ class _Recorder(Explainer):
         self.offsets: dict[str, tuple[str, int]] = {}
         self.outputs: list[tuple[str, Output]] = []
 
-    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
+    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """Remember the line."""
-        super().arrives(arrival, stage)
+        super().before_input(arrival, stage)
         self.line = arrival.event.place.rpartition(":")[2]
         self.offsets.setdefault(self.line, (arrival.topic, arrival.offset))
 
@@ -155,33 +155,33 @@ class _Recorder(Explainer):
 def files(root: Path) -> dict[str, str]:
     """The page, by its path."""
     recorder = _Recorder()
-    replay([read_lines(root / EXAMPLE)], witness=recorder, write=recorder.write)
-    chapters = {one.arrival.event.place.rpartition(":")[2]: one for one in recorder.chapters()}
-    passages = story(QUESTION, recorder.chapters()).passages
-    parts = [_scene(scene, chapters[str(scene.line)], passages, recorder) for scene in _SCENES]
+    replay([read_lines(root / EXAMPLE)], probe=recorder, write=recorder.write)
+    steps = {one.arrival.event.place.rpartition(":")[2]: one for one in recorder.steps()}
+    narrated = narrate(QUESTION, recorder.steps()).steps
+    parts = [_scene(scene, steps[str(scene.line)], narrated, recorder) for scene in _SCENES]
     return {PAGE: "\n".join([*parts, "### Changelogs", "", _CHANGELOGS])}
 
 
-def _scene(scene: Scene, chapter: Chapter, passages: tuple[Passage, ...], recorder: _Recorder) -> str:
-    (passage,) = [one for one in passages if one.heading.endswith(f"(line {scene.line})")]
-    blocks = "\n".join(_blocks(scene, chapter, recorder))
-    told = [f"> {passage.heading}", *(f">\n> {item}" for item in passage.items)]
-    return "\n".join([f"### {scene.title}", "", _wrapped(scene.text), "", *map(_wrapped_quote, told), "", blocks])
+def _scene(scene: Scene, step: LifeStep, narrated: tuple[NarratedStep, ...], recorder: _Recorder) -> str:
+    (told,) = [one for one in narrated if one.heading.endswith(f"(line {scene.line})")]
+    blocks = "\n".join(_blocks(scene, step, recorder))
+    quoted = [f"> {told.heading}", *(f">\n> {item}" for item in told.items)]
+    return "\n".join([f"### {scene.title}", "", _wrapped(scene.text), "", *map(_wrapped_quote, quoted), "", blocks])
 
 
-def _blocks(scene: Scene, chapter: Chapter, recorder: _Recorder) -> Iterator[str]:
-    event = chapter.arrival.event
+def _blocks(scene: Scene, step: LifeStep, recorder: _Recorder) -> Iterator[str]:
+    event = step.arrival.event
     is_control = event.kind in CONTROLS
     topic, offset = recorder.offsets[str(scene.line)]
     yield _block(f"{topic if is_control else topics.FORECAST_EVENTS}, offset {offset}", [json.loads(event.payload)])
     logged = [msg for line, msg in recorder.outputs if line == str(scene.line) and msg.topic == topics.FEED_LOG]
-    if chapter.logged:
+    if step.feed_steps:
         of_question = [output.value for output in logged if output.value and _is_told(output.value)]
-        offsets = [str(one.revision) for one in chapter.logged]
+        offsets = [str(one.revision) for one in step.feed_steps]
         where = f"feed-log, offset {offsets[0]}" + (f" to {offsets[-1]}" if len(offsets) > 1 else "")
         yield _block(where, [json.loads(value) for value in of_question])
     for name in scene.shown:
-        yield _output_block(name, scene, chapter, recorder)
+        yield _output_block(name, scene, step, recorder)
 
 
 def _is_told(value: bytes) -> bool:
@@ -189,7 +189,7 @@ def _is_told(value: bytes) -> bool:
     return record.get("question_id") == QUESTION or record["type"] in CONTROLS
 
 
-def _output_block(topic: str, scene: Scene, chapter: Chapter, recorder: _Recorder) -> str:
+def _output_block(topic: str, scene: Scene, step: LifeStep, recorder: _Recorder) -> str:
     if topic == topics.DEAD_LETTERS:
         (letter,) = [one for line, one in recorder.outputs if line == str(scene.line) and one.topic == topic]
         headers = {"header stream-peer-reason": refusal_of(letter.headers).reason}
@@ -199,7 +199,7 @@ def _output_block(topic: str, scene: Scene, chapter: Chapter, recorder: _Recorde
     values = [
         json.loads(o.value) for _, o in recorder.outputs if o.topic == topic and o.key == key.encode() and o.value
     ]
-    last = chapter.logged[-1].revision
+    last = step.feed_steps[-1].revision
     (record,) = [value for value in values if value["revision"] == last]
     return _block(f"{topic}, key {key}", [record])
 

@@ -17,7 +17,7 @@ from stream_peer.serve.http.routes import OPEN, ROUTES
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
 from stream_peer.settings.process import leaves
-from stream_peer.tools.explain.weight_story.words import WORDS
+from stream_peer.tools.explain.weight_words import WORDS
 
 DIRECTORY = "docs/generated"
 ALERTS = "helm/stream-peer/rules/alerts.yaml"

@@ -94,40 +94,35 @@ def explain_command(
     if as_json:
         click.echo(encode_explanation(found))
     else:
-        _tell(found)
+        _print(found)
 
 
-def _tell(found: "WeightExplanation") -> None:
+def _print(found: "WeightExplanation") -> None:
     from stream_peer.serve.terminal import console
-    from stream_peer.tools.explain.weight_story.text import tell
+    from stream_peer.tools.explain.text import render
 
-    tell(found, console())
+    render(found, console())
 
 
 def _from_files(
     invocation: Invocation, files: tuple[Path, ...], request: "ExplainRequest", of_files: OfFiles
 ) -> "WeightExplanation | ExplainFault":
-    from stream_peer.tools.explain.weight_story.request import LogRead, account_of, answer
-    from stream_peer.tools.explain.weight_story.witness import WeightWitness
+    from stream_peer.tools.explain.weight import answer, probe_for
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
 
-    options, account = of_files.options(invocation), account_of(request)
-    witness = WeightWitness(request.feed, [account])
+    options, probe = of_files.options(invocation), probe_for(request)
     with progress_bar("events") as progress:
         lines = [read_lines(file, of_reading(progress)) for file in files]
-        result = replay(lines, options, progress=progress, witness=witness)
+        result = replay(lines, options, progress=progress, probe=probe)
     must_be_usable(result, files)
-    witness.finish()
-    log = LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
-    return answer(request, account, log)
+    probe.finish()
+    return answer(request, probe)
 
 
 def _from_log(invocation: Invocation, request: "ExplainRequest") -> "WeightExplanation | ExplainFault":
-    from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
-    from stream_peer.tools.explain.weight_story.request import account_of, answer
+    from stream_peer.tools.explain.weight_log import explain_from_kafka
 
-    account, secret = account_of(request), read_secret(invocation.settings)
+    secret = read_secret(invocation.settings)
     with progress_bar("records") as progress:
-        log = read_accounts(invocation.settings, request.feed, [account], secret=secret, progress=progress)
-    return answer(request, account, log)
+        return explain_from_kafka(request, invocation.settings, secret, progress)

@@ -17,7 +17,7 @@ from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
     from stream_peer.log.stage import Output
-    from stream_peer.tools.explain.question_life.explainer import Explainer
+    from stream_peer.tools.explain.question_timeline import QuestionProbe
     from stream_peer.tools.replay.feed_log_reader import Comparison
     from stream_peer.tools.replay.replay import ReplayOptions
 
@@ -149,12 +149,12 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
     from stream_peer.tools.replay.shadow_table import shadow_table
-    from stream_peer.tools.replay.shadows import Beside, read_shadows
+    from stream_peer.tools.replay.shadows import ShadowRuns, read_shadows
     from stream_peer.tools.replay.summary import replay_summary
 
     options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
-    shadows = Beside(read_shadows(choices.shadows), options)
+    shadows = ShadowRuns(read_shadows(choices.shadows), options)
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
@@ -163,9 +163,9 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
         result = replay(
             shadows.kept([read_lines(file, of_reading(progress)) for file in files]),
             options,
-            write=report.beside(write) if report else write,
+            write=report.writing(write) if report else write,
             progress=progress,
-            witness=shadows.following(asked.explainer if asked else None),
+            probe=shadows.following(asked.probe if asked else None),
             finished=exports,
         )
         must_be_usable(result, files)
@@ -193,21 +193,20 @@ def _options(invocation: Invocation, choices: _Choices) -> "ReplayOptions":
 
 
 class _Asked(NamedTuple):
-    """Whose story is to be told, and which other questions were published again, those most often first."""
+    """The question to explain, and which others were published again, those most often first."""
 
-    explainer: "Explainer"
+    probe: "QuestionProbe"
     others: tuple[str, ...] = ()
 
 
 def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
     """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
-    from stream_peer.tools.explain.question_life.choice import RevisionCounter
-    from stream_peer.tools.explain.question_life.explainer import Explainer
+    from stream_peer.tools.explain.question_timeline import QuestionProbe, RevisionCounter
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
 
     if question:
-        return _Asked(Explainer(question))
+        return _Asked(QuestionProbe(question))
     pipe = next((file for file in files if file.exists() and not file.is_file()), None)
     if pipe is not None:
         msg = f"{pipe} can be read only once: name the question, --explain=QUESTION"
@@ -223,7 +222,7 @@ def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> 
             "no question of these files was published: none has a round with forecasts, so there is nothing to explain"
         )
         raise click.UsageError(msg)
-    return _Asked(Explainer(ranked[0]), tuple(ranked[1:]))
+    return _Asked(QuestionProbe(ranked[0]), tuple(ranked[1:]))
 
 
 def _explain(asked: _Asked) -> None:
@@ -236,16 +235,16 @@ def _explain(asked: _Asked) -> None:
     """
     from stream_peer.events.near_names import did_you_mean
     from stream_peer.serve.terminal import console
-    from stream_peer.tools.explain.question_life.story import story
-    from stream_peer.tools.explain.question_life.text import tell
+    from stream_peer.tools.explain.question_life import narrate
+    from stream_peer.tools.explain.text import render
 
-    explainer = asked.explainer
-    chapters = explainer.chapters()
-    if not chapters:
-        hint = did_you_mean(explainer.question_id, explainer.questions)
-        msg = f"no line of the files is about question {explainer.question_id!r}{hint}"
+    probe = asked.probe
+    steps = probe.steps()
+    if not steps:
+        hint = did_you_mean(probe.question_id, probe.questions)
+        msg = f"no line of the files is about question {probe.question_id!r}{hint}"
         raise click.BadParameter(msg, param_hint="--explain")
-    tell(story(explainer.question_id, chapters), console())
+    render(narrate(probe.question_id, steps), console())
     if asked.others:
         named = ", ".join(map(spelt, asked.others[:_NAMED]))
         click.echo(f"\nIt is the question with the most revisions. --explain QUESTION tells of others, e.g. {named}.")

@@ -33,12 +33,12 @@ class ReplayReport:
 
     def __init__(self, path: Path, options: "ReplayOptions") -> None:
         from stream_peer.serve.pages.svg import require_matplotlib
-        from stream_peer.tools.explain.weight_story.fold import StoryLog
+        from stream_peer.tools.explain.weight_log import ReplayedLog
 
         require_matplotlib()
         self._path = path
         self._secret = options.secret
-        self._log = StoryLog(options.feed_log_partitions)
+        self._log = ReplayedLog(options.feed_log_partitions)
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +48,7 @@ class ReplayReport:
     ) -> None:
         self._log.__exit__(kind, error, trace)
 
-    def beside(self, write: "Callable[[Output], None] | None") -> "Callable[[Output], None]":
+    def writing(self, write: "Callable[[Output], None] | None") -> "Callable[[Output], None]":
         """A writer that keeps what the report needs, and writes what is to be written anyway."""
         if write is None:
             return self._log.write
@@ -68,6 +68,6 @@ class ReplayReport:
         extras = {}
         for name, feed in result.history.feeds.items():
             leading = leaders(feed.weights)[:TOLD] if feed.weights else []
-            stories = self._log.stories(name, leading, result.settings, self._secret) if leading else ()
-            extras[name] = FeedExtras(result.variant(name), stories, shadows.get(name, ()))
+            explanations = self._log.explanations(name, leading, result.settings, self._secret) if leading else ()
+            extras[name] = FeedExtras(result.variant(name), explanations, shadows.get(name, ()))
         write_text(self._path, render_report(result.history, settings=result.settings, extras=extras))

@@ -31,7 +31,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.replay.run import Blind
+from stream_peer.tools.replay.run import NullProbe
 from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, questions_of
 from tests.golden.records import EVERY, OF_FEEDS, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
 from tests.order_free import order_free
@@ -99,19 +99,19 @@ def control_events_of_move(life: Life) -> list[Sent]:
     raise ValueError(life.name)
 
 
-class _Looking(Blind):
+class _Looking(NullProbe):
     """Looks at the sums of a replay."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
         self._stages: dict[int, FeedStage] = {}
 
-    def arrives(self, *_: object) -> None:
+    def before_input(self, *_: object) -> None:
         if self._tape.after and self._tape.after % EVERY == 0:
             self.look()
         self._tape.after += 1
 
-    def logs(self, _: object, stage: FeedStage) -> None:
+    def before_record(self, _: object, stage: FeedStage) -> None:
         self._stages[id(stage)] = stage
 
     def look(self) -> None:
@@ -127,7 +127,7 @@ def _replay(life: Life, tape: Tape) -> None:
         partitions=life.partitions,
         feed_log_partitions=life.feed_log_partitions,
     )
-    replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), witness=looking)
+    replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), probe=looking)
     looking.look()
 
 

@@ -31,8 +31,8 @@ from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.error_rates import ErrorRate
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.model import FeedSettings
-from stream_peer.tools.explain.question_life.events import state_of
-from stream_peer.tools.explain.question_life.explainer import Look
+from stream_peer.tools.explain.question_events import state_of
+from stream_peer.tools.explain.question_timeline import PlanAt
 from tests.feed_histories import refold
 from tests.unit.questions.question_log import (
     T0,
@@ -69,7 +69,7 @@ def taken(walks: Iterator[list[str]]) -> set[Transition]:
 
 
 def question_state(of: QuestionStage) -> str:
-    state = state_of(Look(of.clock, of.plan_of("q")))
+    state = state_of(PlanAt(of.clock, of.plan_of("q")))
     return "stub" if state == "unknown" and of._store.stub("q", of.clock) is not None else state
 
 

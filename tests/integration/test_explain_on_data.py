@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from stream_peer.serve.explanation import Bound, WeightKind
-from stream_peer.tools.explain.weight_account import Account
-from stream_peer.tools.explain.weight_story.story import story_of
-from stream_peer.tools.explain.weight_story.witness import WeightWitness
+from stream_peer.tools.explain.weight import explanation_of
+from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
@@ -18,31 +17,31 @@ MIDDLE = Bound(revision=2000)
 
 @pytest.mark.slow
 def test_weights_of_pollsters_are_explained_to_nine_digits(data_directory: Path) -> None:
-    accounts = [
-        *(Account(name) for name in EXPERTS),
-        *(Account(name, until=MIDDLE) for name in EXPERTS),
-        *(Account(name, since=MIDDLE) for name in EXPERTS),
+    timelines = [
+        *(WeightTimeline(name) for name in EXPERTS),
+        *(WeightTimeline(name, until=MIDDLE) for name in EXPERTS),
+        *(WeightTimeline(name, since=MIDDLE) for name in EXPERTS),
     ]
-    witness = WeightWitness("ONE", accounts)
+    probe = WeightProbe("ONE", timelines)
 
     result = replay(
-        [read_lines(data_directory / "us_polls_general.jsonl.gz")], ReplayOptions(feed_as="ONE"), witness=witness
+        [read_lines(data_directory / "us_polls_general.jsonl.gz")], ReplayOptions(feed_as="ONE"), probe=probe
     )
-    witness.finish()
+    probe.finish()
 
     newest = result.history.feeds["ONE"].weights
     assert newest is not None
     published = {expert.id: {"mix": expert.mix, "select": expert.select} for expert in newest.experts}
     kinds: tuple[WeightKind, ...] = ("mix", "select")
     for kind in kinds:
-        for account in accounts:
-            story = story_of(account, "ONE", kind)
-            assert story is not None
-            assert math.fsum(one.change for one in story.causes) == pytest.approx(story.difference, abs=1e-9)
-            assert story.sentences[0].startswith("Between ")
-            if account.until is None:
-                assert story.until.weight == published[account.expert][kind]
-        for whole, first, second in zip(accounts[:3], accounts[3:6], accounts[6:], strict=True):
-            stories = [story_of(account, "ONE", kind) for account in (whole, first, second)]
-            of_all, *of_parts = (0.0 if story is None else story.difference for story in stories)
+        for timeline in timelines:
+            found = explanation_of(timeline, "ONE", kind)
+            assert found is not None
+            assert math.fsum(one.change for one in found.causes) == pytest.approx(found.difference, abs=1e-9)
+            assert found.sentences[0].startswith("Between ")
+            if timeline.until is None:
+                assert found.until.weight == published[timeline.expert][kind]
+        for whole, first, second in zip(timelines[:3], timelines[3:6], timelines[6:], strict=True):
+            explanations = [explanation_of(timeline, "ONE", kind) for timeline in (whole, first, second)]
+            of_all, *of_parts = (0.0 if found is None else found.difference for found in explanations)
             assert sum(of_parts) == pytest.approx(of_all, abs=1e-9)

@@ -14,12 +14,11 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.log.driver import pump
 from stream_peer.log.stage import LogRecord
-from stream_peer.serve.explanation import Bound
+from stream_peer.serve.explanation import Bound, ExplainFault, ExplainRequest, WeightExplanation
 from stream_peer.settings.process import Partitions, Settings
-from stream_peer.tools.explain.weight_account import Account
-from stream_peer.tools.explain.weight_story.fold import WeightFold
-from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
-from stream_peer.tools.explain.weight_story.story import story_of
+from stream_peer.tools.explain.weight import answer, probe_for
+from stream_peer.tools.explain.weight_log import ProbedFold, explain_from_kafka
+from stream_peer.tools.explain.weight_timeline import WeightProbe
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import crowd, milliseconds, question
 from tests.integration.support.service import Service
@@ -43,17 +42,17 @@ def write(kafka: KafkaClient, settings: Settings, values: Sequence[bytes]) -> li
     return [LogRecord(n, START + n, one.key, one.value) for n, one in enumerate(records)]
 
 
-def folded(log: Sequence[LogRecord], account: Account) -> Account:
-    fold = WeightFold(FEED, [account], PARTITION)
+def folded(log: Sequence[LogRecord], probe: WeightProbe) -> WeightProbe:
+    folding = ProbedFold(probe, PARTITION)
     for record in log:
-        if fold.is_over(record):
+        if probe.is_over(record):
             break
-        pump(fold.fold(record), lambda up_to: log[: up_to + 1])
-    fold.finish()
-    return account
+        pump(folding.fold(record), lambda up_to: log[: up_to + 1])
+    probe.finish()
+    return probe
 
 
-def test_the_log_of_the_brokers_tells_the_story_of_its_records(kafka: KafkaClient, settings: Settings) -> None:
+def test_the_log_of_the_brokers_gives_the_explanation_of_its_records(kafka: KafkaClient, settings: Settings) -> None:
     log = write(kafka, settings, with_controls(list(log_of(24))))
     spans: list[tuple[Bound | None, Bound | None]] = [
         (None, None),
@@ -63,24 +62,24 @@ def test_the_log_of_the_brokers_tells_the_story_of_its_records(kafka: KafkaClien
     seen: list[tuple[int, int]] = []
 
     for since, until in spans:
-        account = Account("e2", since, until)
-        found = read_accounts(settings, FEED, [account], progress=lambda done, of: seen.append((done, of)))
+        request = ExplainRequest(FEED, "e2", since, until)
+        found = explain_from_kafka(request, settings, b"", lambda done, of: seen.append((done, of)))
 
-        expected = folded(log, Account("e2", since, until))
-        assert (account.start, account.end, account.terms) == (expected.start, expected.end, expected.terms)
-        assert story_of(account, FEED) == story_of(expected, FEED)
-        assert found.exists
-        assert set(found.experts) >= {"e0", "e1", "e2"}
+        assert isinstance(found, WeightExplanation)
+        assert found == answer(request, folded(log, probe_for(request)))
     assert (len(log), len(log)) in seen
 
 
 def test_a_feed_that_is_not_in_the_log_is_not_there(kafka: KafkaClient, settings: Settings) -> None:
     write(kafka, settings, list(log_of(3)))
 
-    assert not read_accounts(settings, "elsewhere", [Account("e2")]).exists
+    found = explain_from_kafka(ExplainRequest("elsewhere", "e2"), settings, b"")
+
+    assert isinstance(found, ExplainFault)
+    assert found.what == "feed"
 
 
-def test_the_command_line_tells_it_without_a_worker(kafka: KafkaClient, settings: Settings) -> None:
+def test_the_command_line_explains_it_without_a_worker(kafka: KafkaClient, settings: Settings) -> None:
     write(kafka, settings, list(log_of(12)))
     flags = ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
 
@@ -93,12 +92,12 @@ def test_the_command_line_tells_it_without_a_worker(kafka: KafkaClient, settings
     )
 
     assert ended.returncode == 0, ended.stderr
-    story = json.loads(ended.stdout)
-    assert math.fsum(one["change"] for one in story["causes"]) == pytest.approx(story["difference"], abs=1e-9)
+    found = json.loads(ended.stdout)
+    assert math.fsum(one["change"] for one in found["causes"]) == pytest.approx(found["difference"], abs=1e-9)
 
 
 @pytest.mark.real_kafka
-def test_a_worker_tells_the_same_over_http(served: Service) -> None:
+def test_a_worker_explains_the_same_over_http(served: Service) -> None:
     feed, start = "explained", 90 * 24
     for number in range(6):
         name = f"{feed}-q{number}"
@@ -110,9 +109,9 @@ def test_a_worker_tells_the_same_over_http(served: Service) -> None:
     status, text = served.workers["w1"].http(f"/feeds/{feed}/experts/e1/explain?questions=2")
     unknown, problem = served.workers["w1"].http(f"/feeds/{feed}/experts/nobody/explain")
 
-    story = json.loads(text)
+    found = json.loads(text)
     newest = {expert["id"]: expert["mix"] for expert in served.weights(feed)["experts"]}
     assert (status, unknown) == (200, 404), text
-    assert story["until"]["weight"] == newest["e1"]
-    assert math.fsum(one["change"] for one in story["causes"]) == pytest.approx(story["difference"], abs=1e-9)
+    assert found["until"]["weight"] == newest["e1"]
+    assert math.fsum(one["change"] for one in found["causes"]) == pytest.approx(found["difference"], abs=1e-9)
     assert "nobody" in json.loads(problem)["detail"]

@@ -1,1 +1,12 @@
-"""Why a weight moved, and what happened to a question."""
+"""Why a weight moved, and the life of a question: each a timeline of steps, taken from one fold of the log.
+
+A `Probe` is called before and after each record, reads what the step needs, and keeps it:
+
+- ``causes``: `explain` gives the causes that moved weights, from the readings before and after a record
+- ``weight_timeline``: the steps of an expert's weight; ``weight_log``: from a log that was kept, or from Kafka;
+  ``weight``: sums them up, by cause and by question
+- ``question_timeline``: the steps of a question's life; ``question_life``: all of them, in order
+- ``weight_words``; ``question_events``, ``question_narrator``: how they are worded; ``phrases``: what these share
+- ``text``: prints either
+- ``served``: the process that explains for a worker's HTTP server
+"""

@@ -1,4 +1,4 @@
-"""How stories say moments, numbers and lists: the life of a question, and why a weight moved."""
+"""How explanations word moments, numbers and lists."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ def year(moment: Milliseconds) -> int:
     return _utc(moment).year
 
 
-def said(moment: Milliseconds, beside: Milliseconds) -> str:
+def shown(moment: Milliseconds, beside: Milliseconds) -> str:
     """A moment in UTC; its year only if it is another one than that of the moment it stands beside.
 
     Examples
     --------
-    >>> said(1_772_366_400_000, 1_772_000_000_000), said(1_772_366_400_000, 1_700_000_000_000)
+    >>> shown(1_772_366_400_000, 1_772_000_000_000), shown(1_772_366_400_000, 1_700_000_000_000)
     ('1 Mar 12:00', '1 Mar 2026 12:00')
     """
     at = _utc(moment)

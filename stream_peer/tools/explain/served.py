@@ -61,11 +61,9 @@ def _answered(task: ExplainTask, explain: Explain, most_memory: int) -> WeightEx
 
 
 def _from_kafka(task: ExplainTask) -> WeightExplanation | ExplainFault:
-    from stream_peer.tools.explain.weight_story.kafka_log import read_accounts
-    from stream_peer.tools.explain.weight_story.request import account_of, answer
+    from stream_peer.tools.explain.weight_log import explain_from_kafka
 
-    account = account_of(task.request)
-    return answer(task.request, account, read_accounts(task.settings, task.request.feed, [account], secret=task.secret))
+    return explain_from_kafka(*task)
 
 
 def _bound(most_memory: int) -> None:

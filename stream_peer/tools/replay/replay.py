@@ -25,7 +25,7 @@ from stream_peer.tools.replay.file_events import (
 )
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.jsonl import FileLine
-from stream_peer.tools.replay.run import CONTROLS, Blind, RefusedLine, ReplayPlan, Run, Witness, Write
+from stream_peer.tools.replay.run import CONTROLS, NullProbe, Probe, RefusedLine, ReplayPlan, Run, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
 _UNLESS_SAID = {"history_for": "10000y"}
@@ -80,7 +80,7 @@ def replay(
     *,
     write: Write | None = None,
     progress: Progress | None = None,
-    witness: Witness | None = None,
+    probe: Probe | None = None,
     finished: Callable[[Run], None] | None = None,
 ) -> ReplayResult:
     """Fold the events of files as the service would have, with every feed historical.
@@ -98,7 +98,7 @@ def replay(
         Gets every output and every feed-log record, in order.
     progress : callable, optional
         Told how many events of how many are folded.
-    witness : Witness, optional
+    probe : Probe, optional
         Is shown every record as it is folded.
     finished : callable, optional
         Is shown the run at its end, to export feeds from it.
@@ -114,7 +114,7 @@ def replay(
     events, orders = merged_by_time(files, horizon)
     ended = last_event_time(events, horizon)
     events = _prepared(events, chosen)
-    with Run(_plan(chosen, book, events, write, witness)) as run:
+    with Run(_plan(chosen, book, events, write, probe)) as run:
         for number, (time, event) in enumerate(timed(events, horizon)):
             run.fold(event, time)
             if progress is not None and number % 500 == 0:
@@ -135,7 +135,7 @@ def _plan(
     book: FeedSettingsBook,
     events: Sequence[FileEvent],
     write: Write | None,
-    witness: Witness | None,
+    probe: Probe | None,
 ) -> ReplayPlan:
     return ReplayPlan(
         book,
@@ -144,7 +144,7 @@ def _plan(
         options.secret,
         keeps_log=any(event.kind in CONTROLS for event in events),
         write=write,
-        witness=witness or Blind(),
+        probe=probe or NullProbe(),
     )
 
 

@@ -19,7 +19,7 @@ from stream_peer.log.dead_letters import refusal_of, refuse
 from stream_peer.log.driver import fold_and_publish, fold_portion, pump
 from stream_peer.log.portable import Line
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import Effects, LogRecord, Output, Stateful, Warned
+from stream_peer.log.stage import Effects, LogRecord, Output, Record, Stateful, Warned
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook
@@ -56,36 +56,36 @@ class InputRecord(NamedTuple):
     time: Milliseconds
 
 
-class Witness(Protocol):
-    """Is shown everything that a replay does, while it does it, and changes nothing."""
+class Probe(Protocol):
+    """Is called around each record that is folded, and changes nothing."""
 
-    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
-        """A record is about to be folded by ``stage``."""
+    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
+        """Called before ``stage`` folds an input record."""
 
-    def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
-        """It was folded; what it wrote to the feed-log is folded next."""
+    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
+        """Called after it; what it wrote to the feed-log is folded next."""
 
-    def logs(self, record: LogRecord, stage: FeedStage) -> None:
-        """A record of the feed-log is about to be folded by ``stage``."""
+    def before_record(self, record: Record, stage: FeedStage) -> None:
+        """Called before ``stage`` folds a record of the feed-log."""
 
-    def logged(self, effects: Effects, stage: FeedStage) -> None:
-        """It was folded, and whatever it asked to be folded again as well."""
+    def after_record(self, effects: Effects, stage: FeedStage) -> None:
+        """Called after it, and after the rebuilds that it called for."""
 
 
-class Blind:
-    """A witness that looks at nothing."""
+class NullProbe:
+    """A probe that does nothing, and the base of those that need some of the calls."""
 
-    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
-        """Look away."""
+    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
+        """Do nothing."""
 
-    def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
-        """Look away."""
+    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
+        """Do nothing."""
 
-    def logs(self, record: LogRecord, stage: FeedStage) -> None:
-        """Look away."""
+    def before_record(self, record: Record, stage: FeedStage) -> None:
+        """Do nothing."""
 
-    def logged(self, effects: Effects, stage: FeedStage) -> None:
-        """Look away."""
+    def after_record(self, effects: Effects, stage: FeedStage) -> None:
+        """Do nothing."""
 
 
 class ReplayPlan(NamedTuple):
@@ -97,7 +97,7 @@ class ReplayPlan(NamedTuple):
     secret: bytes = b""
     keeps_log: bool = False
     write: Write | None = None
-    witness: Witness = Blind()
+    probe: Probe = NullProbe()
 
 
 class Run:
@@ -111,7 +111,7 @@ class Run:
         self.warned: Counter[str] = Counter()
         self._line = FileEvent(THE_END, b"")
         self._write = plan.write
-        self._witness = plan.witness
+        self._probe = plan.probe
         self._questions = [
             QuestionStage(
                 topic=topics.FORECAST_EVENTS,
@@ -205,9 +205,9 @@ class Run:
 
     def _fold_input(self, arrival: InputRecord, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
         effects = Effects()
-        self._witness.arrives(arrival, stage)
+        self._probe.before_input(arrival, stage)
         fold_portion(stage, (record,), effects)
-        self._witness.arrived(effects, stage)
+        self._probe.after_input(effects, stage)
         self._take(effects)
 
     def _take(self, effects: Effects) -> None:
@@ -241,10 +241,10 @@ class Run:
         if self._kept:
             self._kept[partition].append(record)
         effects = Effects()
-        self._witness.logs(record, stage)
+        self._probe.before_record(record, stage)
         steps = fold_and_publish(stage, record, effects)
         pump(steps, lambda up_to: self._kept[partition].up_to(up_to))  # noqa: PLW0108 - no log is kept without need
-        self._witness.logged(effects, stage)
+        self._probe.after_record(effects, stage)
         self._take(effects)
 
     def _refuse_settings(self, event: FileEvent, partition: int, time: Milliseconds) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.stage import Effects, LogRecord
+from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
@@ -17,7 +17,7 @@ from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from stream_peer.tools.replay.run import Blind, InputRecord, Witness
+from stream_peer.tools.replay.run import InputRecord, NullProbe, Probe
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
 
@@ -104,31 +104,31 @@ def _section_alone(section: object) -> object:
 
 
 class Follower:
-    """A witness that keeps how the forecasts of a replay do; what it is shown, another witness is shown as well."""
+    """A probe that keeps how the forecasts of a replay do; what it is shown, another probe is shown as well."""
 
-    def __init__(self, other: Witness | None = None) -> None:
+    def __init__(self, other: Probe | None = None) -> None:
         self.prequential = Prequential()
-        self._other = other or Blind()
+        self._other = other or NullProbe()
 
-    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
+    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """For the other one."""
-        self._other.arrives(arrival, stage)
+        self._other.before_input(arrival, stage)
 
-    def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
+    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
         """For the other one."""
-        self._other.arrived(effects, stage)
+        self._other.after_input(effects, stage)
 
-    def logs(self, record: LogRecord, stage: FeedStage) -> None:
+    def before_record(self, record: Record, stage: FeedStage) -> None:
         """For the other one."""
-        self._other.logs(record, stage)
+        self._other.before_record(record, stage)
 
-    def logged(self, effects: Effects, stage: FeedStage) -> None:
+    def after_record(self, effects: Effects, stage: FeedStage) -> None:
         """Look at the questions of which something was said."""
-        self._other.logged(effects, stage)
+        self._other.after_record(effects, stage)
         self.prequential.follow(effects, stage)
 
 
-class Beside:
+class ShadowRuns:
     """Shadows of a replay: the same lines folded again under the settings of each, once it has ended.
 
     Parameters
@@ -157,11 +157,11 @@ class Beside:
         self._files = [list(lines) for lines in files]
         return self._files
 
-    def following(self, witness: Witness | None) -> Witness | None:
-        """The witness of the live replay: the one that it has anyway, followed if there are shadows."""
+    def following(self, probe: Probe | None) -> Probe | None:
+        """The probe of the live replay: the one that it has anyway, followed if there are shadows."""
         if not self._documents:
-            return witness
-        self._live = Follower(witness)
+            return probe
+        self._live = Follower(probe)
         return self._live
 
     def run(self, progress: Progress | None = None) -> dict[str, list[ShadowScores]]:
@@ -170,7 +170,7 @@ class Beside:
         live = self._live.prequential.questions if self._live else {}
         for name, document in self._documents.items():
             follower = Follower()
-            replay(self._files, self._options._replace(document=document), progress=progress, witness=follower)
+            replay(self._files, self._options._replace(document=document), progress=progress, probe=follower)
             for feed, scores in shadow_scores(name, follower.prequential.questions, live).items():
                 found.setdefault(feed, []).append(scores)
         return found

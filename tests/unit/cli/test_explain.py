@@ -3,14 +3,13 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from stream_peer.tools.explain.weight_story import kafka_log
-from stream_peer.tools.explain.weight_story.request import LogRead
+from stream_peer.tools.explain import weight_log
+from stream_peer.tools.explain.weight_timeline import WeightProbe
 from tests.unit.cli.support import run
-from tests.unit.tools.explain.weight_story.test_story import accounts_of
+from tests.unit.tools.explain.test_weight import kept
 from tests.unit.tools.replay.file_lines import season
 
 Capture = pytest.CaptureFixture[str]
@@ -96,11 +95,11 @@ def test_what_is_for_files_is_refused_without_them(capsys: Capture) -> None:
 
 
 def test_without_files_the_log_is_read(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(_settings: Any, feed: str, accounts: Any, **_: Any) -> LogRead:
-        witness = accounts_of(*accounts)
-        return LogRead(feed in witness.feeds, witness.follower.experts, witness.feeds)
+    def read(probe: WeightProbe, *_: object) -> int:
+        kept(probe)
+        return 0
 
-    monkeypatch.setattr(kafka_log, "read_accounts", read)
+    monkeypatch.setattr(weight_log, "read_for", read)
 
     found, unknown = run(capsys, "explain", "econ", "e2"), run(capsys, "explain", "econ", "nobody")
 

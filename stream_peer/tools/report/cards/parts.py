@@ -22,12 +22,12 @@ TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent"
 class FeedExtras(NamedTuple):
     """What a replay knows of a feed beyond its outputs.
 
-    ``variant`` is what of its settings changes its meaning and was not as built in, ``stories`` tell why the leading
-    experts' weights moved, ``shadows`` are those folded beside it.
+    ``variant`` is what of its settings changes its meaning and was not as built in, ``explanations`` say why weights
+    of the leading experts moved, ``shadows`` are those folded beside it.
     """
 
     variant: str = ""
-    stories: Sequence[WeightExplanation] = ()
+    explanations: Sequence[WeightExplanation] = ()
     shadows: Sequence[ShadowScores] = ()
 
 
@@ -62,7 +62,7 @@ class FeedPage:
         self.number = number
         self.settings = settings
         self.variant = extras.variant
-        self.stories = extras.stories
+        self.explanations = extras.explanations
         self.shadows = extras.shadows
 
     @cached_property

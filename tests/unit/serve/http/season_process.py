@@ -20,13 +20,10 @@ def tool(play: str = "season", *arguments: object, settings: Settings | None = N
 
 def season(task: ExplainTask) -> WeightExplanation | ExplainFault:
     """Explain from a season of questions."""
-    from stream_peer.tools.explain.weight_story.request import LogRead, account_of, answer
-    from tests.unit.tools.explain.weight_story.test_story import accounts_of
+    from stream_peer.tools.explain.weight import answer, probe_for
+    from tests.unit.tools.explain.test_weight import kept
 
-    account = account_of(task.request)
-    witness = accounts_of(account)
-    log = LogRead(task.request.feed in witness.feeds, witness.follower.experts, witness.feeds)
-    return answer(task.request, account, log)
+    return answer(task.request, kept(probe_for(task.request)))
 
 
 def waits(task: ExplainTask) -> WeightExplanation | ExplainFault:

@@ -10,7 +10,7 @@ from stream_peer.log.stage import Effects
 from stream_peer.tools.replay.prequential import Judged, Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.shadow_table import shadow_table
-from stream_peer.tools.replay.shadows import Beside, ReplayShadow, books_of, documents, read_shadows
+from stream_peer.tools.replay.shadows import ReplayShadow, ShadowRuns, books_of, documents, read_shadows
 from tests.feed_histories import changed, folded, log_of, outcome, round_of, settings, withdrawn
 from tests.unit.tools.replay.file_lines import lines, season
 
@@ -27,8 +27,8 @@ def faults_of(*texts: str) -> dict[str, tuple[str, str]]:
 def beside(*texts: str, document: dict[str, Any] = QUICK) -> tuple[list[ShadowScores], list[ShadowScores]]:
     """How shadows of a replay did, and those that ran beside the live mixers within it."""
     options = ReplayOptions(document=document)
-    shadows = Beside(read_shadows(texts), options)
-    result = replay(shadows.kept([iter(lines(season()))]), options, witness=shadows.following(None))
+    shadows = ShadowRuns(read_shadows(texts), options)
+    result = replay(shadows.kept([iter(lines(season()))]), options, probe=shadows.following(None))
     weights = result.history.feeds["econ"].weights
     assert weights is not None
     return shadows.run()["econ"], list(weights.shadows or ())
@@ -76,11 +76,11 @@ def test_a_shadow_may_differ_in_meaning_and_in_its_rounds() -> None:
 
 
 def test_without_shadows_nothing_is_kept_and_nothing_run() -> None:
-    none, witness = Beside([], ReplayOptions()), object()
+    none, probe = ShadowRuns([], ReplayOptions()), object()
     files = [iter(lines(season()))]
 
     assert none.kept(files) is files
-    assert none.following(witness) is witness  # type: ignore[arg-type] # any will do
+    assert none.following(probe) is probe  # type: ignore[arg-type] # any will do
     assert none.run() == {}
 
 

@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
 from stream_peer.serve.pages.document import style_sheet
 from stream_peer.settings.feed.model import FeedSettings
-from stream_peer.tools.explain.weight_story.fold import StoryLog
+from stream_peer.tools.explain.weight_log import ReplayedLog
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.report.cards.alarms import SHOWN_MEMBERS, drift_card, groups_card
@@ -266,19 +266,19 @@ def test_drift_of_the_error_rate_and_of_experts_is_told_with_before_and_now() ->
     assert drift_card(page_of(sample_history(questions=2, n_experts=3))) == ""
 
 
-def test_the_leaders_have_their_stories_by_cause() -> None:
-    with StoryLog() as log:
+def test_the_weights_of_the_leaders_are_explained_by_cause() -> None:
+    with ReplayedLog() as log:
         result = replay([lines(season())], ReplayOptions(), write=log.write)
-        stories = log.stories("econ", ["e0", "e4"], result.settings)
+        explanations = log.explanations("econ", ["e0", "e4"], result.settings)
     feed = result.history.feeds["econ"]
     assert feed.weights is not None
 
-    card = why_card(FeedPage(feed, feed.weights, 0, extras=FeedExtras(stories=stories)))
+    card = why_card(FeedPage(feed, feed.weights, 0, extras=FeedExtras(explanations=explanations)))
 
     assert card.count("<details>") == 2
-    for story in stories:
-        assert escape(story.sentences[0]) in card
-        assert all(escape(cause.name) in card for cause in story.causes)
+    for explanation in explanations:
+        assert escape(explanation.sentences[0]) in card
+        assert all(escape(cause.name) in card for cause in explanation.causes)
     assert why_card(FeedPage(feed, feed.weights, 0)) == ""
 
 

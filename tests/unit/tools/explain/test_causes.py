@@ -8,7 +8,7 @@ import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.log.stage import Effects
-from stream_peer.tools.explain.weight_terms import CAUSES, Moment, Term, moment_of, terms_of
+from stream_peer.tools.explain.causes import CAUSES, Cause, WeightReading, explain, read_weights
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import crowd
@@ -17,30 +17,30 @@ from tests.unit.feeds.alarms.test_groups import Attack
 THREE = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
 
 
-def moved(events: Sequence[FeedLogRecord], name: str, **defaults: Any) -> list[list[Term]]:
+def moved(events: Sequence[FeedLogRecord], name: str, **defaults: Any) -> list[list[Cause]]:
     """The terms of an expert, record by record."""
     feed_stage, log, before = stage(**defaults), log_of(events), None
-    found: list[list[Term]] = []
+    found: list[list[Cause]] = []
     for number, record in enumerate(log):
         feed_stage.step(record, Effects())
         refold(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
-        after: Moment | None = None if feed is None else moment_of(feed)
-        found.append(terms_of(before, after, decode_feed_log(record.value or b""), [name]).get(name, []))
+        after: WeightReading | None = None if feed is None else read_weights(feed)
+        found.append(explain(before, decode_feed_log(record.value or b""), after, [name]).get(name, []))
         before = after
     return found
 
 
-def causes(terms: list[Term]) -> list[str]:
-    return [term.cause for term in terms]
+def causes(terms: list[Cause]) -> list[str]:
+    return [term.kind for term in terms]
 
 
 def test_whoever_is_in_the_first_round_begins_at_an_equal_weight() -> None:
     ((listing, *others),) = moved([round_of("q0", THREE)], "ann")
 
-    assert listing.cause == "listing"
+    assert listing.kind == "listing"
     assert (listing.mix, listing.select) == pytest.approx((1 / 3, 1 / 3), abs=1e-12)
-    assert {term.cause for term in others} <= {"peer-loss", "others", "re-pricing"}
+    assert {term.kind for term in others} <= {"peer-loss", "others", "re-pricing"}
 
 
 def test_only_whoever_is_in_a_round_is_moved_by_its_own_forecast() -> None:
@@ -54,9 +54,9 @@ def test_being_near_to_the_others_is_a_provisional_mark_and_the_outcome_another(
     events = [*(round_of(f"q{n}", THREE) for n in range(3)), outcome("q0", 0)]
 
     (near,), (far,) = (
-        [term for term in moved(events, name)[2] if term.cause == "peer-loss"] for name in ("bob", "cleo")
+        [term for term in moved(events, name)[2] if term.kind == "peer-loss"] for name in ("bob", "cleo")
     )
-    (told,) = (term for term in moved(events, "cleo")[3] if term.cause == "truth")
+    (told,) = (term for term in moved(events, "cleo")[3] if term.kind == "truth")
 
     assert near.mix > 0 > far.mix
     assert told.select > 0
@@ -65,7 +65,7 @@ def test_being_near_to_the_others_is_a_provisional_mark_and_the_outcome_another(
 def test_a_newcomer_takes_from_everybody() -> None:
     events = [round_of("q0", THREE), round_of("q1", {**THREE, "dan": 0.9})]
 
-    (listing,) = (term for term in moved(events, "ann")[1] if term.cause == "listing")
+    (listing,) = (term for term in moved(events, "ann")[1] if term.kind == "listing")
 
     assert listing.mix < 0
     assert causes(moved(events, "dan")[1])[0] == "listing"
@@ -110,7 +110,7 @@ def test_the_safety_net_moves_weights_where_following_the_others_does_harm() -> 
     events = [*rounds, *(outcome(f"q{n}", 0) for n in range(30, 60))]
 
     most, least = (
-        [term for terms in moved(events, name) for term in terms if term.cause == "safety-net"]
+        [term for terms in moved(events, name) for term in terms if term.kind == "safety-net"]
         for name in ("cleo", "ann")
     )
 
@@ -122,7 +122,7 @@ def test_caution_brings_the_chance_of_being_followed_nearer_to_an_equal_one() ->
     rounds = [round_of(f"q{n}", {**THREE, "dan": 0.85}) for n in range(120)]
     events = [*rounds, *(outcome(f"q{n}", 0) for n in range(30, 120))]
 
-    found = [term for terms in moved(events, "ann") for term in terms if term.cause == "shrinkage"]
+    found = [term for terms in moved(events, "ann") for term in terms if term.kind == "shrinkage"]
 
     assert found
     assert all(term.mix == 0 for term in found)
@@ -132,7 +132,7 @@ def test_with_the_guard_on_experts_who_say_the_same_lose_to_all_others() -> None
     rounds = Attack(200).rounds()
 
     copy, good = (
-        [term for terms in moved(rounds, name, guard="on") for term in terms if term.cause == "guard"]
+        [term for terms in moved(rounds, name, guard="on") for term in terms if term.kind == "guard"]
         for name in ("copy1", "good1")
     )
 

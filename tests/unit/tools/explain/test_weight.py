@@ -1,4 +1,4 @@
-"""The story of a weight: sentences, causes and questions, each of which adds up."""
+"""The explanation of a weight: sentences, causes and questions, each of which adds up."""
 
 import math
 import re
@@ -16,12 +16,10 @@ from stream_peer.serve.explanation import (
     bound_of,
     encode_explanation,
 )
-from stream_peer.tools.explain.weight_account import Account
-from stream_peer.tools.explain.weight_story.fold import StoryLog
-from stream_peer.tools.explain.weight_story.request import LogRead, account_of, answer
-from stream_peer.tools.explain.weight_story.sentences import goes_beyond, sentences
-from stream_peer.tools.explain.weight_story.story import story_of
-from stream_peer.tools.explain.weight_story.witness import WeightWitness
+from stream_peer.tools.explain.weight import answer, explanation_of, probe_for
+from stream_peer.tools.explain.weight_log import ReplayedLog
+from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
+from stream_peer.tools.explain.weight_words import goes_beyond, sentences
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.unit.tools.replay.file_lines import lines, season
 
@@ -29,50 +27,53 @@ EXPERTS = [f"e{number}" for number in range(5)]
 CONTROL = b'{"type":"expert","feed":"econ","expert_id":"e2","forget":true}'
 
 
-def accounts_of(*accounts: Account, controls: bool = False) -> WeightWitness:
-    witness = WeightWitness("econ", accounts)
-    replay([lines([*season(), *([CONTROL] if controls else [])])], ReplayOptions(), witness=witness)
-    witness.finish()
-    return witness
+def kept(probe: WeightProbe, *, controls: bool = False) -> WeightProbe:
+    """A probe that a replay of the season was shown to."""
+    replay([lines([*season(), *([CONTROL] if controls else [])])], ReplayOptions(), probe=probe)
+    probe.finish()
+    return probe
 
 
 @cache
-def whole_lives() -> dict[str, Account]:
-    accounts = {name: Account(name) for name in EXPERTS}
-    accounts_of(*accounts.values())
-    return accounts
+def whole_lives() -> dict[str, WeightTimeline]:
+    timelines = {name: WeightTimeline(name) for name in EXPERTS}
+    kept(WeightProbe("econ", [*timelines.values()]))
+    return timelines
 
 
-def told(name: str = "e1", weight: WeightKind = "mix", questions: int = 10, **ends: Bound) -> WeightExplanation:
-    account = Account(name, **ends) if ends else whole_lives()[name]
+def explained(name: str = "e1", weight: WeightKind = "mix", questions: int = 10, **ends: Bound) -> WeightExplanation:
+    timeline = WeightTimeline(name, **ends) if ends else whole_lives()[name]
     if ends:
-        accounts_of(account)
-    story = story_of(account, "econ", weight, questions)
-    assert story is not None
-    return story
+        kept(WeightProbe("econ", [timeline]))
+    explanation = explanation_of(timeline, "econ", weight, questions)
+    assert explanation is not None
+    return explanation
 
 
 @pytest.mark.parametrize("name", EXPERTS)
 @pytest.mark.parametrize("weight", ["mix", "select"])
 @pytest.mark.parametrize("questions", [0, 3, 1000])
 def test_causes_and_questions_add_up_to_the_difference(name: str, weight: WeightKind, questions: int) -> None:
-    story = told(name, weight, questions)
+    explanation = explained(name, weight, questions)
 
-    assert story.difference == story.until.weight - story.since.weight
-    assert math.fsum(one.change for one in story.causes) == pytest.approx(story.difference, abs=1e-9)
-    of_questions = math.fsum(one.change for one in story.questions)
-    assert of_questions + story.rest.change == pytest.approx(story.difference, abs=1e-9)
-    assert len(story.questions) <= min(questions, 40)
-    for terms, change in [*((one.terms, one.change) for one in story.questions), (story.rest.terms, story.rest.change)]:
+    assert explanation.difference == explanation.until.weight - explanation.since.weight
+    assert math.fsum(one.change for one in explanation.causes) == pytest.approx(explanation.difference, abs=1e-9)
+    of_questions = math.fsum(one.change for one in explanation.questions)
+    assert of_questions + explanation.rest.change == pytest.approx(explanation.difference, abs=1e-9)
+    assert len(explanation.questions) <= min(questions, 40)
+    for terms, change in [
+        *((one.terms, one.change) for one in explanation.questions),
+        (explanation.rest.terms, explanation.rest.change),
+    ]:
         assert math.fsum(term.change for term in terms) == pytest.approx(change, abs=1e-12)
-    own = math.fsum([*(one.own for one in story.questions), story.rest.own])
-    assert own == pytest.approx(story.own.change, abs=1e-12)
+    own = math.fsum([*(one.own for one in explanation.questions), explanation.rest.own])
+    assert own == pytest.approx(explanation.own.change, abs=1e-12)
 
 
 def test_a_forecaster_reads_how_far_it_moved_and_mostly_why() -> None:
-    story = told("e4", questions=2)
+    explanation = explained("e4", questions=2)
 
-    first, own, equal = story.sentences
+    first, own, equal = explanation.sentences
     assert first.startswith("Between 2 Mar 2026 and 11 Mar 2026 e4's share of the mixed forecast fell from ")
     assert re.search(r"because its own forecasts did worse than the average on \d+ of 40 questions \(-[\d.]+\)", first)
     assert own.startswith("Its own forecasts of 40 questions moved it by -")
@@ -83,7 +84,7 @@ def test_a_forecaster_reads_how_far_it_moved_and_mostly_why() -> None:
 
 
 def test_the_questions_told_are_those_that_moved_it_most() -> None:
-    few, all_of_them = told("e2", questions=3), told("e2", questions=100)
+    few, all_of_them = explained("e2", questions=3), explained("e2", questions=100)
 
     own = [abs(one.own) for one in all_of_them.questions]
     assert own == sorted(own, reverse=True)
@@ -92,7 +93,7 @@ def test_the_questions_told_are_those_that_moved_it_most() -> None:
 
 
 def test_causes_that_went_beyond_all_of_a_weight_are_told_as_parts_and_the_example_went_the_same_way() -> None:
-    plain = told("e1", questions=100)
+    plain = explained("e1", questions=100)
     causes = [msgspec.structs.replace(one, change=one.change * 50) for one in plain.causes]
     wild = msgspec.structs.replace(
         plain, causes=causes, own=msgspec.structs.replace(plain.own, change=50 * plain.own.change)
@@ -107,50 +108,50 @@ def test_causes_that_went_beyond_all_of_a_weight_are_told_as_parts_and_the_examp
     )
     assert re.match(r"Its own forecasts of 40 questions moved it, \d+ up and \d+ down\.", own)
     for name in EXPERTS:
-        story = told(name, questions=100)
-        example = re.search(r"Most of all \S+ \(([+-])", story.sentences[1])
-        assert example is None or example.group(1) == ("+" if story.own.change > 0 else "-")
+        explanation = explained(name, questions=100)
+        example = re.search(r"Most of all \S+ \(([+-])", explanation.sentences[1])
+        assert example is None or example.group(1) == ("+" if explanation.own.change > 0 else "-")
 
 
 def test_where_nothing_moved_the_sentence_says_so() -> None:
-    story = told(since=bound_of("5"), until=bound_of("5"))
+    explanation = explained(since=bound_of("5"), until=bound_of("5"))
 
-    assert story.difference == 0.0
-    assert story.sentences[0].endswith("before and after: nothing moved it.")
-    assert story.sentences[1] == "None of its own forecasts counted in between."
+    assert explanation.difference == 0.0
+    assert explanation.sentences[0].endswith("before and after: nothing moved it.")
+    assert explanation.sentences[1] == "None of its own forecasts counted in between."
 
 
 def test_the_moments_that_were_asked_for_are_told() -> None:
-    story = told(since=bound_of("2026-03-02"), until=bound_of("2026-03-06T12:00"))
+    explanation = explained(since=bound_of("2026-03-02"), until=bound_of("2026-03-06T12:00"))
 
-    assert story.sentences[0].startswith("Between 2 Mar 2026 and 6 Mar 2026 e1's")
-    assert (story.since.asked, story.until.asked) == ("2026-03-02T00:00:00Z", "2026-03-06T12:00:00Z")
+    assert explanation.sentences[0].startswith("Between 2 Mar 2026 and 6 Mar 2026 e1's")
+    assert (explanation.since.asked, explanation.until.asked) == ("2026-03-02T00:00:00Z", "2026-03-06T12:00:00Z")
 
 
 def test_before_it_was_listed_it_had_no_weight() -> None:
-    story = told(since=bound_of("2020-01-01"))
+    explanation = explained(since=bound_of("2020-01-01"))
 
-    assert re.search(r"rose from 0.0+% \(not listed yet\) to", story.sentences[0])
-    assert re.search(r"because it was listed \(\+20.0+\)", story.sentences[0])
-    assert any(one.cause == "listing" for one in story.causes)
+    assert re.search(r"rose from 0.0+% \(not listed yet\) to", explanation.sentences[0])
+    assert re.search(r"because it was listed \(\+20.0+\)", explanation.sentences[0])
+    assert any(one.cause == "listing" for one in explanation.causes)
 
 
-def test_the_story_is_json() -> None:
-    story = told(weight="select", questions=1)
+def test_an_explanation_is_json() -> None:
+    explanation = explained(weight="select", questions=1)
 
-    assert msgspec.json.decode(encode_explanation(story), type=WeightExplanation) == story
+    assert msgspec.json.decode(encode_explanation(explanation), type=WeightExplanation) == explanation
 
 
 @pytest.mark.parametrize("controls", [False, True])
-def test_the_log_of_a_replay_tells_the_same_stories_as_the_replay_itself(controls: bool) -> None:
-    accounts = [Account(name) for name in EXPERTS]
-    accounts_of(*accounts, controls=controls)
-    expected = [story for account in accounts if (story := story_of(account, "econ", questions=3))]
+def test_the_log_of_a_replay_gives_the_same_explanations_as_the_replay_itself(controls: bool) -> None:
+    timelines = [WeightTimeline(name) for name in EXPERTS]
+    kept(WeightProbe("econ", timelines), controls=controls)
+    expected = [explanation for timeline in timelines if (explanation := explanation_of(timeline, "econ", questions=3))]
 
-    with StoryLog() as log:
+    with ReplayedLog() as log:
         values = [*season(), *([CONTROL] if controls else [])]
         result = replay([lines(values)], ReplayOptions(), write=log.write)
-        found = log.stories("econ", [*EXPERTS, "nobody"], result.settings)
+        found = log.explanations("econ", [*EXPERTS, "nobody"], result.settings)
 
     assert found == expected
     assert len(found) == 5
@@ -158,12 +159,7 @@ def test_the_log_of_a_replay_tells_the_same_stories_as_the_replay_itself(control
 
 def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> None:
     requests = [ExplainRequest("econ", "E1"), ExplainRequest("eco", "e1"), ExplainRequest("econ", "e1", until=Bound(0))]
-    answers = []
-    for request in requests:
-        account = account_of(request)
-        witness = accounts_of(account)
-        log = LogRead(request.feed in witness.feeds, witness.follower.experts, witness.feeds)
-        answers.append(answer(request, account, log))
+    answers = [answer(request, kept(probe_for(request))) for request in requests]
 
     assert answers == [
         ExplainFault("expert", "there is no expert 'E1' in feed econ; did you mean e1?"),
@@ -174,12 +170,11 @@ def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> No
     ]
 
 
-def test_a_log_that_has_lost_its_beginning_is_told() -> None:
+def test_an_explanation_says_that_the_log_has_lost_its_beginning() -> None:
     request = ExplainRequest("econ", "e1")
-    account = account_of(request)
-    witness = accounts_of(account)
+    probe = kept(probe_for(request))
 
-    whole, part = (answer(request, account, LogRead(True, witness.follower.experts, (), start)) for start in (0, 7))
+    whole, part = (answer(request, probe, start) for start in (0, 7))
 
     assert isinstance(whole, WeightExplanation)
     assert isinstance(part, WeightExplanation)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
-from stream_peer.tools.explain.weight_terms import Moment, Term, moment_of, terms_of
+from stream_peer.tools.explain.causes import Cause, WeightReading, explain, read_weights
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
@@ -27,24 +27,24 @@ METHODS: dict[str, Settings] = {
     "log loss, memory, own medians": {"loss": "log", "memory": 3, "vote_rule": "own-median"},
 }
 methods = st.sampled_from(list(METHODS))
-Step = tuple[Moment | None, dict[str, list[Term]]]
+Step = tuple[WeightReading | None, dict[str, list[Cause]]]
 
 
 def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[str]) -> Iterator[Step]:
     """The moment after each record, and why weights moved there."""
     feed_stage, log = stage(**method), log_of(history)
-    before: Moment | None = None
+    before: WeightReading | None = None
     for number, record in enumerate(log):
         feed_stage.step(record, Effects())
         refold(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
-        after = None if feed is None else moment_of(feed)
+        after = None if feed is None else read_weights(feed)
         check_reading(feed_stage, after, experts)
-        yield after, dict(terms_of(before, after, decode_feed_log(record.value or b""), experts))
+        yield after, dict(explain(before, decode_feed_log(record.value or b""), after, experts))
         before = after
 
 
-def check_reading(feed_stage: FeedStage, moment: Moment | None, experts: Sequence[str]) -> None:
+def check_reading(feed_stage: FeedStage, moment: WeightReading | None, experts: Sequence[str]) -> None:
     """What terms add up to is what is published, to the last bit."""
     view = feed_stage.views().get("f")
     published = {} if view is None else {one.id: (one.mix, one.select) for one in view.weights.experts}
@@ -52,7 +52,7 @@ def check_reading(feed_stage: FeedStage, moment: Moment | None, experts: Sequenc
         assert weights_of(name, moment) == published.get(name, (0.0, 0.0))
 
 
-def weights_of(name: str, moment: Moment | None) -> tuple[float, float]:
+def weights_of(name: str, moment: WeightReading | None) -> tuple[float, float]:
     return (0.0, 0.0) if moment is None else moment.of(name)
 
 

@@ -1,4 +1,4 @@
-"""Accounts of weights between two ends of a feed's log."""
+"""Timelines of weights between two ends of a feed's log."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.serve.explanation import Bound
-from stream_peer.tools.explain.weight_account import Account
-from stream_peer.tools.explain.weight_follower import WeightFollower
+from stream_peer.tools.explain.causes import Cause
+from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.feed_variants import crowd
@@ -19,47 +19,56 @@ CROWD = crowd(30)
 FULL = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
 
 
-def kept(events: Sequence[FeedLogRecord], *accounts: Account) -> FeedStage:
-    """Fold events for accounts."""
-    return kept_of(log_of(events), *accounts)
+def kept(events: Sequence[FeedLogRecord], *timelines: WeightTimeline) -> FeedStage:
+    """Fold events for timelines."""
+    return kept_of(log_of(events), *timelines)
 
 
-def kept_of(log: Sequence[LogRecord], *accounts: Account) -> FeedStage:
-    """Fold a log for accounts."""
-    feed_stage, follower = stage(), WeightFollower("f", accounts)
+def kept_of(log: Sequence[LogRecord], *timelines: WeightTimeline) -> FeedStage:
+    """Fold a log for timelines."""
+    feed_stage, probe = stage(), WeightProbe("f", timelines)
     for number, record in enumerate(log):
-        follower.before(record, feed_stage)
+        probe.before_record(record, feed_stage)
         feed_stage.step(record, Effects())
         refold(feed_stage, log[: number + 1])
-        follower.after(record, feed_stage)
-    follower.finish(feed_stage)
+        probe.after_record(Effects(), feed_stage)
+    probe.finish()
     return feed_stage
 
 
-def of(events: Sequence[FeedLogRecord], since: Bound | None = None, until: Bound | None = None) -> Account:
-    account = Account("e3", since, until)
-    kept(events, account)
-    assert account.start is not None
-    assert account.end is not None
-    for side, moved in enumerate((account.end.mix - account.start.mix, account.end.select - account.start.select)):
-        assert math.fsum(both[side] for both in account.terms.values()) == pytest.approx(moved, abs=1e-9)
-    return account
+def of(events: Sequence[FeedLogRecord], since: Bound | None = None, until: Bound | None = None) -> WeightTimeline:
+    timeline = WeightTimeline("e3", since, until)
+    kept(events, timeline)
+    assert timeline.start is not None
+    assert timeline.end is not None
+    for side, moved in enumerate((timeline.end.mix - timeline.start.mix, timeline.end.select - timeline.start.select)):
+        assert math.fsum((cause.mix, cause.select)[side] for cause in causes(timeline)) == pytest.approx(
+            moved, abs=1e-9
+        )
+    return timeline
+
+
+def causes(timeline: WeightTimeline) -> list[Cause]:
+    return [cause for step in timeline.steps for cause in step.causes]
 
 
 def published(events: Sequence[FeedLogRecord], upto: int) -> float:
     """The weight that a feed would publish after so many records."""
-    account = Account("e3")
-    kept(events[: upto + 1], account)
-    return account.end.mix if account.end else 0.0
+    timeline = WeightTimeline("e3")
+    kept(events[: upto + 1], timeline)
+    return timeline.end.mix if timeline.end else 0.0
 
 
 def test_without_ends_the_whole_life_is_told_from_where_it_was_listed_first() -> None:
     events = [round_of("other", FULL), *CROWD]
 
-    account = of(events)
+    timeline = of(events)
 
     first = next(n for n in range(len(events)) if published(events, n))
-    assert (account.start and account.start.revision, account.end and account.end.revision) == (first, len(events) - 1)
+    assert (timeline.start and timeline.start.revision, timeline.end and timeline.end.revision) == (
+        first,
+        len(events) - 1,
+    )
 
 
 @pytest.mark.parametrize(("first", "last"), [(10, 30), (0, 44), (12, 12), (20, 21)])
@@ -68,7 +77,7 @@ def test_revisions_and_moments_name_the_same_ends(first: int, last: int) -> None
     by_moment = of(CROWD, Bound(at=START + first * 1000 + 999), Bound(at=START + last * 1000 + 1))
 
     assert (by_revision.start, by_revision.end) == (by_moment.start, by_moment.end)
-    assert by_revision.terms == by_moment.terms
+    assert by_revision.steps == by_moment.steps
     assert by_revision.start is not None
     assert by_revision.end is not None
     assert (by_revision.start.revision, by_revision.end.revision) == (first, last)
@@ -81,26 +90,26 @@ def test_before_the_first_record_there_is_no_weight_and_after_the_last_nothing_m
 
     assert early.start == (-1, 0, 0.0, 0.0, False, 0)
     assert late.start == late.end
-    assert not late.terms
+    assert not late.steps
 
 
-def test_who_never_had_a_weight_has_no_account() -> None:
-    account = Account("nobody")
+def test_an_expert_who_never_had_a_weight_has_no_steps() -> None:
+    timeline = WeightTimeline("nobody")
 
-    kept(CROWD, account)
+    kept(CROWD, timeline)
 
-    assert (account.start, account.end, account.terms) == (None, None, {})
+    assert (timeline.start, timeline.end, timeline.steps) == (None, None, [])
 
 
 def test_what_was_said_last_stands_beside_what_the_others_think_and_the_outcome() -> None:
     events = [round_of("q", {**FULL, "e3": 0.3}), round_of("q", {**FULL, "e3": 0.4}, boundary=2), outcome("q", 0)]
 
-    account = of(events)
+    timeline = of(events)
 
-    assert account.said == {"q": (0.4, 1, 0)}
+    assert timeline.forecasts == {"q": (0.4, 1, 0)}
 
 
-def test_accounts_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() -> None:
+def test_timelines_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() -> None:
     events = [
         *CROWD,
         expert("e1", forget=True),
@@ -110,17 +119,17 @@ def test_accounts_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() -> 
         *CROWD[:9],
     ]
 
-    account = of(events)
+    timeline = of(events)
 
-    assert account.end is not None
-    assert account.end.listed
-    assert {key.cause for key in account.terms} >= {"listing", "operator"}
+    assert timeline.end is not None
+    assert timeline.end.listed
+    assert {cause.kind for cause in causes(timeline)} >= {"listing", "operator"}
 
 
 def test_an_imported_feed_goes_on_under_the_revisions_that_it_had() -> None:
     moved = import_log(lines_of(kept(CROWD), len(CROWD) - 1))
     log = [*moved, *log_of(crowd(40)[len(CROWD) :], len(moved))]
-    whole, from_nothing = Account("e3"), Account("e3", Bound(at=0))
+    whole, from_nothing = WeightTimeline("e3"), WeightTimeline("e3", Bound(at=0))
 
     feed_stage = kept_of(log, whole, from_nothing)
 
@@ -131,7 +140,7 @@ def test_an_imported_feed_goes_on_under_the_revisions_that_it_had() -> None:
     assert whole.end.revision == feed_stage.feeds.by_name["f"].standing.revision == len(crowd(40)) - 1
     assert from_nothing.end == whole.end
     operator, later = (
-        math.fsum(mix for key, (mix, _) in from_nothing.terms.items() if (key.cause == "operator") is arrived)
+        math.fsum(cause.mix for cause in causes(from_nothing) if (cause.kind == "operator") is arrived)
         for arrived in (True, False)
     )
     assert operator == pytest.approx(whole.start.mix, abs=1e-12)
@@ -156,15 +165,15 @@ SPANS = [
 def test_a_revision_and_a_moment_can_be_the_wrong_way_round(
     since: Bound, until: Bound, backwards: bool, stops: bool
 ) -> None:
-    account = Account("e1", since, until)
-    others = [] if stops else [Account("e2")]  # whose span goes on, so that the log is read to its end
-    feed_stage, follower = stage(), WeightFollower("f", [account, *others])
+    timeline = WeightTimeline("e1", since, until)
+    others = [] if stops else [WeightTimeline("e2")]  # whose span goes on, so that the log is read to its end
+    feed_stage, probe = stage(), WeightProbe("f", [timeline, *others])
     for record in log_of([round_of(f"q{number}", {"e1": 0.7, "e2": 0.4, "e3": 0.6}) for number in range(9)]):
-        if follower.is_over(record):
+        if probe.is_over(record):
             break
-        follower.before(record, feed_stage)
+        probe.before_record(record, feed_stage)
         feed_stage.step(record, Effects())
-        follower.after(record, feed_stage)
-    follower.finish(feed_stage)
+        probe.after_record(Effects(), feed_stage)
+    probe.finish()
 
-    assert account.is_backwards is backwards
+    assert timeline.is_backwards is backwards

@@ -1,5 +1,5 @@
-from stream_peer.tools.explain.weight_story.words import OWN, WORDS, meaning_of, points
-from stream_peer.tools.explain.weight_terms import CAUSES
+from stream_peer.tools.explain.causes import CAUSES
+from stream_peer.tools.explain.weight_words import OWN, WORDS, meaning_of, points
 
 
 def test_every_cause_has_words_and_they_are_no_jargon() -> None:

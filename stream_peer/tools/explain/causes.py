@@ -1,9 +1,9 @@
-"""Why published weights moved when a record was folded: a term for each cause, adding up to the whole move.
+"""Why published weights moved when a record was folded: causes that add up to the whole move.
 
 Weights are read from a handful of inputs. To explain a move, the inputs of before are exchanged for those of after, one
 after the other in the order of ``CAUSES``, and the weights are read again after each, by the functions that read the
-published ones. What an exchange changes is the term of its cause. So terms add up whatever the formulas are; how much
-each cause gets depends on the order where two act on each other, as in every such account.
+published ones. What an exchange changes is the part of its cause. So parts add up whatever the formulas are; where two
+causes act on each other, the order decides how much each of them gets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,13 +35,15 @@ CAUSES: tuple[CauseKind, ...] = get_args(CauseKind)
 QuestionRecord: TypeAlias = Round | RoundWithdrawn | OutcomeRevealed
 
 
-class Moment(NamedTuple):
+class WeightReading(NamedTuple):
     """All that the weights of a feed are read from at one moment.
+
+    Unlike a `Reading` it stays valid when the feed changes: it has copies of the columns.
 
     Attributes
     ----------
     feed : Feed
-        Whose they are. It goes on: only its method and who has which place are taken from it.
+        It goes on: only its method and who has which place are taken from it.
     listed : (m,) int32
         Places of those that have weights.
     columns : (rows, n) float64
@@ -85,11 +87,11 @@ class Moment(NamedTuple):
         return place is not None and place in self.listed
 
 
-def moment_of(feed: Feed) -> Moment:
-    """What a feed's weights are read from now, whatever becomes of the feed."""
+def read_weights(feed: Feed) -> WeightReading:
+    """What a feed's weights are read from now."""
     places = np.arange(len(feed.roster), dtype=np.int32)
     listed, reading = feed.listed(), feed.read()
-    moment = Moment(
+    found = WeightReading(
         feed,
         listed,
         feed.sums.read(places, slice(0, EXPERT.size)),
@@ -103,75 +105,75 @@ def moment_of(feed: Feed) -> Moment:
         feed.standing.net_share,
         np.zeros((2, len(places))),
     )
-    return moment._replace(weights=_read(moment))
+    return found._replace(weights=_read(found))
 
 
-def _read(moment: Moment) -> FloatArray:
+def _read(reading: WeightReading) -> FloatArray:
     """The published weights of all places."""
-    found = np.zeros((2, moment.columns.shape[1]))
-    listed = moment.listed
+    found = np.zeros((2, reading.columns.shape[1]))
+    listed = reading.listed
     if len(listed):
-        basis = Basis(listed, moment.columns[:, listed], moment.rates, moment.seen, moment.mixer, moment.feed.method)
-        weights = expert_weights(basis, moment.paths)
-        groups = None if moment.groups is None else moment.groups[listed]
-        found[:, listed] = published_weights(weights, moment.mixing, moment.net_share, moment.shrink, groups)
+        columns, method = reading.columns[:, listed], reading.feed.method
+        basis = Basis(listed, columns, reading.rates, reading.seen, reading.mixer, method)
+        weights = expert_weights(basis, reading.paths)
+        groups = None if reading.groups is None else reading.groups[listed]
+        found[:, listed] = published_weights(weights, reading.mixing, reading.net_share, reading.shrink, groups)
     return found
 
 
-class Term(NamedTuple):
-    """By how much a cause moved an expert's weights."""
+class Cause(NamedTuple):
+    """By how much something moved an expert's weights."""
 
-    cause: CauseKind
+    kind: CauseKind
     mix: float
     select: float
 
 
-def terms_of(
-    before: Moment | None, after: Moment | None, record: AnyFeedLogRecord, experts: Sequence[str]
-) -> Mapping[str, list[Term]]:
-    """Why the weights of some experts moved between two moments, between which one record was folded.
+def explain(
+    before: WeightReading | None, event: AnyFeedLogRecord, after: WeightReading | None, experts: Sequence[str]
+) -> Mapping[str, list[Cause]]:
+    """Why the weights of some experts moved between two readings, between which one record was folded.
 
     Parameters
     ----------
-    before, after : Moment or None
+    before, after : WeightReading or None
         None: there was no such feed, or there is none any more.
-    record : FeedLogRecord
+    event : FeedLogRecord
     experts : sequence of str
-        Whose moves to explain.
 
     Returns
     -------
-    mapping of str to list of Term
-        Of each expert whose weights moved. The terms add up to the move, up to the last digit of a float.
+    mapping of str to list of Cause
+        Of each expert whose weights moved. The causes add up to the move, up to the last digit of a float.
     """
-    if not isinstance(record, QuestionRecord) or after is None or (before and before.feed is not after.feed):
-        return _at_once(before, after, record, experts)
+    if not isinstance(event, QuestionRecord) or after is None or (before and before.feed is not after.feed):
+        return _at_once(before, event, after, experts)
     exchange = _Exchange(_blank(after) if before is None else _widened(before, after), after)
     found = {}
     for expert in experts:
         place = after.feed.roster.place(expert)
-        terms = [] if place is None else list(exchange.terms(place, record))
-        if terms:
-            found[expert] = terms
+        causes = [] if place is None else list(exchange.causes(place, event))
+        if causes:
+            found[expert] = causes
     return found
 
 
 def _at_once(
-    before: Moment | None, after: Moment | None, record: AnyFeedLogRecord, experts: Sequence[str]
-) -> Mapping[str, list[Term]]:
-    """One term for all that a control or settings did."""
-    cause: CauseKind = "operator"
-    if isinstance(record, SettingsChanged):
-        cause = "settings"
-    elif isinstance(record, ExpertChanged):
-        cause = "listing"
+    before: WeightReading | None, event: AnyFeedLogRecord, after: WeightReading | None, experts: Sequence[str]
+) -> Mapping[str, list[Cause]]:
+    """One cause of all that a control or settings did."""
+    kind: CauseKind = "operator"
+    if isinstance(event, SettingsChanged):
+        kind = "settings"
+    elif isinstance(event, ExpertChanged):
+        kind = "listing"
     found = {}
     for expert in experts:
         (mix, select), (mix_now, select_now) = (
-            (0.0, 0.0) if moment is None else moment.of(expert) for moment in (before, after)
+            (0.0, 0.0) if reading is None else reading.of(expert) for reading in (before, after)
         )
         if (mix, select) != (mix_now, select_now):
-            found[expert] = [Term(cause, mix_now - mix, select_now - select)]
+            found[expert] = [Cause(kind, mix_now - mix, select_now - select)]
     return found
 
 
@@ -181,7 +183,7 @@ class _Exchange:
     All experts share the steps but one: that of an expert's own columns.
     """
 
-    def __init__(self, before: Moment, after: Moment) -> None:
+    def __init__(self, before: WeightReading, after: WeightReading) -> None:
         self._start = before.weights
         self._listed = _with(before, listed=after.listed, seen=before.seen._replace(experts=after.seen.experts))
         self._after = after
@@ -201,42 +203,42 @@ class _Exchange:
             ("safety-net", netted.weights),
         )
 
-    def terms(self, place: int, record: QuestionRecord) -> Iterator[Term]:
-        """The terms of the expert of a place that are not 0."""
-        stands = self._start[:, place]
-        for cause, weights in (*self._own(place, record), *self._shared):
-            move = weights[:, place] - stands
-            stands = weights[:, place]
+    def causes(self, place: int, event: QuestionRecord) -> Iterator[Cause]:
+        """What moved the weights of the expert of a place."""
+        reached = self._start[:, place]
+        for kind, weights in (*self._own(place, event), *self._shared):
+            move = weights[:, place] - reached
+            reached = weights[:, place]
             if move.any():
-                yield Term(cause, *move.tolist())
+                yield Cause(kind, *move.tolist())
 
-    def _own(self, place: int, record: QuestionRecord) -> Iterator[tuple[CauseKind, FloatArray]]:
+    def _own(self, place: int, event: QuestionRecord) -> Iterator[tuple[CauseKind, FloatArray]]:
         yield "listing", self._listed.weights
         if self._moved[place]:
             columns = self._listed.columns.copy()
             columns[:, place] = self._after.columns[:, place]
-            yield _own_cause(place, record, self._after), _with(self._listed, columns=columns).weights
+            yield _own_kind(place, event, self._after), _with(self._listed, columns=columns).weights
 
 
-def _own_cause(place: int, record: QuestionRecord, after: Moment) -> CauseKind:
+def _own_kind(place: int, event: QuestionRecord, after: WeightReading) -> CauseKind:
     """Why an expert's own columns changed."""
-    if after.feed.settings.memory is not None and not _took_part(place, record, after):
+    if after.feed.settings.memory is not None and not _took_part(place, event, after):
         return "ageing"
-    return "truth" if isinstance(record, OutcomeRevealed) else "peer-loss"
+    return "truth" if isinstance(event, OutcomeRevealed) else "peer-loss"
 
 
-def _took_part(place: int, record: QuestionRecord, after: Moment) -> bool:
+def _took_part(place: int, event: QuestionRecord, after: WeightReading) -> bool:
     """Whether the expert is in a round of the question, or may have been in the one that was withdrawn."""
-    if isinstance(record, RoundWithdrawn):
+    if isinstance(event, RoundWithdrawn):
         return True
-    entry = after.feed.entries.get(record.question_id)
+    entry = after.feed.entries.get(event.question_id)
     return entry is not None and any(place in facts.experts for facts in entry.facts())
 
 
-def _with(moment: Moment, **changes: Any) -> Moment:
-    """A moment with some inputs exchanged, and the weights that are read from them."""
-    changed = moment._replace(**changes)
-    if all(_same(getattr(moment, name), value, changed.feed) for name, value in changes.items()):
+def _with(reading: WeightReading, **changes: Any) -> WeightReading:
+    """A reading with some inputs exchanged, and the weights that are read from them."""
+    changed = reading._replace(**changes)
+    if all(_same(getattr(reading, name), value, changed.feed) for name, value in changes.items()):
         return changed
     return changed._replace(weights=_read(changed))
 
@@ -250,8 +252,8 @@ def _same(one: Any, other: Any, feed: Feed) -> bool:
     return bool(one == other)
 
 
-def _widened(before: Moment, after: Moment) -> Moment:
-    """A moment with room for the places that were given since; nothing is known of them."""
+def _widened(before: WeightReading, after: WeightReading) -> WeightReading:
+    """A reading with room for the places that were given since; nothing is known of them."""
     more = after.columns.shape[1] - before.columns.shape[1]
     if not more:
         return before
@@ -260,7 +262,7 @@ def _widened(before: Moment, after: Moment) -> Moment:
     return before._replace(columns=columns, weights=weights, groups=groups)
 
 
-def _blank(after: Moment) -> Moment:
-    """The moment before a feed's first record: nobody is listed. All else is as after it."""
+def _blank(after: WeightReading) -> WeightReading:
+    """The reading before a feed's first record: nobody is listed. All else is as after it."""
     columns, weights = np.zeros_like(after.columns), np.zeros_like(after.weights)
     return after._replace(listed=after.listed[:0], columns=columns, weights=weights)

@@ -1,4 +1,4 @@
-"""What a chapter of a question's life published: rounds, outcomes, weights and error rates, before and after."""
+"""What a step in a question's life published: rounds, outcomes, weights and error rates, before and after."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from stream_peer.events.feed_log import (
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer, StateOfQuestion, WeightedExpert
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.views import FeedView
-from stream_peer.tools.explain.phrases import chance, joined, many, said, shortened
-from stream_peer.tools.explain.question_life.events import OUTCOMES, reason
-from stream_peer.tools.explain.question_life.explainer import Chapter, Logged
+from stream_peer.tools.explain.phrases import chance, joined, many, shortened, shown
+from stream_peer.tools.explain.question_events import OUTCOMES, reason
+from stream_peer.tools.explain.question_timeline import FeedStep, LifeStep
 
 _SHOWN = 8
 _STATES: Mapping[StateOfQuestion, str] = {
@@ -28,8 +28,8 @@ _STATES: Mapping[StateOfQuestion, str] = {
 }
 
 
-class Said(NamedTuple):
-    """A round as it stands: under which revision it was scored, and what the experts in it said."""
+class RoundSnapshot(NamedTuple):
+    """A round as it was scored last: its revision, and the forecasts in it."""
 
     revision: int
     final: bool
@@ -37,15 +37,15 @@ class Said(NamedTuple):
     forecasts: dict[str, float]
 
 
-class Teller:
-    """Remembers what was published, so that each chapter tells what is new.
+class Narrator:
+    """Words what came of each step, and remembers what was published, to say what is new.
 
     ``mixes`` holds all that was published as the mixed forecast of a round, by its boundary and the revision under
     which it was scored.
     """
 
     def __init__(self) -> None:
-        self.rounds: dict[Milliseconds, Said] = {}
+        self.rounds: dict[Milliseconds, RoundSnapshot] = {}
         self.revisions: list[int] = []
         self.mixes: dict[tuple[str, int], list[MixedForecast]] = {}
         self.deleted = False
@@ -60,31 +60,31 @@ class Teller:
         self._rates = ""
         self._trust = ""
 
-    def items(self, chapter: Chapter) -> Iterator[str]:
-        """What came of a chapter, an item a sentence."""
-        yield from self._records(chapter)
-        published = [one for one in chapter.logged if one.answer is not None]
+    def items(self, step: LifeStep) -> Iterator[str]:
+        """What came of a step, an item a sentence."""
+        yield from self._records(step)
+        published = [one for one in step.feed_steps if one.answer is not None]
         if published:
-            yield from self._published(published[-1], chapter)
-        for one in chapter.logged:
+            yield from self._published(published[-1], step)
+        for one in step.feed_steps:
             self._remember(one)
-        if chapter.logged:
-            yield from self._of_feed(chapter.logged)
-        elif chapter.late:
-            yield f"{many(chapter.late, 'forecast')} of it count from later than stated: they arrived too late"
-        elif chapter.own and not (chapter.forecasts or chapter.refused) and self.revisions:
+        if step.feed_steps:
+            yield from self._of_feed(step.feed_steps)
+        elif step.late:
+            yield f"{many(step.late, 'forecast')} of it count from later than stated: they arrived too late"
+        elif step.own and not (step.forecasts or step.refused) and self.revisions:
             yield "No output changes"
 
     # --- the feed-log ---
 
-    def _records(self, chapter: Chapter) -> Iterator[str]:
-        withdrawn = [one for one in chapter.logged if isinstance(one.record, RoundWithdrawn)]
+    def _records(self, step: LifeStep) -> Iterator[str]:
+        withdrawn = [one for one in step.feed_steps if isinstance(one.event, RoundWithdrawn)]
         if withdrawn:
-            yield self._withdrawn(withdrawn, chapter)
-        for one in chapter.logged:
-            record = one.record
+            yield self._withdrawn(withdrawn, step)
+        for one in step.feed_steps:
+            record = one.event
             if isinstance(record, Round):
-                yield from self._round(one, record, chapter)
+                yield from self._round(one, record, step)
             elif isinstance(record, OutcomeRevealed):
                 yield f"{_outcome(record)} (revision {one.revision})"
             elif isinstance(record, ProvisionalOutcome):
@@ -99,8 +99,8 @@ class Teller:
             return f"{what} (revision {revision})"
         expert = record.expert_id
         if record.forget:
-            for said_then in self.rounds.values():
-                said_then.forecasts.pop(expert, None)
+            for snapshot in self.rounds.values():
+                snapshot.forecasts.pop(expert, None)
             return f"The feed is rebuilt from its log without {expert} (revision {revision})"
         if record.rename is not None:
             return f"What {record.rename} says from now on counts for {expert} (revision {revision})"
@@ -112,44 +112,44 @@ class Teller:
             return f"Its earlier record counts again (revision {revision})"
         return f"Members of a team are not scored against each other from now on (revision {revision})"
 
-    def _withdrawn(self, records: Sequence[Logged], chapter: Chapter) -> str:
+    def _withdrawn(self, records: Sequence[FeedStep], step: LifeStep) -> str:
         moments = []
         for one in records:
-            boundary = getattr(one.record, "boundary", 0)
+            boundary = getattr(one.event, "boundary", 0)
             self.rounds.pop(boundary, None)
             self._gone.add(boundary)
-            moments.append(said(boundary, chapter.time))
+            moments.append(shown(boundary, step.time))
         revisions = joined([str(one.revision) for one in records])
         which = f"The round of {moments[0]} is" if len(moments) == 1 else f"The rounds of {joined(moments)} are"
-        return f"{which} withdrawn, because {reason(chapter)} ({_revisions(len(records))} {revisions})"
+        return f"{which} withdrawn, because {reason(step)} ({_revisions(len(records))} {revisions})"
 
-    def _round(self, one: Logged, record: Round, chapter: Chapter) -> Iterator[str]:
+    def _round(self, one: FeedStep, record: Round, step: LifeStep) -> Iterator[str]:
         """What a round says; of a round in parts, when its last part is there."""
         self._parts.update(zip(record.experts, record.probabilities, strict=True))
         if record.part + 1 < record.parts:
             return
         if record.feed != self._feed and self._feed:
             yield f"The question belongs to feed {record.feed} now"
-        now = Said(one.revision, record.final, record.weight, self._parts)
+        now = RoundSnapshot(one.revision, record.final, record.weight, self._parts)
         before, earlier = self.rounds.get(record.boundary), self._earlier(record.boundary)
         self.rounds[record.boundary], self._parts, self._feed = now, {}, record.feed
-        at = said(record.boundary, chapter.time)
+        at = shown(record.boundary, step.time)
         if before is not None:
             changed = shortened(_differences(before, now), _SHOWN)
             replaces = f"(revision {one.revision} replaces {before.revision})"
-            yield f"The round of {at} is revised, because {reason(chapter)}: {changed} {replaces}"
+            yield f"The round of {at} is revised, because {reason(step)}: {changed} {replaces}"
             return
         last, again = ", the last one," if record.final else "", " again" if record.boundary in self._gone else ""
         start = f"The round of {at}{last} is published{again} (revision {one.revision})"
-        yield start + self._with(now, earlier, chapter)
+        yield start + self._with(now, earlier, step)
 
-    def _with(self, now: Said, earlier: Milliseconds | None, chapter: Chapter) -> str:
+    def _with(self, now: RoundSnapshot, earlier: Milliseconds | None, step: LifeStep) -> str:
         """The forecasts in a round, or what is new in them since the round before."""
         if earlier is None:
             return f", with {shortened((self._stands(*one) for one in now.forecasts.items()), _SHOWN)}"
         before = self.rounds[earlier]
         changes = [*_differences(before, now._replace(final=before.final))]
-        since = f"since the round of {said(earlier, chapter.time)}"
+        since = f"since the round of {shown(earlier, step.time)}"
         return f"; {since}: {shortened(changes, _SHOWN) if changes else 'no forecast changed'}"
 
     def _stands(self, expert: str, probability: float) -> str:
@@ -161,7 +161,7 @@ class Teller:
 
     # --- the question's outputs ---
 
-    def _published(self, one: Logged, chapter: Chapter) -> Iterator[str]:
+    def _published(self, one: FeedStep, step: LifeStep) -> Iterator[str]:
         answer, mixed = one.answer, one.mixed
         if answer is None or mixed is None:
             return
@@ -176,11 +176,11 @@ class Teller:
             yield f"The latest round is unchanged: {forecast}"
         else:
             yield f"{crowd}; {forecast}"
-        yield from _against_outcome(one, chapter)
+        yield from _against_outcome(one, step)
 
-    def _remember(self, one: Logged) -> None:
-        if isinstance(one.record, Round):
-            self._scored[to_iso(one.record.boundary)] = one.revision
+    def _remember(self, one: FeedStep) -> None:
+        if isinstance(one.event, Round):
+            self._scored[to_iso(one.event.boundary)] = one.revision
         if one.answer is None:
             return
         self.deleted = False
@@ -192,12 +192,12 @@ class Teller:
 
     # --- the feed's outputs ---
 
-    def _of_feed(self, logged: Sequence[Logged]) -> Iterator[str]:
-        feed = logged[-1].record.feed
-        before, after = next(one.before for one in logged if one.record.feed == feed), logged[-1].after
+    def _of_feed(self, feed_steps: Sequence[FeedStep]) -> Iterator[str]:
+        feed = feed_steps[-1].event.feed
+        before, after = next(one.before for one in feed_steps if one.event.feed == feed), feed_steps[-1].after
         if after is None:
             return
-        yield _weights(before, after) + self._as_before(logged[-1].revision, before, after)
+        yield _weights(before, after) + self._as_before(feed_steps[-1].revision, before, after)
         rate = after.weights.error_rate
         shown = f"{(rate.zero + rate.one) / 2:.1%} ({rate.low:.1%} to {rate.high:.1%}, {rate.status})"
         measured = "" if rate.measured is None else f"; measured on outcomes: {rate.measured:.1%}"
@@ -231,10 +231,12 @@ def _weights(before: FeedView | None, after: FeedView) -> str:
     return f"Weights in the mix: {shortened(shown, _SHOWN)}" if shown else "Weights change by less than 0.001"
 
 
-def _against_outcome(one: Logged, chapter: Chapter) -> Iterator[str]:
-    """Losses against an outcome that was just told."""
-    told = any(isinstance(each.record, OutcomeRevealed) for each in chapter.logged)
-    if not told or one.losses is None or one.mixed is None or one.mixed.mix is None or one.mixed.outcome not in {0, 1}:
+def _against_outcome(one: FeedStep, step: LifeStep) -> Iterator[str]:
+    """Losses against an outcome that has just become known."""
+    is_new = any(isinstance(each.event, OutcomeRevealed) for each in step.feed_steps)
+    if not is_new or one.losses is None or one.mixed is None:
+        return
+    if one.mixed.mix is None or one.mixed.outcome not in {0, 1}:
         return
     losses = sorted(
         (expert.outcome_loss, expert.id) for expert in one.losses.experts if expert.outcome_loss is not None
@@ -245,7 +247,7 @@ def _against_outcome(one: Logged, chapter: Chapter) -> Iterator[str]:
         yield f"Losses against the outcome, smaller is better: mix {chance(of_mix)}; {shown}"
 
 
-def _differences(before: Said, now: Said) -> Iterator[str]:
+def _differences(before: RoundSnapshot, now: RoundSnapshot) -> Iterator[str]:
     for expert in sorted({**before.forecasts, **now.forecasts}):
         old, new = before.forecasts.get(expert), now.forecasts.get(expert)
         if old is None:

@@ -1,4 +1,4 @@
-"""What a line of a file says about a question, in words, and why something was published because of it."""
+"""What a line of a file says about a question, in words, and why it made the service publish."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,8 @@ from stream_peer.events.incoming import (
 )
 from stream_peer.events.times import Milliseconds
 from stream_peer.questions.schedule import RoundPlan
-from stream_peer.tools.explain.phrases import chance, joined, said, shortened
-from stream_peer.tools.explain.question_life.explainer import Chapter, Look
+from stream_peer.tools.explain.phrases import chance, joined, shortened, shown
+from stream_peer.tools.explain.question_timeline import LifeStep, PlanAt
 from stream_peer.tools.replay.run import THE_END
 
 OUTCOMES: dict[Verdict, str] = {1: "yes", 0: "no"}
@@ -22,37 +22,37 @@ _SHOWN = 8
 _ENTERED = {"open": "The question opens", "closed": "The question closes"}
 
 
-def heading(chapter: Chapter) -> str:
+def heading(step: LifeStep) -> str:
     """What happened, in one sentence, with the line that says it."""
-    event = chapter.event
+    event = step.event
     is_control = isinstance(event, ExpertControl | FeedControl)
-    if not (chapter.own or is_control):
-        return _of_time(chapter)
-    if chapter.refused:
-        what = f"Refused: {'; '.join(refusal.message for refusal in chapter.refused)}"
+    if not (step.own or is_control):
+        return _of_time(step)
+    if step.refused:
+        what = f"Refused: {'; '.join(refusal.message for refusal in step.refused)}"
     else:
-        what = _of_control(event) if isinstance(event, ExpertControl | FeedControl) else _of_own(event, chapter)
-    return f"{what} ({line(chapter)})"
+        what = _of_control(event) if isinstance(event, ExpertControl | FeedControl) else _of_own(event, step)
+    return f"{what} ({line(step)})"
 
 
-def _of_own(event: Event | None, chapter: Chapter) -> str:
+def _of_own(event: Event | None, step: LifeStep) -> str:
     if isinstance(event, Question):
-        return _of_question(chapter)
+        return _of_question(step)
     if isinstance(event, Resolution):
-        return _of_resolution(event, chapter)
-    return _of_forecasts(chapter)
+        return _of_resolution(event, step)
+    return _of_forecasts(step)
 
 
-def moves(chapter: Chapter) -> Iterator[str]:
+def moves(step: LifeStep) -> Iterator[str]:
     """How the line moved the question's moments, and through which states it went."""
-    before, after = chapter.before, chapter.after
+    before, after = step.before, step.after
     if before.plan is not None and after.plan is not None:
         for name, one, other in (
             ("opening", before.plan.opens, after.plan.opens),
             ("close", before.plan.close, after.plan.close),
         ):
-            if one != other and one is not None and other is not None and chapter.own:
-                yield f"The {name} moves from {said(one, chapter.time)} to {said(other, chapter.time)}"
+            if one != other and one is not None and other is not None and step.own:
+                yield f"The {name} moves from {shown(one, step.time)} to {shown(other, step.time)}"
     states = state_of(before), state_of(after)
     if states[0] != states[1] and after.plan is None:
         yield f"The question was {states[0]}; its history is deleted"
@@ -60,18 +60,18 @@ def moves(chapter: Chapter) -> Iterator[str]:
         yield f"The question was {states[0]}; it is {states[1]} now{_again(*states)}"
 
 
-def reason(chapter: Chapter) -> str:
-    """Why rounds were revised in this chapter, as the end of a sentence that begins with "because"."""
-    event, at = chapter.event, chapter.time
-    if chapter.forecasts:
+def reason(step: LifeStep) -> str:
+    """Why rounds were revised in this step, as the end of a sentence that begins with "because"."""
+    event, at = step.event, step.time
+    if step.forecasts:
         stated = _stated(event) or at
-        names = shortened(list(chapter.forecasts), 3)
-        late = f"dated {said(stated, at)} arrived on {said(at, at)}" if stated < at else "counts from an earlier moment"
-        return f"a forecast of {names} {late}"
-    if chapter.own and _close(chapter.before) != _close(chapter.after):
-        return "the close moved" if _close(chapter.before) else "the question has a close now"
-    if chapter.own:
-        return f"{line(chapter)} says so"
+        names = shortened(list(step.forecasts), 3)
+        late = f"dated {shown(stated, at)} arrived on {shown(at, at)}"
+        return f"a forecast of {names} {late if stated < at else 'counts from an earlier moment'}"
+    if step.own and _close(step.before) != _close(step.after):
+        return "the close moved" if _close(step.before) else "the question has a close now"
+    if step.own:
+        return f"{line(step)} says so"
     if isinstance(event, ExpertControl):
         if event.rename is not None:
             return f"{event.expert_id} was renamed {event.rename}"
@@ -79,14 +79,14 @@ def reason(chapter: Chapter) -> str:
     return "its moment has passed"
 
 
-def line(chapter: Chapter) -> str:
+def line(step: LifeStep) -> str:
     """Where the line stands: ``line 17 of forecasts.jsonl``; of the only file (``:17``) without its name."""
-    name, colon, number = chapter.arrival.event.place.rpartition(":")
+    name, colon, number = step.arrival.event.place.rpartition(":")
     of_file = f" of {name}" if name else ""
     return f"line {number}{of_file}" if colon else number
 
 
-def state_of(look: Look) -> str:
+def state_of(look: PlanAt) -> str:
     """The state in which the question stage has a question: unknown, scheduled, open or closed."""
     plan, clock = look.plan, look.clock
     if plan is None:
@@ -96,42 +96,42 @@ def state_of(look: Look) -> str:
     return "open" if plan.close is None or clock < plan.close else "closed"
 
 
-def stated_moment(chapter: Chapter) -> Milliseconds:
+def stated_moment(step: LifeStep) -> Milliseconds:
     """The moment that the line states, else that of its arrival."""
-    return _stated(chapter.event) or chapter.time
+    return _stated(step.event) or step.time
 
 
 def _again(before: str, after: str) -> str:
     return ": it reopens" if (before, after) == ("closed", "open") else ""
 
 
-def _close(look: Look) -> Milliseconds | None:
+def _close(look: PlanAt) -> Milliseconds | None:
     return look.plan.close if look.plan else None
 
 
-def _of_question(chapter: Chapter) -> str:
-    plan = chapter.after.plan
-    if chapter.before.plan is not None or plan is None:
+def _of_question(step: LifeStep) -> str:
+    plan = step.after.plan
+    if step.before.plan is not None or plan is None:
         return "The question is edited"
-    return f"The question is announced{_schedule(plan, chapter.time)}"
+    return f"The question is announced{_schedule(plan, step.time)}"
 
 
 def _schedule(plan: RoundPlan, beside: Milliseconds) -> str:
     moments = (("opens", plan.opens), ("closes", plan.close))
-    known = [f"{verb} {said(at, beside)}" for verb, at in moments if at is not None]
+    known = [f"{verb} {shown(at, beside)}" for verb, at in moments if at is not None]
     return f": it {joined(known)}" if known else ""
 
 
-def _of_forecasts(chapter: Chapter) -> str:
-    said_by = shortened((says(expert, p) for expert, p in chapter.forecasts.items()), _SHOWN)
-    stated, plan = stated_moment(chapter), chapter.after.plan
-    if stated < chapter.time:
-        return f"{said_by}: dated {said(stated, chapter.time)}, it arrives only now"
+def _of_forecasts(step: LifeStep) -> str:
+    forecasts = shortened((says(expert, p) for expert, p in step.forecasts.items()), _SHOWN)
+    stated, plan = stated_moment(step), step.after.plan
+    if stated < step.time:
+        return f"{forecasts}: dated {shown(stated, step.time)}, it arrives only now"
     if plan is not None and plan.opens is not None and stated < plan.opens:
-        return f"{said_by}: it waits for the opening"
+        return f"{forecasts}: it waits for the opening"
     if plan is not None and plan.close is not None and stated > plan.close:
-        return f"{said_by}: after the close: it counts in no round unless the close moves"
-    return said_by
+        return f"{forecasts}: after the close: it counts in no round unless the close moves"
+    return forecasts
 
 
 def says(expert: str, probability: float | None) -> str:
@@ -139,14 +139,14 @@ def says(expert: str, probability: float | None) -> str:
     return f"{expert} withdraws" if probability is None else f"{expert} says {chance(probability)}"
 
 
-def _of_resolution(event: Resolution, chapter: Chapter) -> str:
+def _of_resolution(event: Resolution, step: LifeStep) -> str:
     verdict = event.verdict
     if verdict == "open":
         return "The resolution is retracted"
     what = "The question is annulled" if verdict == "annulled" else f"The question is resolved: {OUTCOMES[verdict]}"
     if event.closed_at is None:
         return what
-    return f"{what}, closed at {said(moment(event.closed_at), chapter.time)}"
+    return f"{what}, closed at {shown(moment(event.closed_at), step.time)}"
 
 
 def _of_control(event: ExpertControl | FeedControl) -> str:
@@ -168,14 +168,14 @@ def _of_control(event: ExpertControl | FeedControl) -> str:
     return f"{event.expert_id} {joined(changes)}, from now on"
 
 
-def _of_time(chapter: Chapter) -> str:
-    if chapter.arrival.event.place == THE_END:
+def _of_time(step: LifeStep) -> str:
+    if step.arrival.event.place == THE_END:
         return "The files end; time passes to the last moment that they name"
-    states = state_of(chapter.before), state_of(chapter.after)
+    states = state_of(step.before), state_of(step.after)
     if states[0] != states[1] and states[1] in _ENTERED:
-        return f"{_ENTERED[states[1]]}, as time passes ({line(chapter)})"
-    due = any(isinstance(one.record, Round) for one in chapter.logged)
-    return f"{'A round is due' if due else 'Time passes'} ({line(chapter)})"
+        return f"{_ENTERED[states[1]]}, as time passes ({line(step)})"
+    due = any(isinstance(one.event, Round) for one in step.feed_steps)
+    return f"{'A round is due' if due else 'Time passes'} ({line(step)})"
 
 
 def _stated(event: Event | None) -> Milliseconds | None:

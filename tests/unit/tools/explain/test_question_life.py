@@ -1,12 +1,12 @@
 from pathlib import Path
 from typing import Any
 
-from stream_peer.tools.explain.question_life.explainer import Explainer
-from stream_peer.tools.explain.question_life.story import Story, story
+from stream_peer.tools.explain.question_life import QuestionLife, narrate
+from stream_peer.tools.explain.question_timeline import QuestionProbe
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.unit.questions.question_log import DAY, HOUR, T0, event, forecast, question, resolution
-from tests.unit.tools.explain.question_life.test_explainer import CLOSE, LIFE
+from tests.unit.tools.explain.test_question_timeline import CLOSE, LIFE
 from tests.unit.tools.replay.file_lines import lines
 
 THREE = ("ann", "bob", "cleo")
@@ -15,20 +15,20 @@ LATER = question("other", at=CLOSE + HOUR, opens_at=T0, feed="econ")
 OPEN = [question(at=T0, opens_at=T0, closes_at=CLOSE, feed="econ"), *(forecast(e, 0.7, T0 + HOUR) for e in THREE)]
 
 
-def told(values: list[bytes], **options: Any) -> Story:
-    explainer = Explainer("q")
-    replay([lines(values)], ReplayOptions(**options), witness=explainer)
-    return story("q", explainer.chapters())
+def told(values: list[bytes], **options: Any) -> QuestionLife:
+    probe = QuestionProbe("q")
+    replay([lines(values)], ReplayOptions(**options), probe=probe)
+    return narrate("q", probe.steps())
 
 
-def text(found: Story) -> str:
-    passages = [line for passage in found.passages for line in (passage.heading, *passage.items)]
-    return "\n".join([found.title, *found.opening, *passages, *found.ending])
+def text(found: QuestionLife) -> str:
+    steps = [line for step in found.steps for line in (step.heading, *step.items)]
+    return "\n".join([found.title, *found.opening, *steps, *found.ending])
 
 
-def of(found: Story, start: str) -> tuple[str, ...]:
-    """What came of the passage whose heading begins so."""
-    (items,) = [passage.items for passage in found.passages if passage.heading.startswith(start)]
+def of(found: QuestionLife, start: str) -> tuple[str, ...]:
+    """What came of the step whose heading begins so."""
+    (items,) = [step.items for step in found.steps if step.heading.startswith(start)]
     return items
 
 
@@ -81,7 +81,7 @@ def test_forecasts_that_wait_are_told_together_and_those_before_the_opening_as_s
 
     found = told([*values, forecast("ann", None, T0 + 3 * DAY), forecast("bob", 0.4, T0 + 4 * DAY)])
 
-    headings = [passage.heading for passage in found.passages]
+    headings = [step.heading for step in found.steps]
     assert headings[1] == (
         "Forecasts wait for the opening: ann 0.70, bob 0.70 and cleo 0.70 on 3 Mar (line 2 to line 4)"
     )
@@ -161,13 +161,13 @@ def test_a_question_without_rounds_was_never_published() -> None:
 
 
 def test_lines_of_several_files_are_told_with_the_name_of_their_file() -> None:
-    explainer = Explainer("q")
-    replay([lines(OPEN, "a.jsonl"), lines([resolution(1, CLOSE + HOUR)], "b.jsonl")], witness=explainer)
+    probe = QuestionProbe("q")
+    replay([lines(OPEN, "a.jsonl"), lines([resolution(1, CLOSE + HOUR)], "b.jsonl")], probe=probe)
 
-    found = story("q", explainer.chapters())
+    found = narrate("q", probe.steps())
 
     assert "from a.jsonl and b.jsonl" in found.opening[0]
-    assert any("(line 1 of b.jsonl)" in passage.heading for passage in found.passages)
+    assert any("(line 1 of b.jsonl)" in step.heading for step in found.steps)
 
 
 EXAMPLE = "examples/life-of-a-question.jsonl"
@@ -197,10 +197,10 @@ EXPECTED = [
 
 
 def test_the_example_shows_all_that_can_become_of_a_question(repository: Path) -> None:
-    explainer = Explainer("fed-cut-june-2026")
-    replay([read_lines(repository / EXAMPLE)], witness=explainer)
+    probe = QuestionProbe("fed-cut-june-2026")
+    replay([read_lines(repository / EXAMPLE)], probe=probe)
 
-    found = text(story("fed-cut-june-2026", explainer.chapters()))
+    found = text(narrate("fed-cut-june-2026", probe.steps()))
 
     missing = [part for part in EXPECTED if part not in found]
     assert missing == []

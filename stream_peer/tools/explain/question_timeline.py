@@ -1,9 +1,10 @@
-"""What happened to one question in a replay, taken down as it happens: the causes are those that the engine names.
+"""The life of one question in a replay, step by step: the causes are those that the records name.
 
 Every record of the feed-log names the input record that caused it, every output the record of the feed-log. So a line
 of a file, what the question stage made of it and what was published stand together, and nothing is guessed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +16,6 @@ from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
     FeedChanged,
-    decode_feed_log,
 )
 from stream_peer.events.incoming import Event, Forecast, Forecasts, decode
 from stream_peer.events.outputs import MixedForecast, PeerLosses, ReferenceAnswer
@@ -23,39 +23,47 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.dead_letters import Refusal, refusal_of
-from stream_peer.log.stage import Effects, LogRecord, Output, Warned
+from stream_peer.log.stage import Effects, Output, Record, Warned
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.schedule import RoundPlan
 from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.explain.weight_timeline import event_of
 from stream_peer.tools.replay.file_events import FileEvent
-from stream_peer.tools.replay.run import CONTROLS, InputRecord
+from stream_peer.tools.replay.run import CONTROLS, InputRecord, NullProbe
 
 _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
 
 _NOTHING = InputRecord(FileEvent("", b""), "", -1, -1, 0)
 
+
+class _Named(msgspec.Struct):
+    question: str
+    revision: int
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 _decode_answer = msgspec.json.Decoder(ReferenceAnswer).decode
 _decode_mixed = msgspec.json.Decoder(MixedForecast).decode
 _decode_losses = msgspec.json.Decoder(PeerLosses).decode
 
 
-class Look(NamedTuple):
+class PlanAt(NamedTuple):
     """The question as the question stage has it: the stage's clock, and the question's moments (None: unknown)."""
 
     clock: Milliseconds
     plan: RoundPlan | None
 
 
-class Logged(NamedTuple):
+class FeedStep(NamedTuple):
     """A record of the feed-log and what the feed stage made of it. Its offset is the revision of what came of it.
 
-    ``cause`` is the input record that it names, None if that is none of the line being folded. ``before`` and
+    ``cause`` is the input record that ``event`` names, None if that is none of the line being folded. ``before`` and
     ``after`` are the feed's weights and error rates; the outputs are None where nothing was published.
     """
 
     revision: int
     cause: InputRecord | None
-    record: AnyFeedLogRecord
+    event: AnyFeedLogRecord
     before: FeedView | None
     after: FeedView | None
     answer: ReferenceAnswer | None
@@ -63,7 +71,7 @@ class Logged(NamedTuple):
     mixed: MixedForecast | None
 
 
-class Chapter(NamedTuple):
+class LifeStep(NamedTuple):
     """An input record, and all that it caused of the question.
 
     ``own``: it is about the question itself. ``event`` is None if nothing can be read from it; ``late`` tells how many
@@ -73,12 +81,12 @@ class Chapter(NamedTuple):
     arrival: InputRecord
     own: bool
     event: Event | None
-    before: Look
-    after: Look
+    before: PlanAt
+    after: PlanAt
     late: int
     refused: tuple[Refusal, ...]
     warnings: tuple[Warned, ...]
-    logged: tuple[Logged, ...]
+    feed_steps: tuple[FeedStep, ...]
 
     @property
     def time(self) -> Milliseconds:
@@ -93,20 +101,20 @@ class Chapter(NamedTuple):
         return dict(self.event.forecasts) if self.own and isinstance(self.event, Forecasts) else {}
 
 
-class _Open:
-    """A chapter that is not finished."""
+class _OpenStep:
+    """A step that is not finished."""
 
-    def __init__(self, arrival: InputRecord, before: Look, *, own: bool) -> None:
+    def __init__(self, arrival: InputRecord, before: PlanAt, *, own: bool) -> None:
         self.arrival = arrival
         self.own = own
         self.before = self.after = before
         self.late = 0
         self.refused: list[Refusal] = []
         self.warnings: list[Warned] = []
-        self.logged: list[Logged] = []
+        self.feed_steps: list[FeedStep] = []
 
-    def closed(self) -> Chapter:
-        return Chapter(
+    def closed(self) -> LifeStep:
+        return LifeStep(
             self.arrival,
             self.own,
             _event_of(self.arrival.event.payload),
@@ -115,12 +123,12 @@ class _Open:
             self.late,
             tuple(self.refused),
             tuple(self.warnings),
-            tuple(self.logged),
+            tuple(self.feed_steps),
         )
 
 
-class Explainer:
-    """A witness (see ``Witness``) that takes down the life of one question.
+class QuestionProbe(NullProbe):
+    """Keeps the steps in the life of one question, while files are replayed.
 
     Parameters
     ----------
@@ -140,106 +148,104 @@ class Explainer:
         self.feed: str | None = None
         self.questions: set[str] = set()
         self._home = -2
-        self._chapters: list[Chapter] = []
-        self._open: _Open | None = None
+        self._steps: list[LifeStep] = []
+        self._open: _OpenStep | None = None
         self._arrival = _NOTHING
-        self._places: dict[tuple[str, int, int], InputRecord] = {}
-        self._look = Look(0, None)
-        self._record: LogRecord | None = None
+        self._inputs: dict[tuple[str, int, int], InputRecord] = {}
+        self._plan = PlanAt(0, None)
+        self._record: tuple[int, AnyFeedLogRecord] | None = None
         self._before: FeedView | None = None
 
-    def chapters(self) -> list[Chapter]:
-        """What was taken down, in order."""
-        self._turn_page()
-        return self._chapters
+    def steps(self) -> list[LifeStep]:
+        """The steps so far, in order."""
+        self._close()
+        return self._steps
 
-    # --- what a witness is shown ---
+    # --- the replay ---
 
-    def arrives(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
+    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """An input record is about to be folded."""
         del stage
         if self._arrival.event is not arrival.event:
-            self._turn_page()
-            self._places.clear()
+            self._close()
+            self._inputs.clear()
         self._arrival = arrival
-        self._places[arrival.topic, arrival.partition, arrival.offset] = arrival
+        self._inputs[arrival.topic, arrival.partition, arrival.offset] = arrival
         if arrival.event.question_id is not None:
             self.questions.add(arrival.event.question_id)
         if arrival.event.question_id == self.question_id:
             self._home = arrival.partition
-            self._chapter()
+            self._step()
 
-    def arrived(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
+    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
         """It was folded: how the question stands now, and what of the line was late or refused."""
         if isinstance(stage, QuestionStage):
-            self._look_at(stage)
+            self._note_plan(stage)
         if self._open is not None and self._is_about(self._open.arrival):
             self._note(effects)
 
-    def logs(self, record: LogRecord, stage: FeedStage) -> None:
-        """A record of the feed-log is about to be folded."""
-        found = _decoded(record)
-        if found is None or not self._concerns(found):
-            self._record = None
-            return
-        self.feed = found.feed
-        self._record, self._before = record, stage.views().get(found.feed)
+    def before_record(self, record: Record, stage: FeedStage) -> None:
+        """Note the feed's weights, if the record of the feed-log is about the question or its feed."""
+        event = event_of(record)
+        self._record = None if event is None or not self._concerns(event) else (record.offset, event)
+        if self._record is not None:
+            self.feed = self._record[1].feed
+            self._before = stage.views().get(self.feed)
 
-    def logged(self, effects: Effects, stage: FeedStage) -> None:
-        """It was folded."""
-        record, self._record = self._record, None
-        found = None if record is None else _decoded(record)
-        if record is None or found is None:
+    def after_record(self, effects: Effects, stage: FeedStage) -> None:
+        """Note the weights again, and what was published of the question."""
+        if self._record is None:
             return
-        chapter = self._chapter()
-        if isinstance(found, ExpertChanged | FeedChanged):
+        revision, event = self._record
+        step = self._step()
+        if isinstance(event, ExpertChanged | FeedChanged):
             self._note(effects)
         own = [output for output in effects.outputs if output.key == self.question_id.encode()]
-        chapter.logged.append(
-            Logged(
-                record.offset,
-                self._places.get((*found.src.place, found.src.offset)),
-                found,
+        step.feed_steps.append(
+            FeedStep(
+                revision,
+                self._inputs.get((*event.src.place, event.src.offset)),
+                event,
                 self._before,
-                stage.views().get(found.feed),
+                stage.views().get(event.feed),
                 _newest(own, topics.REFERENCE_ANSWERS, _decode_answer),
                 _newest(own, topics.PEER_LOSSES, _decode_losses),
                 _newest(own, topics.MIXED_FORECASTS, _decode_mixed),
             )
         )
 
-    # --- chapters ---
+    # --- steps ---
 
-    def _turn_page(self) -> None:
+    def _close(self) -> None:
         if self._open is not None:
-            self._chapters.append(self._open.closed())
+            self._steps.append(self._open.closed())
             self._open = None
 
-    def _chapter(self) -> _Open:
-        """The chapter of the record that is being folded."""
+    def _step(self) -> _OpenStep:
+        """The step of the record that is being folded."""
         if self._open is None:
-            self._open = _Open(self._arrival, self._look, own=self._is_about(self._arrival))
+            self._open = _OpenStep(self._arrival, self._plan, own=self._is_about(self._arrival))
         return self._open
 
-    def _look_at(self, stage: QuestionStage) -> None:
-        """Note where the question stands; a moment of it that the clock has passed opens a chapter."""
+    def _note_plan(self, stage: QuestionStage) -> None:
+        """Note where the question stands; a moment of it that the clock has passed opens a step."""
         arrival = self._arrival
         if arrival.partition != self._home:
             return
-        before = self._look
+        before = self._plan
         own = arrival.event.question_id == self.question_id or arrival.event.kind in CONTROLS
         plan = stage.plan_of(self.question_id) if own or _is_over(before) else before.plan
-        now = Look(stage.clock, plan)
+        now = PlanAt(stage.clock, plan)
         if self._open is not None or _has_passed(before, now):
-            self._chapter().after = now
-        self._look = now
+            self._step().after = now
+        self._plan = now
 
     def _note(self, effects: Effects) -> None:
-        chapter = self._chapter()
-        chapter.late += sum(number for (kind, _), number in effects.counts.items() if kind == "late")
-        chapter.warnings += [warning for warning in effects.warnings if warning.question_id == self.question_id]
+        step = self._step()
+        step.late += sum(number for (kind, _), number in effects.counts.items() if kind == "late")
+        step.warnings += [warning for warning in effects.warnings if warning.question_id == self.question_id]
         letters = (output for output in effects.outputs if output.topic == topics.DEAD_LETTERS)
-        chapter.refused += [refusal_of(letter.headers) for letter in letters]
+        step.refused += [refusal_of(letter.headers) for letter in letters]
 
     def _is_about(self, arrival: InputRecord) -> bool:
         return arrival.event.question_id == self.question_id
@@ -257,20 +263,12 @@ def _event_of(payload: bytes) -> Event | None:
         return None
 
 
-def _decoded(record: LogRecord) -> AnyFeedLogRecord | None:
-    try:
-        found: AnyFeedLogRecord = decode_feed_log(record.value or b"")
-    except msgspec.MsgspecError:
-        return None
-    return found
-
-
-def _is_over(look: Look) -> bool:
+def _is_over(look: PlanAt) -> bool:
     """Whether the question has closed: its history may go with any line."""
     return look.plan is not None and look.plan.close is not None and look.clock >= look.plan.close
 
 
-def _has_passed(before: Look, now: Look) -> bool:
+def _has_passed(before: PlanAt, now: PlanAt) -> bool:
     """Whether the clock has passed the opening or the close of the question, or the end of its history."""
     plan = now.plan
     if plan is None and before.plan is not None:
@@ -282,3 +280,19 @@ def _has_passed(before: Look, now: Look) -> bool:
 def _newest(outputs: Iterable[Output], topic: str, decoder: Callable[[bytes], _Answer]) -> _Answer | None:
     values = [output.value for output in outputs if output.topic == topic and output.value]
     return decoder(values[-1]) if values else None
+
+
+class RevisionCounter:
+    """Counts how often each question was published again; the question with most revisions is explained by default."""
+
+    def __init__(self) -> None:
+        self.revisions: Counter[str] = Counter()
+
+    def write(self, output: Output) -> None:
+        """Take up an output."""
+        if output.topic == topics.REFERENCE_ANSWERS and output.value is not None:
+            self.revisions[_decode_named(output.value).question] += 1
+
+    def ranked(self) -> list[str]:
+        """The questions that were published, those with the most revisions first."""
+        return sorted(self.revisions, key=lambda name: (-self.revisions[name], name))

@@ -2,22 +2,22 @@ import io
 
 from rich.console import Console
 
-from stream_peer.tools.explain.question_life.story import Passage, Story
-from stream_peer.tools.explain.question_life.text import WIDTH, tell
+from stream_peer.tools.explain.question_life import NarratedStep, QuestionLife
+from stream_peer.tools.explain.text import WIDTH, render
 from tests.unit.questions.question_log import DAY, T0
 
 LONG = "The round of 11 May 12:00 is published with " + ", ".join(f"e{n} 0.{n}5 → 0.{n}7" for n in range(9)) * 3
-TOLD = Story(
+LIFE = QuestionLife(
     "The life of q",
     ("How to read it. " * 12,),
-    (Passage(T0, "It is announced", ()), Passage(T0 + 400 * DAY, LONG, (LONG, "x" * 150))),
+    (NarratedStep(T0, "It is announced", ()), NarratedStep(T0 + 400 * DAY, LONG, (LONG, "x" * 150))),
     (LONG,),
 )
 
 
 def printed(**options: object) -> str:
     target = io.StringIO()
-    tell(TOLD, Console(file=target, **options))  # type: ignore[arg-type]  # options of a console
+    render(LIFE, Console(file=target, **options))  # type: ignore[arg-type]  # options of a console
     return target.getvalue()
 
 
