@@ -53,12 +53,20 @@ from mode import Service
 from yarl import URL
 
 from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
-from stream_peer.kafka.client.log_ends import LogEnd, log_end
 from stream_peer.kafka.client.records import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
-from stream_peer.kafka.worker.port import Appended, Delivery, Listener, LogBounds, TopicPartition, Writing
+from stream_peer.kafka.worker.port import (
+    Appended,
+    Delivery,
+    Listener,
+    LogBounds,
+    LogEnd,
+    TopicPartition,
+    Writing,
+    log_end,
+)
 from stream_peer.kafka.worker.process import leave, now
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Record

@@ -9,12 +9,11 @@ import structlog
 
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import QUESTION, RunningApp
 from stream_peer.kafka.worker.partition import OwnedPartition
-from stream_peer.kafka.worker.port import GroupMember, Position, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.port import GroupMember, LogEnd, Position, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output, Timed

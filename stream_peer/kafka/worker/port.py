@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import Observer
@@ -32,6 +31,35 @@ class Appended(NamedTuple):
 
     base: int
     rows: int
+
+
+class LogEnd(NamedTuple):
+    """Two ends of one log, each an offset that is not included.
+
+    Attributes
+    ----------
+    high : int
+        The high watermark: behind the last record, whatever becomes of its transaction. It tells whether a log became
+        shorter.
+    stable : int
+        The last stable offset: before it every transaction has ended. A reader of committed records gets no further,
+        so lag and progress are measured up to it.
+    """
+
+    high: int
+    stable: int
+
+    @property
+    def holds_open_transaction(self) -> bool:
+        """Whether records lie behind a transaction that has not ended."""
+        return self.stable < self.high
+
+
+def log_end(high: int | None, stable: int | None) -> LogEnd | None:
+    """What a fetch said of a log; None: nothing was fetched yet. ``stable`` None or < 0: the broker does not say."""
+    if high is None:
+        return None
+    return LogEnd(high, high if stable is None or stable < 0 else min(high, stable))
 
 
 class Delivery(Protocol):

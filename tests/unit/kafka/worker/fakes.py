@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.port import Appended, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import NullObserver

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import Ownership
-from stream_peer.kafka.worker.port import Appended, Delivery, LogBounds, TopicPartition, WorkerContext, Writing
+from stream_peer.kafka.worker.port import Appended, Delivery, LogBounds, LogEnd, TopicPartition, WorkerContext, Writing
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures

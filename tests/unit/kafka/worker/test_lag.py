@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.monitor import Lag, Lags
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, LogOrigin, Writer

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.ownership import RunningApp
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.log.signatures import Signatures
 from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, surroundings
 from tests.unit.kafka.worker.test_health import Clock

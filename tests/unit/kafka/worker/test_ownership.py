@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from stream_peer.errors import RecreatedTopicError, StateError
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.rebuilds import Progress
 from stream_peer.kafka.worker.recreated import Choice, InputLog

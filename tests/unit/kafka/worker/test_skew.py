@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from stream_peer.kafka.client.log_ends import LogEnd
 from stream_peer.kafka.worker.inbox import ArrivalSample
 from stream_peer.kafka.worker.monitor import ClockSkew
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.process import now
 
 

@@ -3,10 +3,9 @@
 import pytest
 from structlog.testing import capture_logs
 
-from stream_peer.kafka.client.log_ends import LogEnd, log_end
 from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
 from stream_peer.kafka.worker.monitor import OpenTransactions
-from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.port import LogEnd, TopicPartition, log_end
 
 HERE = TopicPartition("forecast-events", 3)
 OPEN = LogEnd(30, 10)
