@@ -100,8 +100,15 @@ def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> 
     context = options.get("ssl_context")
     with socket.create_connection((host, port), patience) as plain:
         if context is not None:
-            context.wrap_socket(plain, server_hostname=host).close()
+            _speak_tls(context, plain, host)
     _log_in(f"{host}:{port}", options, patience)
+
+
+def _speak_tls(context: ssl.SSLContext, plain: socket.socket, host: str) -> None:
+    try:
+        context.wrap_socket(plain, server_hostname=host).close()
+    except ssl.SSLEOFError:  # no word on TLS: a broker that starts, or ends, does so too
+        raise kafka.KafkaConnectionError from None
 
 
 def _log_in(address: str, options: dict[str, Any], patience: float) -> None:

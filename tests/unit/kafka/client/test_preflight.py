@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 from kafka import errors as kafka
+from msgspec.structs import replace
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, SettingsError
 from stream_peer.kafka.client import preflight as module
@@ -75,6 +76,54 @@ def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exc
 
     with pytest.raises(NotAuthorisedError, match=sentence):
         preflight(Settings(broker_patience=60.0))
+
+
+@contextlib.contextmanager
+def serving_tls(authority: trustme.CA, tmp_path: Path, *, asks_for_ours: bool = False) -> Iterator[Settings]:
+    """A server that speaks TLS, and no Kafka; the settings trust its authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    if asks_for_ours:
+        context.verify_mode = ssl.CERT_REQUIRED
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    plain = server.accept()[0]
+                    with contextlib.suppress(OSError):
+                        context.wrap_socket(plain, server_side=True).recv(1)
+                    plain.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        security = Security(protocol="ssl", ca_file=tmp_path / "ca.pem")
+        yield Settings(bootstrap=f"localhost:{server.getsockname()[1]}", security=security, broker_patience=0.5)
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_certificate_that_is_not_trusted_is_named(tmp_path: Path) -> None:
+    stranger, ours = tmp_path / "stranger.pem", trustme.CA()
+    trustme.CA().cert_pem.write_to_path(str(stranger))
+    with serving_tls(ours, tmp_path) as settings:
+        mistrusting = replace(settings, security=Security(protocol="ssl", ca_file=stranger))
+        with pytest.raises(NotAuthorisedError, match=r"The certificate of localhost:\d+ is not trusted \(.*issuer"):
+            preflight(mistrusting)
+
+
+def test_a_connection_that_is_closed_while_tls_begins_is_waited_for(rude_port: int) -> None:
+    settings = Settings(bootstrap=f"localhost:{rude_port}", security=Security(protocol="ssl"), broker_patience=0.3)
+
+    with pytest.raises(BrokerUnavailableError, match=r"it closed the connection|reset by peer"):
+        preflight(settings)
+
+
+def test_a_client_certificate_that_is_missing_is_guessed_from_a_closed_connection(tmp_path: Path) -> None:
+    with (
+        serving_tls(trustme.CA(), tmp_path, asks_for_ours=True) as settings,
+        pytest.raises(BrokerUnavailableError, match="a client certificate is missing or refused"),
+    ):
+        preflight(settings)
 
 
 @pytest.fixture
