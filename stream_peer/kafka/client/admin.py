@@ -34,6 +34,7 @@ from stream_peer.settings.process import Settings
 _MADE_WITHIN_MILLISECONDS = 60_000  # however long somebody waits for a broker: it has answered by then
 _PAUSE_SECONDS = 0.5
 _NO_ID = uuid.UUID(int=0)
+_IDS_VERSION = 10  # of the request for metadata: the first that tells ids of topics
 _OPERATIONS = {operation.value for operation in ACLOperation} - {0, 1, 2}  # unknown, any, all: no single right
 _UNKNOWN_TOPIC = 3
 _NOT_AUTHORISED = 29
@@ -154,10 +155,16 @@ class KafkaAdmin:
         BrokerUnavailableError, NotAuthorisedError
             If no broker tells them.
         """
+        # An embedded broker answers this version, though it does not say so.
+        version = {"version": _IDS_VERSION} if self._settings.broker == "embedded" else {"min_version": _IDS_VERSION}
+        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         with self._client() as client:
-            found = client.describe_topics(list(names))
-            topics = {topic["name"]: str(topic["topic_id"]) for topic in found if _has_id(topic)}
-            return Ids(client.describe_cluster()["cluster_id"] or "", topics) if topics else Ids("", {})
+            try:
+                found = _sent(client, MetadataRequest(topics=asked, allow_auto_topic_creation=False, **version))
+            except kafka.IncompatibleBrokerVersion:
+                return Ids("", {})
+        known = [topic for topic in found.topics if not topic.error_code and topic.topic_id != _NO_ID]
+        return Ids(found.cluster_id or "", {topic.name: str(topic.topic_id) for topic in known})
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where logs end, whether committed or not: a consumer, which reads committed records, sees less.
@@ -342,10 +349,6 @@ def _topics_of_embedded_broker(client: Any, wanted: Iterable[WantedTopic]) -> se
     asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     _sent(client, MetadataRequest(topics=asked, allow_auto_topic_creation=True))
     return {topic["name"] for topic in client.describe_topics(names) if not topic["error_code"]}
-
-
-def _has_id(topic: Mapping[str, Any]) -> bool:
-    return not topic["error_code"] and bool(topic.get("topic_id")) and topic["topic_id"] != _NO_ID
 
 
 def _held(client: Any, group: str) -> Collection[str] | None:

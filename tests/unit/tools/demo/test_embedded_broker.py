@@ -3,10 +3,13 @@
 import sys
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 
 from stream_peer.errors import SettingsError, TopicsError
+from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
+from stream_peer.kafka.worker.faust_bridge import cluster_ids
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.embedded_broker import PARTITIONS, EmbeddedBroker
 
@@ -40,3 +43,16 @@ def test_commands_write_to_it_and_read_what_they_wrote() -> None:
         assert newest_document(settings) == written[1]
         with pytest.raises(TopicsError, match="There is no topic forecast-events"):
             apply_everywhere(settings, {}, 1.0)
+
+
+async def test_commands_and_workers_see_the_same_ids_of_it_so_that_they_believe_each_others_signatures() -> None:
+    with EmbeddedBroker(["forecast-events"]) as broker:
+        names = ["forecast-events", "unknown"]
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            of_worker = await cluster_ids(producer.client, names)
+
+        of_command = KafkaAdmin(Settings(bootstrap=broker.bootstrap, broker="embedded")).ids(names)
+
+    assert of_command == of_worker
+    assert of_worker.cluster
+    assert set(of_worker.topics) == {"forecast-events"}
