@@ -34,11 +34,17 @@ from stream_peer.feeds.sums import NOTHING, SCALE, Amount, Binned, Contribution,
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
+_unit_peer_loss = unchecked(unit_peer_loss)
+_unbiased_peer_loss = unchecked(unbiased_peer_loss)
+
 _FEWEST = 2
 """Experts that must stand in a round for it to say how they did beside one another."""
 
 _N_RULE = len(EXPERT.names(by_rule=True))
 _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
+_SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
+_REGRET = EXPERT.at("regret")
+_COUNTS, _TIED = FEED.at("questions"), FEED.at("tied")
 
 _PEER_ROWS: Mapping[tuple[int, ...], IntArray] = {
     rules: EXPERT.written("open", rules) for rules in ((0,), (1,), (0, 1))
@@ -66,7 +72,7 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
     """``contribution`` of an entry whose facts are at hand, of one round at least; not for annulled questions."""
     evidence, weight = entry.evidence, entry.weight
     outcome = None if evidence == "open" else int(evidence == 1)
-    rules = sorted({facts.votes.rule for facts in rounds})
+    rules = [rounds[0].votes.rule] if len(rounds) == 1 else sorted({facts.votes.rule for facts in rounds})
     flat = _flat(rounds, method)
     experts, columns, rows = (
         _peer_columns(flat, rules, weight, method)
@@ -200,11 +206,12 @@ def _peer_rows(flat: _Flat, method: Method) -> FloatArray:
     Of the regret and the spread, of which the columns hold absolute values and squares, the values themselves.
     """
     rows = np.empty((len(_PEER_ROWS[(0,)]), len(flat.forecasts)))
-    losses = rows[EXPERT.span("loss", "loss_if_zero")]
-    regret, if_one, if_zero = rows[EXPERT.span("regret", "regret_if_zero")]
+    of_losses, of_regrets = _SPANS
+    losses = rows[of_losses]
+    regret, if_one, if_zero = rows[_REGRET : _REGRET + 3]
     losses[:] = flat.losses
-    np.subtract(flat.regretted, losses, out=rows[EXPERT.span("published_regret", "regret_if_zero")].reshape(2, 3, -1))
-    rows[_PRICED] = unchecked(unit_peer_loss)(regret, if_one, if_zero, flat.rate_zero, flat.rate_one)
+    np.subtract(flat.regretted, losses, out=rows[of_regrets].reshape(2, 3, -1))
+    rows[_PRICED] = _unit_peer_loss(regret, if_one, if_zero, flat.rate_zero, flat.rate_one)
     rows[_SPREAD] = flat.spread + (1.0 - 2.0 * flat.select) * np.abs(losses[1] - losses[2])
     _fill_mix(flat, rows[_N_RULE:-1])
     rows[-1] = 1.0
@@ -273,7 +280,7 @@ def _fill_judged(flat: _Flat, true_loss: FloatArray, rows: FloatArray) -> None:
     """Whether the round counts; peer loss on the scale of outcomes and loss, each less its mean over those present."""
     counts, peer, true = rows
     against, if_one, if_zero = flat.losses
-    peer[:] = unchecked(unbiased_peer_loss)(against, if_one, if_zero, flat.rate_zero, flat.rate_one)
+    peer[:] = _unbiased_peer_loss(against, if_one, if_zero, flat.rate_zero, flat.rate_one)
     true[:] = true_loss
     sizes = flat.sizes
     starts = np.cumsum([0, *sizes[:-1]])
@@ -285,7 +292,7 @@ def _fill_judged(flat: _Flat, true_loss: FloatArray, rows: FloatArray) -> None:
 def _frozen_regret(flat: _Flat) -> FloatArray:
     """Regret against the reference answers, at the price of the time."""
     against, one, zero = flat.regretted[1] - flat.losses
-    return np.asarray(unchecked(unit_peer_loss)(against, one, zero, flat.rate_zero, flat.rate_one), dtype=np.float64)
+    return np.asarray(_unit_peer_loss(against, one, zero, flat.rate_zero, flat.rate_one), dtype=np.float64)
 
 
 def _binned(flat: _Flat, weight: float) -> Binned:
@@ -303,18 +310,19 @@ def _feed_amounts(
     """Columns of the feed: counts, outer layer, stretch, safety net; of each vote rule moments and truth table."""
     counting = [facts for facts in rounds if facts.votes.counts]
     share = len(counting) / len(rounds)
-    of_counting = [facts.votes for facts in counting or rounds]
-    yes, voted = _mean([votes.half_yes for votes in of_counting]), _mean([votes.half_voters for votes in of_counting])
+    voters = _mean([facts.votes.voters for facts in rounds])
+    yes, voted, tied = _means(
+        [(facts.votes.half_yes, facts.votes.half_voters, facts.votes.tie) for facts in counting or rounds]
+    )
     counts = (
         share if outcome is None else 1.0,
         outcome is not None,
         1.0,
-        _mean([facts.votes.voters for facts in rounds]) / VOTES,
+        voters / VOTES,
         share * yes / VOTES,
         share * voted / VOTES,
     )
-    tied = share * _mean([votes.tie for votes in of_counting])
-    amounts = [*_amounts(FEED.at("questions"), counts, weight), *_amounts(FEED.at("tied"), (tied,), weight)]
+    amounts = [*_amounts(_COUNTS, counts, weight), *_amounts(_TIED, (share * tied,), weight)]
     if outcome is not None:
         amounts += _amounts(FEED.at("peer_peer"), _mixer_columns(rounds, outcome), weight)
     for rule in rules:

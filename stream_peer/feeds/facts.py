@@ -24,6 +24,7 @@ LossMeans: TypeAlias = tuple[float, float, float]
 _HEADER = struct.Struct("<qBBBBBBiiiii32d")
 _MIX = struct.Struct("<9d")
 _BEFORE_MIX = _HEADER.size - 8 * 15
+_INDEX, _NUMBER = np.dtype("<i4"), np.dtype("<f8")
 _NOBODY = -1
 """Stored in place of the selected expert's position, if that expert was erased."""
 _NO_CLASSES, _NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
@@ -219,9 +220,9 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
                     *(_NO_FOURTH if moments.fourth is None else moments.fourth),
                     moments.block,
                 ),
-                self.experts.astype("<i4", copy=False).tobytes(),
-                self.forecasts.astype("<f8", copy=False).tobytes(),
-                self.select.astype("<f8", copy=False).tobytes(),
+                self.experts.astype(_INDEX, copy=False).tobytes(),
+                self.forecasts.astype(_NUMBER, copy=False).tobytes(),
+                self.select.astype(_NUMBER, copy=False).tobytes(),
                 (self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)).tobytes(),
                 *(shadow.pack() for shadow in self.shadows),
             )
@@ -242,9 +243,9 @@ def unpack(packed: bytes) -> Facts:
         Mix(*h[29:38]),
         Moments(h[21], h[22], h[23], None if h[24] < 0.0 else h[24:29], None if h[42] < 0.0 else h[39:43], int(h[43])),
         None if h[10] == _NOBODY else h[10],
-        np.frombuffer(packed, "<i4", n, start),
-        np.frombuffer(packed, "<f8", n, start + 4 * n),
-        np.frombuffer(packed, "<f8", n, start + 12 * n),
+        np.frombuffer(packed, _INDEX, n, start),
+        np.frombuffer(packed, _NUMBER, n, start + 4 * n),
+        np.frombuffer(packed, _NUMBER, n, start + 12 * n),
         np.bitwise_and(bits, 1),
         np.bitwise_and(np.right_shift(bits, 1), 1),
         ((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),

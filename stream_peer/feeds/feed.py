@@ -10,7 +10,7 @@ from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Recent
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.chances import Chances
-from stream_peer.feeds.columns import FEED, VOTE_RULES
+from stream_peer.feeds.columns import VOTE_RULES
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry, Limits
@@ -26,7 +26,7 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.reading.signs import NamedGroup, Signs
 from stream_peer.feeds.reading.trust import Trust, next_trust
 from stream_peer.feeds.roster import Roster, StoredRoster
-from stream_peer.feeds.scoring import Circumstances
+from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.standing import Standing
 from stream_peer.feeds.sums import Contribution, IndexArray, Sums
@@ -35,10 +35,8 @@ from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 
-_ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
-_YES, _VOTES = FEED.at("yes"), FEED.at("votes")
-_VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
-_NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
+_NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
+"""How much a feed has seen, for methods that do not go by it: all but variants."""
 
 
 class StoredFeed(msgspec.Struct, array_like=True):
@@ -123,11 +121,15 @@ class Feed:
 
     def places(self, experts: Sequence[str]) -> IndexArray:
         """Places of experts in the matrix of sums; unknown ones are taken in."""
-        for expert in self.roster.missing(experts):
-            self.roster.take_in(expert)
+        roster = self.roster
+        try:
+            return roster.places(experts)
+        except KeyError:
+            for expert in roster.missing(experts):
+                roster.take_in(expert)
             self.stored = False
-        self.accounts.reserve(len(self.roster))
-        return self.roster.places(experts)
+        self.accounts.reserve(len(roster))
+        return roster.places(experts)
 
     def listed(self) -> IndexArray:
         """Places of the experts with questions that count, in the order of their newest ids; without the excluded."""
@@ -211,12 +213,13 @@ class Feed:
         named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
         return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
 
-    def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Circumstances:
+    def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> ScoringInputs:
         """What a round of a question whose contribution is taken out is scored under."""
         reading, chances = self.read(), self._chances
-        rates, seen, columns = reading.rates, reading.extent(self.n_seen(experts)), reading.learnt(experts)
+        rates, columns = reading.rates, reading.learnt(experts)
+        seen = reading.extent(self.n_seen(experts)) if self.method.variant is not None else _NOT_ASKED
         medians = own_medians(reading.histograms(experts)) if reading.rule else None
-        return Circumstances(
+        return ScoringInputs(
             weights=self.weights(reading, experts, columns, seen),
             mixing=reading.mixing,
             net_share=self.standing.net_share,

@@ -17,6 +17,7 @@ _FINE = [0.0, *(part * 2.0**-power for power in range(13, 5, -1) for part in (1.
 EDGES = np.array([*_FINE, *(k / 64.0 for k in range(2, 63)), *(1.0 - edge for edge in reversed(_FINE))])
 """Of the bins: two an octave up to 1/32 and from 31/32 on, 1/64 between. All are exact in binary."""
 
+_INNER_EDGES = EDGES[1:-1]
 _LEAST = int(LEAST_HISTORY / UNIT)
 _AT_ONCE = 1000
 """Experts of which the histograms and what is made of them stay in the processor's cache."""
@@ -104,7 +105,7 @@ def uninformative(histograms: IntArray) -> BoolArray:
 
 
 def _bins(forecasts: FloatArray) -> IntArray:
-    return np.searchsorted(EDGES[1:-1], forecasts, side="right")
+    return _INNER_EDGES.searchsorted(forecasts, side="right")
 
 
 def _medians(histograms: IntArray) -> Medians:

@@ -90,11 +90,17 @@ class Method:
         """What a loss of 1 in the sums is in the loss's own unit: nats for the log loss."""
         return self.loss.upper
 
-    def losses(self, forecasts: FloatArray, answers: BitArray) -> FloatArray:
-        """Losses of forecasts against their reference answers, against 1 and against 0, scaled to [0, 1]: (3, n)."""
+    def losses(self, forecasts: FloatArray, answers: BitArray, alike: int | None = None) -> FloatArray:
+        """Losses of forecasts against their reference answers, against 1 and against 0, scaled to [0, 1]: (3, n).
+
+        ``alike``: the answer that all have, where that is known.
+        """
         losses = np.empty((3, len(forecasts)))
         losses[1], losses[2] = self.loss.scaled_sides(forecasts)
-        losses[0] = np.where(answers.view(np.bool_), losses[1], losses[2])
+        if alike is None:
+            losses[0] = np.where(answers.view(np.bool_), losses[1], losses[2])
+        else:
+            losses[0] = losses[1 if alike else 2]
         return losses
 
 

@@ -31,6 +31,8 @@ from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
+_unbiased_peer_loss = unchecked(unbiased_peer_loss)
+
 _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 
 
@@ -164,7 +166,7 @@ def _by_id(feed: Feed, experts: list[ScoredExpert]) -> list[ScoredExpert]:
 def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
     """On the unbiased scale: their expectation is the loss against the outcome."""
     against, if_one, if_zero = losses_of(facts, method) * method.loss_unit
-    losses: FloatArray = unchecked(unbiased_peer_loss)(against, if_one, if_zero, rates.zero, rates.one)
+    losses: FloatArray = _unbiased_peer_loss(against, if_one, if_zero, rates.zero, rates.one)
     return losses
 
 

@@ -94,8 +94,8 @@ class Roster:
         self._compared = len(self.experts)
 
     def places(self, experts: Sequence[str]) -> IndexArray:
-        """Places of experts that have one."""
-        return np.array([self._places[expert] for expert in experts], dtype=np.int32)
+        """Places of experts that have one; KeyError if one has none."""
+        return np.fromiter(map(self._places.__getitem__, experts), np.int32, len(experts))
 
     def place(self, expert: str) -> int | None:
         """An expert's place, by any of its ids, if it has one."""

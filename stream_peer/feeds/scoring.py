@@ -1,9 +1,11 @@
 """Scoring a round: its facts, under the weights and error rates of a moment at which its question was not known."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import united
@@ -26,7 +28,7 @@ from stream_peer.numerics.answers import MajorityAnswer, leave_one_out_of, major
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
-from stream_peer.numerics.error_rates.moments import agreement_of, vote_counts
+from stream_peer.numerics.error_rates.moments import VoteCounts, agreement_of, vote_counts
 from stream_peer.numerics.error_rates.team_votes import (
     agreement_of_teams,
     class_terms_of_teams,
@@ -37,11 +39,14 @@ from stream_peer.numerics.mixers import logit_mean, median
 from stream_peer.numerics.outer_layer import stretched
 from stream_peer.numerics.peer_losses import unit_peer_loss
 
+_votes, _stretched = unchecked(votes), unchecked(stretched)
+_median, _logit_mean = unchecked(median), unchecked(logit_mean)
+
 MixerForecasts: TypeAlias = tuple[float, float, float, float]
 """Of the plain mean, and of the mixers ``peer``, ``truth_slow`` and ``truth_fast``."""
 
 
-class Circumstances(NamedTuple):
+class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What a round is scored under: all that is not in the round itself.
 
     Attributes
@@ -109,25 +114,35 @@ def score(
     boundary: Milliseconds,
     experts: IndexArray,
     forecasts: FloatArray,
-    under: Circumstances,
+    under: ScoringInputs,
     method: Method,
     *,
     final: bool = False,
 ) -> Facts:
     """Facts of a round whose experts are sorted by id; ``final``: the boundary is the question's close."""
     if under.thresholds is not None and under.steady is not None:
-        under = under._replace(thresholds=Medians(under.thresholds, under.steady).lines(forecasts))
-    at_half = unchecked(votes)(forecasts)
-    cast = at_half if under.thresholds is None else unchecked(votes)(forecasts, under.thresholds)
-    everybody = _everybody(at_half, forecasts, under)
-    others = own_answers(cast, forecasts, under, method)
+        under = replace(under, thresholds=Medians(under.thresholds, under.steady).lines(forecasts))
+    at_half = _votes(forecasts)
+    at_half_counted = _counted(at_half)
+    if under.thresholds is None:
+        cast, counted = at_half, at_half_counted
+    else:
+        cast = _votes(forecasts, under.thresholds)
+        counted = _counted(cast)
+    everybody = _everybody(at_half, at_half_counted, forecasts, under)
+    others = own_answers(cast, counted, forecasts, under, method)
     answers, ties = others.answers.view(np.uint8), others.ties.view(np.uint8)
-    voters, moments = _moments(cast, others, under, method)
-    losses, weights = method.losses(forecasts, answers), under.weights
+    voters, moments = _moments(cast, counted, others, under, method)
+    losses, weights = method.losses(forecasts, answers, others.alike), under.weights
     select = selection_published(weights.select, under.shrink, under.groups)
-    published, spread, mixers = _weighted(forecasts, losses, weights._replace(select=select))
-    learnt = _weighted(forecasts, losses, weights)[0] if select is not weights.select else published
-    own = _weighted(forecasts, losses, _uniform(weights))[0] if method.is_paper else learnt
+    if select is weights.select:
+        published, spread, mixers = _weighted(forecasts, losses, weights)
+        own = learnt = published
+    else:
+        published, spread, mixers = _weighted(forecasts, losses, replace(weights, select=select))
+        own = learnt = _weighted(forecasts, losses, weights)[0]
+    if method.is_paper:
+        own = _weighted(forecasts, losses, _uniform(weights))[0]
     counts = voters >= under.min_experts and others.given
     return Facts(
         boundary,
@@ -157,25 +172,35 @@ def score(
     )
 
 
-def _everybody(at_half: SmallIntArray, forecasts: FloatArray, under: Circumstances) -> MajorityAnswer:
+def _counted(cast: SmallIntArray) -> tuple[int, int]:
+    """How many voted, and how many of them for yes."""
+    return int(np.count_nonzero(cast)), int(np.count_nonzero(cast > 0))
+
+
+def _everybody(
+    at_half: SmallIntArray, counted: tuple[int, int], forecasts: FloatArray, under: ScoringInputs
+) -> MajorityAnswer:
     """The published reference answer."""
     if under.groups is None:
+        voters, yes = counted
+        if yes + yes != voters:
+            return MajorityAnswer(int(yes + yes > voters), tie=False, yes=yes, voters=voters)
         return majority_of(at_half, forecasts, under.coin)
     return united(at_half, forecasts, None, under.groups, None).majority(under.coin)
 
 
-def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: Circumstances) -> Mix:
+def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) -> Mix:
     """The combined forecasts. The mean that the safety net falls back to is the plain one, whatever the groups."""
     if under.groups is None:
         unguarded, mix = mixed(under.mixing.shares, mixers, under.net_share)
     else:
         shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
         unguarded, mix = guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
-    told = unchecked(stretched)(mix, under.mixing.stretch if under.stretch else 0.0)
-    return Mix(*mixers, unguarded, mix, told, unchecked(median)(forecasts), unchecked(logit_mean)(forecasts))
+    told = _stretched(mix, under.mixing.stretch if under.stretch else 0.0)
+    return Mix(*mixers, unguarded, mix, told, _median(forecasts), _logit_mean(forecasts))
 
 
-def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: Circumstances) -> tuple[ShadowForecast, ...]:
+def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: ScoringInputs) -> tuple[ShadowForecast, ...]:
     """What shadows say of the round."""
     if under.shadows is None:
         return ()
@@ -184,8 +209,13 @@ def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: Circumstance
     return under.shadows.shared_forecasts(forecasts, under.weights, under.groups, under.net_share)
 
 
-def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances, method: Method) -> OwnAnswers:
-    """The reference answer that each expert is scored against, given the votes by the rule in force."""
+def own_answers(
+    cast: SmallIntArray, counted: tuple[int, int], forecasts: FloatArray, under: ScoringInputs, method: Method
+) -> OwnAnswers:
+    """The reference answer that each expert is scored against, given the votes by the rule in force.
+
+    Where a majority is clear without any one of its votes, nobody's answer is another one than that of all.
+    """
     if method.variant is not None and under.chance is not None:
         select = under.weights.select
         line, teams = under.thresholds, under.teams
@@ -193,10 +223,14 @@ def own_answers(cast: SmallIntArray, forecasts: FloatArray, under: Circumstances
     if under.groups is not None:
         units = united(cast, forecasts, under.thresholds, under.groups, under.teams)
         return OwnAnswers(*units.leave_one_out(under.coin))
+    lead = 2 * counted[1] - counted[0]
+    if under.teams is None and abs(lead) > 1:
+        alike = int(lead > 0)
+        return OwnAnswers(np.full(len(cast), alike, np.int8), np.zeros(len(cast), np.bool_), alike=alike)
     return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
 
 
-def _gap(losses: FloatArray, means: Sequence[float], under: Circumstances, method: Method) -> float:
+def _gap(losses: FloatArray, means: Sequence[float], under: ScoringInputs, method: Method) -> float:
     """Mixability gap of the round at the rates of the time."""
     if method.variant is None or method.variant.learner != "ada-hedge":
         return 0.0
@@ -211,12 +245,14 @@ def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[floa
     return regrets
 
 
-def _moments(cast: SmallIntArray, others: OwnAnswers, under: Circumstances, method: Method) -> tuple[int, Moments]:
+def _moments(
+    cast: SmallIntArray, counted: tuple[int, int], others: OwnAnswers, under: ScoringInputs, method: Method
+) -> tuple[int, Moments]:
     """How many vote independently by the rule in force, and the moments of their votes."""
     by_class = under.thresholds is not None or method.reads_classes
     classes: tuple[float, float, float, float, float] | None = None
     if under.teams is None:
-        counts = vote_counts(cast, others.answers)
+        counts = _vote_counts(cast, counted, others)
         agreement, voters = agreement_of(counts), counts.voters
         classes = class_terms_of(counts) if by_class else None
         fourth = moments_of_counts(counts.yes, voters)
@@ -225,8 +261,18 @@ def _moments(cast: SmallIntArray, others: OwnAnswers, under: Circumstances, meth
         agreement, voters = unchecked(agreement_of_teams)(found), found.voters
         classes = unchecked(class_terms_of_teams)(found) if by_class else None
         fourth = vote_moments_of_teams(found)
-    ones = unchecked(share_of_ones)(others.answers, under.teams)
+    if others.alike is not None and under.teams is None:
+        ones = float(others.alike)
+    else:
+        ones = unchecked(share_of_ones)(others.answers, under.teams)
     return voters, Moments(*(agreement or (0.0, 0.0)), ones, classes, fourth, under.block)
+
+
+def _vote_counts(cast: SmallIntArray, counted: tuple[int, int], others: OwnAnswers) -> VoteCounts:
+    if others.alike is None:
+        return vote_counts(cast, others.answers)
+    voters, yes = counted
+    return VoteCounts(voters, yes, voters * others.alike, yes * others.alike)
 
 
 def _weighted(
@@ -242,15 +288,16 @@ def _weighted(
     np.abs(np.subtract(losses[1], losses[2], out=parts[3]), out=parts[3])
     parts[:4] *= weights.select
     parts[4] = forecasts
-    for part, of_mixer in zip(parts[5:], weights[1:], strict=True):
-        np.multiply(of_mixer, forecasts, out=part)
+    np.multiply(weights.peer, forecasts, out=parts[5])
+    np.multiply(weights.truth_slow, forecasts, out=parts[6])
+    np.multiply(weights.truth_fast, forecasts, out=parts[7])
     sums: list[float] = np.add.reduce(parts, axis=1).tolist()
     return (sums[0], sums[1], sums[2]), sums[3], (sums[4] / len(forecasts), sums[5], sums[6], sums[7])
 
 
 def _uniform(weights: ExpertWeights) -> ExpertWeights:
     n_experts = len(weights.select)
-    return weights._replace(select=np.full(n_experts, 1.0 / n_experts))
+    return replace(weights, select=np.full(n_experts, 1.0 / n_experts))
 
 
 def _drawn(select: FloatArray, ticket: float) -> int:

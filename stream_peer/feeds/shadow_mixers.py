@@ -106,8 +106,8 @@ class ShadowReading(NamedTuple):
     def _weights(self, plan: _Plan, live: ExpertWeights) -> ExpertWeights:
         """The weights of all mixers of a shadow."""
         if plan.peer != _AS_LIVE:
-            live = live._replace(peer=with_uniform_share(self.weights[plan.peer], plan.uniform_share))
-        return live if plan.slow == _AS_LIVE else live._replace(truth_slow=self.weights[plan.slow])
+            live = msgspec.structs.replace(live, peer=with_uniform_share(self.weights[plan.peer], plan.uniform_share))
+        return live if plan.slow == _AS_LIVE else msgspec.structs.replace(live, truth_slow=self.weights[plan.slow])
 
 
 def _told(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:

@@ -70,12 +70,15 @@ class OwnAnswers(NamedTuple):
         Whether everybody has an answer. If not, the round does not count.
     coded : int
         Answers of the groups, 0, 1 or 2 for none, as digits to the base 3, that of the first group last.
+    alike : int, optional
+        The answer of everybody where it is known to be the same for all.
     """
 
     answers: SmallIntArray
     ties: BoolArray
     given: bool = True
     coded: int = NO_ANSWERS
+    alike: int | None = None
 
 
 def n_groups(method: MethodSettings) -> int:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.paths import Paths
 from stream_peer.feeds.reading.rates import Rates
@@ -21,7 +24,7 @@ from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.settings.feed.model import MixerSettings
 
 
-class Basis(NamedTuple):
+class Basis(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What the weights of some experts are read from.
 
     Attributes
@@ -51,11 +54,11 @@ def expert_weights(basis: Basis, paths: Paths) -> ExpertWeights:
     weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, method)
     if method.shares and len(experts):
         select = paths.shared.of(experts).round(DECIMALS)
-        weights = weights._replace(select=select, peer=weights.peer if method.mixes else select)
+        weights = replace(weights, select=select, peer=weights.peer if method.mixes else select)
     if method.side_mixer is not None:
         rates = basis.rates[0].zero, basis.rates[0].one
         mixed = paths.five.weights(experts, rates, basis.seen.experts, method.side_mixer)
-        weights = weights._replace(peer=mixed.round(DECIMALS))
+        weights = replace(weights, peer=mixed.round(DECIMALS))
     return weights
 
 

@@ -28,6 +28,12 @@ HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 
 _N_MOMENTS, _N_COUNTED = RULE_PART.index("right_zero"), RULE_PART.index("revealed_pair")
 
+_estimate_of_moments = unchecked(MomentSums.estimate)
+_combine_with_truth = unchecked(combine_with_truth)
+_priced = unchecked(priced)
+_contradiction = unchecked(contradiction)
+_reveal_shift = unchecked(reveal_shift)
+
 Shifts: TypeAlias = tuple[RevealShift | None, RevealShift | None]
 
 
@@ -97,8 +103,8 @@ def free_rate(
         )
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
-        return unchecked(MomentSums.estimate)(MomentSums(*moments), confidence), by_class.status
-    symmetric = unchecked(MomentSums.estimate)(MomentSums(*moments), confidence)
+        return _estimate_of_moments(MomentSums(*moments), confidence), by_class.status
+    symmetric = _estimate_of_moments(MomentSums(*moments), confidence)
     return symmetric, symmetric.status
 
 
@@ -112,12 +118,12 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
     if chosen is None:
         right_zero, wrong_zero, right_one, wrong_one = cells
         zeros, ones = right_zero + wrong_zero, right_one + wrong_one
-        estimate = unchecked(combine_with_truth)(free, wrong_zero, zeros, wrong_one, ones, confidence)
-    zero, one, capped = unchecked(priced)(estimate.zero, estimate.one)
+        estimate = _combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
+    zero, one, capped = _priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    compared = unchecked(contradiction)(TruthSums(*cells), free) if method.estimates else None
+    compared = _contradiction(TruthSums(*cells), free) if method.estimates else None
     if compared is None:
         return Rates._make((rule, estimate, zero, one, status, *cells, None, (None, None)))
     shifts = _reveal_shifts(known)
@@ -151,8 +157,8 @@ def _reveal_shifts(known: Sequence[float]) -> Shifts:
     _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known[_N_MOMENTS:]
     revealed = min(sum(known[_N_MOMENTS:_N_COUNTED]), weight)  # each of them is rounded
     return (
-        unchecked(reveal_shift)(weight, pair, pair2, revealed, revealed_pair),
-        unchecked(reveal_shift)(weight, answer, answer2, revealed, wrong_zero + right_one),
+        _reveal_shift(weight, pair, pair2, revealed, revealed_pair),
+        _reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
     )
 
 

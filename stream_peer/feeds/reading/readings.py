@@ -6,9 +6,10 @@ Nothing of it is stored. A sum that was corrected gives, from then on, what it w
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import EXPERT, FEED, expert_span
+from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES, expert_span
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.methods.variants import Situation, variant_selection
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
@@ -29,6 +30,10 @@ DECIMALS = 12
 _SUREST = 1.0 - 2.0**-53
 """The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
 
+_unit_peer_loss = unchecked(unit_peer_loss)
+_softmax = unchecked(softmax)
+_ada_normal_hedge_logs = unchecked(ada_normal_hedge_logs)
+
 _GAPS, _QUESTIONS = FEED.at("mixability_gap"), FEED.at("questions")
 _SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
@@ -38,7 +43,9 @@ _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
 _EVALUATED, _EVALUATED_SQUARED = EXPERT.at("evaluated"), EXPERT.at("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
 
-_ABSOLUTE, _VARIANCE = EXPERT.at("absolute_regret"), EXPERT.at("variance")
+_VARIANCE = EXPERT.at("variance")
+_REGRETS = [EXPERT.span("regret", "absolute_regret", rule) for rule in VOTE_RULES]
+"""Regrets of each vote rule, and their absolute values."""
 
 
 def rows_of(rules: Sequence[int]) -> slice:
@@ -52,7 +59,7 @@ def learnt_rows_of(rules: Sequence[int]) -> slice:
     return slice(of_half.start, of_half.stop if OWN_MEDIAN not in rules else EXPERT.size)
 
 
-class Mixing(NamedTuple):
+class Mixing(msgspec.Struct, frozen=True, gc=False):
     """Shares of the mixers (plain mean, peer, slow and fast truth; they sum to 1), and the stretch."""
 
     shares: tuple[float, float, float, float]
@@ -76,7 +83,7 @@ def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mi
     return Mixing((mean, peer, slow, fast), stretch)
 
 
-class ExpertWeights(NamedTuple):
+class ExpertWeights(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Weights over the experts present, each summing to 1: for following one, and those of the mixers."""
 
     select: FloatArray
@@ -108,11 +115,10 @@ def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: floa
     regrets = distance * columns[_OUTCOME_REGRET]
     absolute = columns[_OUTCOME_ABSOLUTE] / loss_range
     for of_rule in rates:
-        own = columns[expert_span(of_rule.rule)]
         scale = distance / of_rule.distance
-        against, if_one, if_zero = own[EXPERT.span("regret", "regret_if_zero")]
-        regrets += scale * unchecked(unit_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
-        absolute += scale * own[_ABSOLUTE]
+        against, if_one, if_zero, size = columns[_REGRETS[of_rule.rule]]
+        regrets += scale * _unit_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        absolute += scale * size
     return regrets, absolute
 
 
@@ -140,7 +146,7 @@ def read_weights(
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = unchecked(softmax)(_log_weights(columns, rates, mixer))
+    weights = _softmax(_log_weights(columns, rates, mixer))
     if method.variant is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
@@ -168,10 +174,10 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     )
     compared = columns[_COMPARED]
     if not np.count_nonzero(compared):
-        return np.array((unchecked(ada_normal_hedge_logs)(regrets, absolute), peer))
+        return np.array((_ada_normal_hedge_logs(regrets, absolute), peer))
     slow = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
     hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
-    select, fast = unchecked(ada_normal_hedge_logs)(*hedged)
+    select, fast = _ada_normal_hedge_logs(*hedged)
     return np.array((select, peer, slow, fast))
 
 

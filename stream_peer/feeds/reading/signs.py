@@ -12,6 +12,8 @@ from stream_peer.numerics.dependence import Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS
 
+_dependence_of = unchecked(DependenceSums.reading)
+
 FEWEST_RANKED = 8
 """So many experts are needed for a rank correlation that says something."""
 
@@ -58,7 +60,7 @@ def dependence_key(sums: Sums, rule: int) -> bytes:
 def read_dependence(sums: Sums, rule: int) -> Dependence:
     """The fourth-moment gap of the votes by a rule."""
     blocks: FloatArray = np.multiply(sums.votes[rule], UNIT, dtype=np.float64)
-    return unchecked(DependenceSums.reading)(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
+    return _dependence_of(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
 
 
 def read_ranks(sums: Sums) -> RankAgreement | None:

@@ -7,7 +7,7 @@ import numpy as np
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.method import Method
 from stream_peer.feeds.reading.readings import ExpertWeights, Mixing
-from stream_peer.feeds.scoring import Circumstances, score
+from stream_peer.feeds.scoring import ScoringInputs, score
 
 METHOD = Method()
 
@@ -19,9 +19,9 @@ def circumstances(
     ticket: float = 0.5,
     net_share: float = 0.0,
     thresholds: Sequence[float] | None = None,
-) -> Circumstances:
+) -> ScoringInputs:
     uniform = np.full(n_experts, 1.0 / n_experts)
-    return Circumstances(
+    return ScoringInputs(
         weights=ExpertWeights(uniform if select is None else np.array(select), uniform, uniform, uniform),
         mixing=Mixing((0.3, 0.5, 0.12, 0.08), 0.5),
         net_share=net_share,
@@ -41,7 +41,7 @@ def facts_of(
     *,
     boundary: int = 1,
     experts: Sequence[int] | None = None,
-    under: Circumstances | None = None,
+    under: ScoringInputs | None = None,
     method: Method = METHOD,
 ) -> Facts:
     places = np.array(range(len(forecasts)) if experts is None else experts, dtype=np.int32)

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stream_peer import feeds
 from stream_peer.events.feed_log import Verdict
@@ -50,7 +51,7 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
 def test_a_question_adds_to_those_columns_only_that_the_table_says(evidence: Verdict, rules: tuple[int, ...]) -> None:
     entry = Entry(evidence=evidence)
     for number, rule in enumerate(rules):
-        entry.put(facts_of([0.1, 0.4, 0.8, 0.7], boundary=number, under=circumstances(4)._replace(rule=rule)))
+        entry.put(facts_of([0.1, 0.4, 0.8, 0.7], boundary=number, under=replace(circumstances(4), rule=rule)))
     part = contribution(entry, METHOD)
     known: Evidence = "open" if evidence == "open" else "resolved"
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from stream_peer.feeds.methods.variants import NO_ANSWERS
 from tests.unit.feeds.sample_facts import circumstances, facts_of
@@ -33,7 +33,7 @@ def test_experts_are_drawn_in_proportion_to_their_weights() -> None:
 
 def test_the_safety_net_moves_the_published_mix_towards_the_mean() -> None:
     under = circumstances(2, net_share=0.25)
-    under = under._replace(weights=under.weights._replace(peer=np.array([1.0, 0.0])))
+    under = replace(under, weights=replace(under.weights, peer=np.array([1.0, 0.0])))
 
     facts = facts_of([1.0, 0.0], under=under)
 
@@ -69,7 +69,7 @@ IN_TEAMS = np.array([4, 4, 4, -1, -1])
 
 
 def test_members_of_a_team_are_scored_against_the_others_alone() -> None:
-    under = circumstances(5)._replace(teams=IN_TEAMS)
+    under = replace(circumstances(5), teams=IN_TEAMS)
 
     facts = facts_of([0.9, 0.8, 0.7, 0.2, 0.1], under=under)
 
@@ -81,8 +81,8 @@ def test_members_of_a_team_are_scored_against_the_others_alone() -> None:
 
 
 def test_a_round_of_one_team_is_of_one_mind_and_does_not_count() -> None:
-    one_team = facts_of([0.9, 0.8, 0.7, 0.6], under=circumstances(4)._replace(teams=np.zeros(4, np.int64)))
-    two_minds = facts_of([0.9, 0.8, 0.7, 0.6], under=circumstances(4)._replace(teams=np.array([0, 0, 0, -1])))
+    one_team = facts_of([0.9, 0.8, 0.7, 0.6], under=replace(circumstances(4), teams=np.zeros(4, np.int64)))
+    two_minds = facts_of([0.9, 0.8, 0.7, 0.6], under=replace(circumstances(4), teams=np.array([0, 0, 0, -1])))
 
     assert (one_team.votes.voters, one_team.votes.counts, one_team.moments.pair) == (1, 0, 0.0)
     assert (two_minds.votes.voters, two_minds.votes.counts, two_minds.moments.pair) == (2, 0, 1.0)
@@ -95,11 +95,11 @@ def test_teams_of_one_leave_the_facts_as_they_are_without_teams() -> None:
         under = circumstances(9, thresholds=thresholds)
         plain = facts_of(forecasts, under=under).pack()
         for teams in (np.full(9, -1), np.arange(9)):
-            assert facts_of(forecasts, under=under._replace(teams=teams)).pack() == plain
+            assert facts_of(forecasts, under=replace(under, teams=teams)).pack() == plain
 
 
 def test_under_own_medians_class_moments_are_of_experts_of_different_teams() -> None:
-    under = circumstances(5, thresholds=[0.5] * 5)._replace(teams=IN_TEAMS)
+    under = replace(circumstances(5, thresholds=[0.5] * 5), teams=IN_TEAMS)
 
     classes = facts_of([0.9, 0.8, 0.2, 0.9, 0.1], under=under).moments.classes
 
