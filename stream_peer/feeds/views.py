@@ -31,6 +31,7 @@ from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.readings import (
     DECIMALS,
     Certified,
+    Records,
     read_certificate,
     read_records,
     read_regret,
@@ -139,7 +140,8 @@ def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
     """The outputs keyed by feed."""
     reading = listed.reading
     trust, signs, sums = feed.trust(reading), feed.signs(reading), reading.feed
-    certified, experts = _certified(feed, listed), _weighted_experts(feed, listed)
+    records = read_records(listed.columns, reading.all_rates, feed.method)
+    certified, experts = _certified(feed, listed), _weighted_experts(feed, listed, records)
     return FeedView(
         Weights(
             **heading(feed),
@@ -169,7 +171,7 @@ def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
         select_regret=_select_regret(feed, listed),
         certificate_terms=certified.terms if certified else {},
         brier=read_scores(sums),
-        best_brier=_best_brier(feed, listed),
+        best_brier=_best_brier(listed, records),
         effective_experts=1.0 / squares if (squares := float(np.square(listed.mix).sum())) else 0.0,
         updated=feed.standing.at,
         acknowledged=feed.standing.acknowledged is not None,
@@ -236,11 +238,10 @@ def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
     )
 
 
-def _weighted_experts(feed: Feed, listed: ListedExperts) -> list[WeightedExpert]:
-    records = read_records(listed.columns, listed.reading.all_rates, feed.method)
+def _weighted_experts(feed: Feed, listed: ListedExperts, records: Records) -> list[WeightedExpert]:
     questions = listed.reading.feed[_QUESTIONS] * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
-    teams, shown = feed.roster.teams, feed.shown
+    teams, ids, shown = feed.roster.teams, feed.experts, feed.shown
     constant = np.zeros(len(listed.experts), np.bool_)
     if feed.method.keeps_histograms:
         constant = uninformative(listed.reading.histograms(listed.experts))
@@ -266,7 +267,7 @@ def _weighted_experts(feed: Feed, listed: ListedExperts) -> list[WeightedExpert]
             peer_loss=peer_loss,
             outcome_loss=outcome_loss,
             resolved=resolved,
-            team=teams.get(feed.experts[place]),
+            team=teams.get(ids[place]),
             uninformative=says_the_same or msgspec.UNSET,
         )
         for place, mix, select, counted, share, peer_loss, outcome_loss, resolved, says_the_same in rows
@@ -279,9 +280,8 @@ def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -
     return [experts[place] for place in order.tolist()]
 
 
-def _best_brier(feed: Feed, listed: ListedExperts) -> float | None:
+def _best_brier(listed: ListedExperts, records: Records) -> float | None:
     """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
-    records = read_records(listed.columns, listed.reading.all_rates, feed.method)
     enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(listed.reading.feed, _EVALUATED))
     losses = records.brier[records.evaluated >= enough]
     return float(losses.min()) if len(losses) else None

@@ -16,7 +16,7 @@ from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
 from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.answers import team_numbers
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
-from stream_peer.numerics.certificate import certificate_terms, live_bounds
+from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs, with_uniform_share
@@ -30,7 +30,8 @@ DECIMALS = 12
 _SUREST = 1.0 - 2.0**-53
 """The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
 
-_unit_peer_loss = unchecked(unit_peer_loss)
+_unit_peer_loss, _unbiased_peer_loss = unchecked(unit_peer_loss), unchecked(unbiased_peer_loss)
+_noise_boundary = unchecked(noise_boundary)
 _softmax = unchecked(softmax)
 _ada_normal_hedge_logs = unchecked(ada_normal_hedge_logs)
 
@@ -38,6 +39,7 @@ _GAPS, _QUESTIONS = FEED.at("mixability_gap"), FEED.at("questions")
 _SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
 _OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = EXPERT.at("outcome_regret"), EXPERT.at("outcome_absolute")
+_LOSSES = [EXPERT.span("loss", "loss_if_zero", rule) for rule in VOTE_RULES]
 _LEVEL, _SLOPE, _ANSWER = (EXPERT.at(name) for name in ("mix_level", "mix_slope", "mix_answer"))
 _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
 _EVALUATED, _EVALUATED_SQUARED = EXPERT.at("evaluated"), EXPERT.at("evaluated_squared")
@@ -71,9 +73,28 @@ def mixing_key(feed: Sequence[int]) -> Sequence[int]:
     return feed[FEED.span("peer_peer", "stretch_square")]
 
 
+class MixingMemo:
+    """The last shares of the mixers that were read, and from what: outcomes come in waves, and few of them ask."""
+
+    def __init__(self, mixer: MixerSettings, method: Method) -> None:
+        self._mixer, self._method = mixer, method
+        self._known: tuple[Sequence[int], Mixing] | None = None
+
+    def of(self, key: Sequence[int]) -> Mixing:
+        """``mixing_of`` what it depends on."""
+        if self._known is None or self._known[0] != key:
+            self._known = key, mixing_of(key, self._mixer, self._method)
+        return self._known[1]
+
+
 def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
     """Outer layer and stretch, from resolved questions only."""
-    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in mixing_key(feed)]
+    return mixing_of(mixing_key(feed), mixer, method)
+
+
+def mixing_of(key: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
+    """``read_mixing`` of what it depends on."""
+    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in key]
     stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
@@ -247,20 +268,20 @@ def counted_questions(columns: FloatArray) -> FloatArray:
 
 def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) -> Records:
     """Counts and mean losses: on the unbiased scale where no outcome is known, else against it."""
-    scored, resolved = columns[_SCORED], columns[_RESOLVED]
+    scored, resolved, evaluated = columns[_SCORED], columns[_RESOLVED], columns[_EVALUATED]
     losses = np.zeros(columns.shape[1])
     for of_rule in rates:
-        own = columns[expert_span(of_rule.rule)]
-        against, if_one, if_zero = own[EXPERT.span("loss", "loss_if_zero")]
-        losses = losses + unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
-    return Records(
-        counted_questions(columns).round(DECIMALS),
-        _means(losses * method.loss_unit, scored),
-        _means(columns[_OUTCOME_LOSS] * method.loss_unit, resolved),
-        resolved.round(DECIMALS),
-        columns[_EVALUATED].round(DECIMALS),
-        _means(columns[_EVALUATED_SQUARED], columns[_EVALUATED]),
+        against, if_one, if_zero = columns[_LOSSES[of_rule.rule]]
+        losses = losses + _unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
+    totals = np.array(
+        (losses * method.loss_unit, columns[_OUTCOME_LOSS] * method.loss_unit, columns[_EVALUATED_SQUARED])
     )
+    counts = np.array((scored, resolved, evaluated))
+    rows = np.full((6, columns.shape[1]), np.nan)
+    np.divide(totals, counts, out=rows[3:], where=counts > 0)
+    rows[0], rows[1:3] = scored + resolved, counts[1:]
+    questions, resolved, evaluated, peer_loss, outcome_loss, brier = rows.round(DECIMALS)
+    return Records(questions, peer_loss, outcome_loss, resolved, evaluated, brier)
 
 
 class Certified(NamedTuple):
@@ -307,7 +328,7 @@ def read_certificate(
     if not len(bounds) or not np.isfinite(bounds).all():
         return None
     decides = int(bounds.argmax())
-    made_of = [_terms(own[:, [decides]], ends, n_experts, 0.8 * delta) for own, ends in sums]
+    made_of = [_terms(own[:, decides], ends, n_experts, 0.8 * delta) for own, ends in sums]
     parts = *map(sum, zip(*made_of, strict=True)), float(columns[_TRUE_REGRET, decides])
     terms = {name: part * method.loss_unit for name, part in zip(("estimate", "noise", "outcomes"), parts, strict=True)}
     return Certified(round(float(bounds[decides]) * method.loss_unit, DECIMALS), terms)
@@ -315,9 +336,11 @@ def read_certificate(
 
 def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
     """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
-    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
-    terms = unchecked(certificate_terms)(against, if_one, if_zero, own[_VARIANCE], np.zeros(1), ends, n_experts, delta)
-    return float(terms.priced[0]) / terms.informative, float(terms.boundary[0]) / terms.informative
+    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")].tolist()
+    noise = float(_noise_boundary(own[_VARIANCE], n_experts, delta))
+    informative = [1.0 - zero - one for zero, one in ends]
+    priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in ends]
+    return max(((regret / d, noise / d) for regret, d in zip(priced, informative, strict=True)), key=sum)
 
 
 def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> float | None:
@@ -330,11 +353,5 @@ def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> 
         against, if_one, if_zero = columns[expert_span(of_rule.rule)][
             EXPERT.span("published_regret", "published_regret_if_zero")
         ]
-        regrets += unchecked(unbiased_peer_loss)(against, if_one, if_zero, of_rule.zero, of_rule.one)
+        regrets += _unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
     return round(float(regrets.max()) * method.loss_unit, DECIMALS) if len(regrets) else None
-
-
-def _means(totals: FloatArray, counts: FloatArray) -> FloatArray:
-    means = np.full(len(totals), np.nan)
-    np.divide(totals, counts, out=means, where=counts > 0)
-    return means.round(DECIMALS)

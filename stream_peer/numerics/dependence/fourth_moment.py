@@ -270,10 +270,14 @@ class DependenceSums:
         """
         total = np.add.reduce(self.blocks, axis=0)
         effective = effective_size(float(total[0]), float(total[1]))
-        filled = self.blocks[self.blocks[:, 0] > 0.0]
+        there = self.blocks[:, 0] > 0.0
+        filled = self.blocks if np.logical_and.reduce(there) else self.blocks[there]
         if effective < fewest or len(filled) < _FEWEST_BLOCKS:
             return Dependence(None, None, None, flagged=False, effective_questions=effective, status="insufficient")
-        gaps = _gaps(np.concatenate([total[None, :], total - filled]))
+        sums = np.empty((1 + len(filled), len(total)))
+        sums[0] = total
+        np.subtract(total, filled, out=sums[1:])
+        gaps = _gaps(sums)
         if gaps is None:
             return Dependence(None, None, None, flagged=False, effective_questions=effective, status="uninformative")
         spread = gaps[1:] - np.add.reduce(gaps[1:]) / len(filled)
@@ -287,7 +291,7 @@ def _gaps(sums: FloatArray) -> FloatArray | None:
     """m4 - (b·m3 - c·m2) of each row of sums; None if some row's votes vary no more than coins."""
     first, second, third, fourth = sums[:, 2:].T / sums[:, 0]
     spread = second - first * first
-    if not float(spread.min()) > _SMALLEST_DEVIATION:
+    if not float(np.minimum.reduce(spread)) > _SMALLEST_DEVIATION:
         return None
     b = (third - first * second) / spread
     gaps: FloatArray = fourth - (b * third - (b * first - second) * second)
