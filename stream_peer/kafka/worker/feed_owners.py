@@ -1,9 +1,9 @@
-"""Which member of the group owns the partition of a feed, as the group's leader told all members when it assigned.
+"""Which member of the group owns the partition of a feed: the leader sends that to all members with each assignment.
 
 Every member tells the leader its advertised address when it joins (Faust's ``canonical_url``), and with its assignment
 each receives those of all: so an address that is named here was advertised by a member, at the newest assignment. A
 static member that came back elsewhere is known at its old address until the next one. A worker that folds no feeds is
-in another group, and asks the brokers what the members of that one were told.
+in another group, and asks the brokers for the assignments of that one.
 """
 
 import asyncio

@@ -36,17 +36,17 @@ class Health:
         return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
     def ready(self) -> Answer:
-        """Partitions are assigned and recovered, none is folded anew, and nobody told the worker to stop."""
+        """Partitions are assigned and recovered, none is rebuilt, and the worker is not stopping."""
         if self._heartbeats is None:
             return _NOT_STARTED
         if self._heartbeats.is_stopping:
             return False, "stopping"
         waiting = self._waiting()
-        refolds = [] if waiting else [reason for app in self._apps for reason in _refolds(app)]
-        return (False, "; ".join(waiting or refolds)) if waiting or refolds else (True, self._transactions())
+        rebuilds = [] if waiting else [reason for app in self._apps for reason in _rebuilds(app)]
+        return (False, "; ".join(waiting or rebuilds)) if waiting or rebuilds else (True, self._transactions())
 
     def started(self) -> Answer:
-        """Had recovered once all that it was assigned. A refold is liveness's business, however long it takes."""
+        """All that it was assigned was recovered once. A rebuild counts as started: only liveness watches it."""
         if self._heartbeats is None:
             return _NOT_STARTED
         waiting = self._waiting()
@@ -69,15 +69,15 @@ def _waits(app: RunningApp) -> Iterator[str]:
             yield f"{where} is waiting-for-transaction, for {partition.waiting:.0f} s"
 
 
-def _refolds(app: RunningApp) -> Iterator[str]:
-    """Which partitions are folded anew, and how far they are, or are still to be counted."""
+def _rebuilds(app: RunningApp) -> Iterator[str]:
+    """Which partitions are rebuilt, and how far they are, or still compute sums of what they loaded."""
     for partition in app.ownership.partitions():
         progress = partition.refolding
         if partition.counting:
             yield f"{app.member.group} counts what {partition.tp.topic}-{partition.tp.partition} knows"
         elif progress is not None:
             how_far = f"{progress.done} of {progress.total} records" if progress.total else "waits for its turn"
-            yield f"{app.member.group} folds {partition.tp.topic}-{partition.tp.partition} anew: {how_far}"
+            yield f"{app.member.group} rebuilds {partition.tp.topic}-{partition.tp.partition}: {how_far}"
 
 
 def _not_owning(app: RunningApp) -> str | None:

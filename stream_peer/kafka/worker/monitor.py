@@ -97,7 +97,7 @@ class _Sought(NamedTuple):
 
 
 class Lags:
-    """Lag by partition; reads again where only that can tell."""
+    """Lag by partition. Where only another read shows whether records are missing, it asks for one."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -147,7 +147,7 @@ class ClockSkew:
     def look(self, partition: OwnedPartition, end: LogEnd | None) -> None:
         """Look at what came since the last time; ``end`` is the log's as the client knows it.
 
-        What comes out of an open transaction was appended long before it could be read, and tells nothing.
+        What comes out of an open transaction was appended long before it could be read, and shows nothing.
         """
         sample, read = partition.take_sample(), self._ends.pop(partition.tp, None)
         if sample is not None and sample.offset == read:
@@ -158,7 +158,7 @@ class ClockSkew:
 
     @property
     def seconds(self) -> float | None:
-        """How far our clock was ahead lately, below 0 behind; None: nothing came that could tell."""
+        """How far our clock was ahead lately, below 0 behind; None: no record came that shows it."""
         oldest = int(self._clock() // _SPAN_SECONDS) - _SPANS
         self._least = {span: age for span, age in self._least.items() if span > oldest}
         return min(self._least.values(), default=None)

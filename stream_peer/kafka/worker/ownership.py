@@ -170,7 +170,7 @@ class StagePartitions:
         return StartPosition(start.applied, start.want, start.must_settle), StateWriter(self.input.changelog, writer)
 
 
-_DRAIN_SECONDS = 1.0  # of folding what waits, when the group or the process lets go of a partition
+_DRAIN_SECONDS = 1.0  # of folding what waits, before a partition is given to another owner
 _SNAPSHOT_SECONDS = 3.0  # of writing a large state
 
 

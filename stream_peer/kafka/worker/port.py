@@ -155,7 +155,7 @@ class Unread(NamedTuple):
 
 
 class Listener(Protocol):
-    """What a broker tells the work on partitions: a bridge calls nothing else of it.
+    """What a bridge calls of the work on partitions, and nothing else.
 
     A term is: `assigned`; `recover` until all that is `unread` was read; `recovered`; `deliver`; `revoked` or `lost`.
     A term may end after each of these calls, and the next one begins with `assigned`. A process that ends calls none
@@ -317,8 +317,8 @@ class Runtime(Protocol):
 class WorkerContext(NamedTuple):
     """What all partitions of a worker share.
 
-    ``turn`` is held while one of them steps through records; ``refolds`` while one of them folds its log anew, since
-    the state is in memory twice meanwhile.
+    ``turn`` is held while one of them steps through records; ``rebuilds`` while one of them is rebuilt, since its state
+    is in memory twice meanwhile.
     """
 
     producer: Producing
@@ -328,7 +328,7 @@ class WorkerContext(NamedTuple):
     fault: Callable[[str], None]
     turn: asyncio.Lock
     logs: Logs
-    refolds: asyncio.Lock
+    rebuilds: asyncio.Lock
     notices: Noticing
     runtime: Runtime
 

@@ -40,7 +40,7 @@ async def answer(
     tell : callable
         Called at the start and after each slice with how far it is.
     """
-    async with context.refolds, context.logs.reading(tp, need.up_to) as reading:
+    async with context.rebuilds, context.logs.reading(tp, need.up_to) as reading:
         begin = reading.begin
         total = max(0, need.up_to + 1 - begin)
         log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)

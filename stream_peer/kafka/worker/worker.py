@@ -174,7 +174,7 @@ def _assemble(
         fault,
         turn=asyncio.Lock(),
         logs=LogReader(options, check_crcs=settings.broker != "embedded"),
-        refolds=asyncio.Lock(),
+        rebuilds=asyncio.Lock(),
         notices=Notices(runtime.now),
         runtime=runtime,
     )

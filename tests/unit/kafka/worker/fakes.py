@@ -335,7 +335,7 @@ def surroundings(
         fault,
         turn=asyncio.Lock(),
         logs=logs or FakeLogs([]),
-        refolds=asyncio.Lock(),
+        rebuilds=asyncio.Lock(),
         notices=Notices(SystemRuntime.now),
         runtime=SystemRuntime(),
     )

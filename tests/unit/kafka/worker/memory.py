@@ -165,7 +165,7 @@ class MemoryWorker:
             lambda _place: None,
             turn=asyncio.Lock(),
             logs=topics,
-            refolds=asyncio.Lock(),
+            rebuilds=asyncio.Lock(),
             notices=Notices(runtime.now),
             runtime=runtime,
         )

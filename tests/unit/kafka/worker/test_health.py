@@ -90,8 +90,8 @@ def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_live
 
     assert not ready
     assert reason.split("; ") == [
-        "acme-feed folds feed-log-1 anew: 12 of 200 records",
-        "acme-feed folds feed-log-2 anew: waits for its turn",
+        "acme-feed rebuilds feed-log-1: 12 of 200 records",
+        "acme-feed rebuilds feed-log-2: waits for its turn",
     ]
     assert health.live() == (True, "")
 

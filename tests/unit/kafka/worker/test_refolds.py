@@ -307,7 +307,7 @@ async def test_a_log_without_its_start_is_folded_as_far_as_it_is_there_and_the_r
 
 async def test_one_log_is_folded_anew_at_a_time(bench: Callable[..., Bench]) -> None:
     first, second = bench(), bench()
-    second.partition._context = second.around._replace(refolds=first.around.refolds)
+    second.partition._context = second.around._replace(rebuilds=first.around.rebuilds)
     first.logs.gate.clear()
     await first.put(0, 8)
     await eventually(lambda: first.logs.opened == 1)
