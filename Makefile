@@ -5,6 +5,7 @@
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more
+#   make simulate SEEDS deployments on simulated time, each with its own faults; MUTANT=name breaks the mechanism first
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 #   make house    signs of how simple the package is: size, what a round passes, imports, words of docs
 #   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
@@ -21,7 +22,7 @@ export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test golden check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test golden simulate check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
 
 include tools.mk
 
@@ -54,6 +55,10 @@ test: $(VENV)/.dev
 golden: $(VENV)/.dev
 	$(VENV)/bin/python -m tests.golden against $(or $(BASE),$(error name the commit to compare with: make golden BASE=COMMIT)) \
 		$(if $(LONG),--long) $(GOLDEN_ARGS)
+
+SEEDS ?= 1000
+simulate: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.simulation $(SEEDS) $(if $(MUTANT),--mutant "$(MUTANT)")
 
 check: lint docs infra
 

@@ -1,0 +1,228 @@
+"""Kafka in memory, on simulated time: what a worker can meet, and nothing that Kafka excludes."""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.log.stage import Headers, LogRecord
+from tests.simulation.loop import Process, SimulatedLoop
+
+SESSION_SECONDS, REBALANCE_SECONDS = 6.0, 8.0
+_REMEMBERED = 5  # sequences of a producer that a leader knows
+
+
+class NewRecord(NamedTuple):
+    """A record to append."""
+
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Log:
+    """One partition. ``high``: up to where it is replicated; readers see no further, and no leader loses it."""
+
+    def __init__(self) -> None:
+        self.records: list[LogRecord] = []
+        self.archive: list[LogRecord] = []
+        self.begin = self.end = self.high = 0
+        self.epoch = 0
+        self.has_no_leader_until = 0.0
+        self.sequences: dict[int, dict[int, int]] = {}
+
+    def append(self, records: Sequence[NewRecord]) -> int:
+        """Put records at the end; return the offset of the first."""
+        base = self.end
+        self.records += [LogRecord(base + n, *record) for n, record in enumerate(records)]
+        self.end += len(records)
+        return base
+
+    def replicated(self, end: int) -> None:
+        """Everything before ``end`` can be read."""
+        self.archive += [record for record in self.records[self._place(self.high) :] if record.offset < end]
+        self.high = max(self.high, end)
+
+    def read(self, offset: int, most: int) -> tuple[list[LogRecord], int]:
+        """Records from an offset on, and the position behind them."""
+        found = [r for r in self.records[self._place(offset) :][:most] if r.offset < self.high]
+        return found, found[-1].offset + 1 if len(found) == most else max(offset, self.high)
+
+    def _place(self, offset: int) -> int:
+        return bisect_left(self.records, offset, key=lambda record: record.offset)
+
+    def change_leader(self, until: float) -> None:
+        """Another leader, which has only what was replicated, takes over after a while."""
+        self.records = [record for record in self.records if record.offset < self.high]
+        self.end = self.high
+        self.epoch += 1
+        self.has_no_leader_until = until
+        for known in self.sequences.values():
+            for sequence in [sequence for sequence, base in known.items() if base >= self.high]:
+                del known[sequence]
+
+    def compact(self, before: int) -> None:
+        """Of each key keep the last record that lies before an offset; others of them go, and tombstones too."""
+        last = {record.key: record for record in self.records if record.offset < min(before, self.high)}
+        self.records = [
+            record
+            for record in self.records
+            if record.offset >= min(before, self.high) or (last[record.key] is record and record.value is not None)
+        ]
+
+
+class Rates(NamedTuple):
+    """Shares of what goes wrong."""
+
+    lost_requests: float = 0.0
+    lost_acknowledgements: float = 0.0
+    lost_fetches: float = 0.0
+    slow: float = 0.0
+
+
+class Broker:
+    """Logs, producers' sequences and consumer groups."""
+
+    def __init__(self, loop: SimulatedLoop, partitions: Mapping[str, int], rates: Rates) -> None:
+        self.loop, self.random, self.rates = loop, loop.random, rates
+        self.partitions = partitions
+        self.logs = {TopicPartition(name, n): Log() for name, count in partitions.items() for n in range(count)}
+        self.groups: dict[str, Group] = {}
+        self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.timeline: list[str] = []
+        self._producers = 0
+
+    def producer(self) -> int:
+        """The id of a new producer."""
+        self._producers += 1
+        return self._producers
+
+    def group(self, name: str, topics: Sequence[str]) -> "Group":
+        """A consumer group, a new one if need be."""
+        if name not in self.groups:
+            inputs = [TopicPartition(topic, n) for topic in topics for n in range(self.partitions[topic])]
+            self.groups[name] = Group(self, name, inputs)
+        return self.groups[name]
+
+    def note(self, text: str) -> None:
+        """Keep a line for the timeline of a seed that fails."""
+        self.timeline.append(f"{self.loop.now:9.3f}  {text}")
+
+    def happens(self, rate: float) -> bool:
+        """Whether something of this rate goes wrong now."""
+        return self.random.random() < rate
+
+    def latency(self) -> float:
+        """Seconds on the way."""
+        return self.random.uniform(0.3, 3.0) if self.happens(self.rates.slow) else self.random.uniform(0.001, 0.02)
+
+    def write(self, tp: TopicPartition, records: Sequence[NewRecord]) -> None:
+        """Append input from outside, replicated at once."""
+        log = self.logs[tp]
+        log.append(records)
+        log.replicated(log.end)
+
+    def receive(
+        self,
+        tp: TopicPartition,
+        producer: int,
+        sequence: int,
+        records: Sequence[NewRecord],
+        answer: Callable[..., None],
+    ) -> None:
+        """A request of an idempotent producer reaches the leader; ``answer`` gets a base offset, or None: try again."""
+        log = self.logs[tp]
+        known = log.sequences.setdefault(producer, {})
+        is_next = not known or sequence == max(known) + 1
+        if self.loop.now < log.has_no_leader_until or not (is_next or sequence <= max(known)):
+            self.loop.later(self.latency(), answer, None)
+            return
+        if is_next:
+            known[sequence] = log.append(records)
+            if len(known) > _REMEMBERED:
+                del known[min(known)]
+        base, end, epoch = known.get(sequence, -1), log.end, log.epoch
+        self.loop.later(self.random.uniform(0.0005, 0.01), self._replicated, log, epoch, end, base, answer)
+
+    def _replicated(self, log: Log, epoch: int, end: int, base: int, answer: Callable[..., None]) -> None:
+        if log.epoch == epoch:  # else it went with the former leader, and the producer tries again
+            log.replicated(end)
+            if not self.happens(self.rates.lost_acknowledgements):
+                self.loop.later(self.latency(), answer, base)
+
+
+class Member(NamedTuple):
+    """A process in a group, and what tells it that its generation is over."""
+
+    process: Process
+    rejoin: Callable[[], None]
+
+
+class Group:
+    """A coordinator: generations, sessions that expire, rebalances for which everybody joins again."""
+
+    def __init__(self, broker: Broker, name: str, inputs: Sequence[TopicPartition]) -> None:
+        self.name, self.inputs = name, inputs
+        self.generation = 0
+        self.members: dict[str, Member] = {}
+        self._broker, self._loop = broker, broker.loop
+        self._joined: dict[str, asyncio.Future[Any]] = {}
+        self._preparing = 0
+        self._attempts = 0
+        self._watch()
+
+    def join(self, member: Member) -> "asyncio.Future[frozenset[TopicPartition]]":
+        """What the member gets in the next generation."""
+        future = self._loop.create_future()
+        self.members[member.process.name], self._joined[member.process.name] = member, future
+        self.rebalance()
+        return future
+
+    def has(self, process: Process) -> bool:
+        """Whether a process is a member."""
+        return process.name in self.members
+
+    def leave(self, process: Process) -> None:
+        """A member says that it leaves."""
+        if self.members.pop(process.name, None) is not None:
+            self._joined.pop(process.name, None)
+            self.rebalance()
+
+    def rebalance(self) -> None:
+        """Begin another generation: when all members have joined, or without those who are late."""
+        if not self._preparing:
+            self._attempts += 1
+            self._preparing = self._attempts
+            self._loop.later(REBALANCE_SECONDS, self._complete, self._preparing, True)
+            for name, member in self.members.items():
+                if name not in self._joined:
+                    member.rejoin()
+        self._loop.later(0.05, self._complete, self._preparing, False)
+
+    def _watch(self) -> None:
+        for name, member in list(self.members.items()):
+            if member.process.has_stood_for > SESSION_SECONDS:
+                del self.members[name]
+                self._joined.pop(name, None)
+                self._broker.note(f"{self.name}: the session of {name} expired")
+                member.rejoin()
+                self.rebalance()
+        self._loop.later(1.0, self._watch)
+
+    def _complete(self, attempt: int, late: bool) -> None:
+        if attempt != self._preparing or not (late or all(name in self._joined for name in self.members)):
+            return
+        for name in [name for name in self.members if name not in self._joined]:
+            self.members.pop(name).rejoin()
+        self._preparing = 0
+        self.generation += 1
+        names = sorted(self.members)
+        self._broker.random.shuffle(names)
+        shares = {name: frozenset(self.inputs[n :: len(names)]) for n, name in enumerate(names)}
+        self._broker.note(f"{self.name}: generation {self.generation}: {', '.join(names) or 'nobody'}")
+        for name, share in shares.items():
+            future = self._joined.pop(name)
+            if not future.done():
+                future.set_result(share)

@@ -1,0 +1,83 @@
+"""Ways to break the mechanism: each is a promise less, switched on while a deployment runs, and must be found."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from unittest import mock
+
+from stream_peer.kafka.worker.inbox import Inbox
+from stream_peer.kafka.worker.ownership import Ownership
+from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
+from stream_peer.kafka.worker.state_writer import StateWriter, Written
+from stream_peer.log.changelog import ChangelogReader, Writer
+from stream_peer.log.driver import Driver
+from stream_peer.log.origins import DedupWatermarks
+from tests.simulation import deployment
+from tests.simulation.worker import Consumer, Producer
+
+_write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownership.recovered
+
+
+def _add_head(self, record):  # type: ignore[no-untyped-def]
+    self.accept_head(max(record.applied, self.applied), record.value, record.origin)
+
+
+def _add_state(self, kind, record):  # type: ignore[no-untyped-def]
+    self.accept_state(kind, (record.as_of, record.value), record.prev)
+
+
+async def _head_first(self, partition, snapshot, applied, context, tell):  # type: ignore[no-untyped-def]
+    rows = list(self.rows.entry_rows(snapshot, applied))
+    await self._append(partition, [self.rows.head_row(snapshot, applied)], context)
+    await asyncio.sleep(0.01)
+    await self._append(partition, rows, context)
+    self.rows.committed(snapshot, applied)
+    return Written(len(rows) + 1, 0)
+
+
+def _one_version(self, snapshot, applied):  # type: ignore[no-untyped-def]
+    with mock.patch.object(ChangelogReader, "version", return_value=None):
+        yield from list(_entry_rows(self, snapshot, applied))
+
+
+def _whatever_comes(self: Inbox, delivery: Delivery):  # type: ignore[no-untyped-def]
+    return [record for record in delivery.records if record.offset >= self.want] or None
+
+
+async def _from_the_commit(self: Ownership, source):  # type: ignore[no-untyped-def]
+    places = await _recovered(self, source)
+    bounds = await source.bounds(list(places))
+    return {tp: StartPlace(max(place.want, bounds[tp].committed or 0), None) for tp, place in places.items()}
+
+
+async def _not_acknowledged(self: Producer, tp, records):  # type: ignore[no-untyped-def]
+    if tp.topic in deployment.CHANGELOGS.values():
+        return await asyncio.shield(asyncio.ensure_future(self._requests(tp, records)))
+    asyncio.ensure_future(self._requests(tp, records))  # noqa: RUF006 - nobody waits: that is the mutation
+    return []
+
+
+MUTANTS: Mapping[str, Callable[[], object]] = {
+    "claims are ignored": lambda: mock.patch.multiple(ChangelogReader, _add_head=_add_head, _add_state=_add_state),
+    "the head is written before the entries": lambda: mock.patch.object(StateWriter, "write", _head_first),
+    "rows hold one version": lambda: mock.patch.object(Writer, "entry_rows", _one_version),
+    "the order of batches is not checked": lambda: mock.patch.object(Inbox, "_in_order", _whatever_comes),
+    "offsets that are missing count as proven": lambda: mock.patch.object(Consumer, "admits", return_value=True),
+    "repeated records are folded again": lambda: mock.patch.object(DedupWatermarks, "add", return_value=True),
+    "recovery reads beyond its claim": lambda: mock.patch.object(Ownership, "unread", return_value=Unread(0, None)),
+    "partitions begin at the group's offset": lambda: mock.patch.object(Ownership, "recovered", _from_the_commit),
+    "outputs are not awaited": lambda: mock.patch.object(Producer, "_write", _not_acknowledged),
+    "a rebuild is published before it is done": lambda: mock.patch.object(Driver, "rebuild", return_value=iter(())),
+    "gaps in the changelog are not noticed": lambda: mock.patch.object(Writer, "appended"),
+    "revoked partitions live on": lambda: mock.patch.object(Ownership, "lost"),
+}
+
+
+@contextmanager
+def mutated(name: str | None) -> Iterator[None]:
+    """Break the mechanism in the way of this name; None: leave it whole."""
+    if name is None:
+        yield
+    else:
+        with MUTANTS[name]():  # type: ignore[attr-defined]  # every patch is a context manager
+            yield

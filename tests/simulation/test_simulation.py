@@ -1,0 +1,34 @@
+"""Whatever breaks, state and outputs are those of the bare folds; and a mechanism that is broken is found out."""
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.simulate import simulate
+
+SEEDS = range(24)
+
+FINDS = {
+    "the order of batches is not checked": 1,
+    "offsets that are missing count as proven": 1,
+    "repeated records are folded again": 1,
+}
+"""Of some mutants a seed that finds them; ``python -m tests.simulation 1000 --mutant NAME`` finds each."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_deployment_ends_as_the_bare_folds_of_its_logs_do_whatever_breaks(seed: int) -> None:
+    result = simulate(seed)
+    assert not result.problems, "\n".join(result.timeline)
+
+
+@pytest.mark.parametrize(("mutant", "seed"), FINDS.items())
+def test_a_broken_mechanism_is_found(mutant: str, seed: int) -> None:
+    assert simulate(seed, mutant).problems
+
+
+def test_the_same_seed_runs_the_same_way() -> None:
+    assert simulate(5).timeline == simulate(5).timeline
+
+
+def test_every_mutant_named_here_is_one() -> None:
+    assert set(FINDS) <= set(MUTANTS)
