@@ -1,6 +1,5 @@
 """``stream-peer export | import``: a feed as a file, and a file as a feed."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
-    from stream_peer.log.portable import Line
     from stream_peer.tools.replay.run import Run
+    from stream_peer.tools.transfer.feed_file import Line
     from stream_peer.tools.transfer.feed_import import FeedFile
 
 
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 @click.option("--pseudonym-questions", "questions", is_flag=True, help="In place of question ids as well.")
 @settings_options()
 def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: Path | None, questions: bool) -> None:
-    """Export FEED to a file: its questions, experts, sums and the facts of its rounds.
+    """Export FEED to a file: its records of the feed-log, and its questions with their forecasts.
 
-    Workers go on. `stream-peer import` imports the file into another cluster, where revisions go on and
-    later outcomes find their questions. With --pseudonyms the file is for analysis, or for a feed of its own: the same
-    key gives the same pseudonyms, and without it nothing leads back.
+    Workers go on. `stream-peer import` imports the file into another cluster, where later outcomes find
+    their questions. Experts who were forgotten are left out. With --pseudonyms the file is for analysis, or
+    for a feed of its own: the same key gives the same pseudonyms, and without it nothing leads back.
 
     \b
     stream-peer export econ --out econ.feed.gz --bootstrap kafka:9092
@@ -76,28 +75,28 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     """Import the feed in FILE, which `stream-peer export` or `stream-peer replay --export` wrote.
 
     The feed must not know questions here. Its settings must give its numbers the same meaning (`stream-peer settings
-    apply` first), and the secret must be the same. The data travel as events: to control-events, from there to the
-    feed's partition of feed-log and to forecast-events. Revisions go on where those of the file ended.
+    apply` first), and the secret must be the same. Its records are appended to feed-log, then its questions go to
+    control-events. An import that was interrupted goes on if it is tried again. Revisions begin anew.
 
     \b
     stream-peer import econ.feed.gz --bootstrap other-kafka:9092
     stream-peer import trial.feed.gz --as trial-2
     """  # noqa: D301
-    from stream_peer.tools.transfer.feed_import import check_import, send_import
+    from stream_peer.tools.transfer.feed_import import look_up, send_import
 
     if feed is not None:
         must_be_feed_name(feed, "--as")
     found = _feed_file(invocation, file, feed, other_secret=other_secret)
-    check_import(invocation.settings, found)
-    with progress_bar("parts") as progress:
-        sent = send_import(invocation.settings, found, progress)
-    header = found.header
-    parts = f"offset {sent.first}" if sent.parts == 1 else f"{sent.parts} parts, offsets {sent.first} to {sent.last}"
-    click.echo(f"Feed {header.feed}: import {sent.import_id} (control-events {sent.partition}, {parts}).")
+    landing = look_up(invocation.settings, found)
+    with progress_bar("lines") as progress:
+        sent = send_import(invocation.settings, found, landing, progress)
     click.echo(
-        "Workers take it up from there; what they cannot take up is a dead letter, import-refused. "
-        f"Its last revision was {header.revision}; the next is greater."
+        f"Feed {found.header.feed}: import {sent.import_id}, {sent.records:,} records appended to partition "
+        f"{sent.partition} of feed-log, {sent.parts:,} parts with questions written to control-events."
     )
+    if landing.appended:
+        click.echo(f"Of an earlier attempt {landing.appended:,} records stood there.")
+    click.echo("Workers take it up from there; what they cannot take up is a dead letter, import-refused.")
 
 
 def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_secret: bool) -> "FeedFile":
@@ -120,22 +119,29 @@ def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_se
 
 
 class Tally:
-    """Counts the lines of a feed as they pass."""
+    """Counts what is in the lines of a feed as they pass."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self._records = self._histories = 0
+        self._experts: set[str] = set()
+        self._questions: set[str] = set()
         self._named = ""
 
     def of(self, lines: "Iterable[Line]") -> "Iterator[Line]":
         """The lines, counted."""
-        from stream_peer.log.portable import FeedLine, Header
+        from stream_peer.events.feed_log import Round
+        from stream_peer.tools.transfer.feed_file import Header, RecordLine
 
         for line in lines:
-            self._counts[str(line.__struct_config__.tag)] += 1
             if isinstance(line, Header):
                 self._named = f"Feed {line.feed} at revision {line.revision}"
-            elif isinstance(line, FeedLine):
-                self._counts["expert"] = len(line.experts)
+            elif isinstance(line, RecordLine):
+                self._records += 1
+                if isinstance(line.record, Round):
+                    self._experts.update(line.record.experts)
+                    self._questions.add(line.record.question_id)
+            else:
+                self._histories += 1
             yield line
 
     def text(self) -> str:
@@ -143,9 +149,8 @@ class Tally:
         if not self._named:
             msg = "there was nothing to export"
             raise FeedTransferError(msg)
-        counts = self._counts
-        questions = f"{counts['entry']:,} questions in the ledger, {counts['question']:,} with what was said of them"
-        return f"{self._named}: {counts['expert']:,} experts, {questions}"
+        rounds = f"{len(self._experts):,} experts and {len(self._questions):,} questions in {self._records:,} records"
+        return f"{self._named}: {rounds} of its log, {self._histories:,} questions with what was said of them"
 
 
 def replay_targets(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:

@@ -25,7 +25,8 @@ Stated = Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """The input record that caused a record: where it stands, and which of its consequences this one is.
 
-    ``topic`` is the logical name; ``incarnation`` tells the topic from one that was deleted under the same name, 0 if
+    ``topic`` is the logical name; of a record that was moved here ``import/`` and the id of the import, and ``offset``
+    is its line in the file. ``incarnation`` tells the topic from one that was deleted under the same name, 0 if
     that is not known; ``index`` numbers the records caused by one input record, from 0. Sources of one (topic,
     partition) and incarnation compare by (offset, index).
     """
@@ -45,6 +46,10 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     def position(self) -> tuple[int, int]:
         """Grows along the source partition."""
         return self.offset, self.index
+
+
+MOVED = "import/"
+"""Begins the topic in sources of records that ``stream-peer import`` wrote; the import's id follows."""
 
 
 class FeedLogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
@@ -100,7 +105,8 @@ class ProvisionalOutcome(FeedLogRecord, frozen=True, kw_only=True, tag="provisio
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
     """From here on: the expert's team, whether it is excluded, what it is called, whether it asked to be forgotten.
 
-    What is left out stays as it is. Rounds go on to name a renamed expert by its first id.
+    What is left out stays as it is. Rounds go on to name a renamed expert by its first id. In a feed that moved, an
+    expert who was forgotten before is named by ``digest`` alone, and ``expert_id`` is empty.
     """
 
     expert_id: str
@@ -108,6 +114,7 @@ class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
     excluded: bool | msgspec.UnsetType = msgspec.UNSET
     rename: str | None = None
     forget: bool = False
+    digest: bytes | None = None
 
 
 class FeedChanged(FeedLogRecord, frozen=True, kw_only=True, tag="feed"):
@@ -118,7 +125,10 @@ class FeedChanged(FeedLogRecord, frozen=True, kw_only=True, tag="feed"):
 
 
 class FeedImported(FeedLogRecord, frozen=True, kw_only=True, tag="feed-import"):
-    """A part of an exported feed, which goes on here; with ``partition`` one of its questions, which are handed on."""
+    """A part of the state of a feed that an earlier release moved here; with ``partition`` one of its questions.
+
+    This release only reads it: a feed moves by moving its log.
+    """
 
     import_id: str
     part: Place

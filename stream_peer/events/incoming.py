@@ -178,10 +178,11 @@ class FeedControl(_Message, frozen=True, kw_only=True, tag="feed"):
 
 
 class FeedImport(_Message, frozen=True, kw_only=True, tag="feed-import"):
-    """A part of an exported feed. Only ``stream-peer import`` writes it.
+    """A part of the questions of an exported feed. Only ``stream-peer import`` writes it.
 
-    Topic ``control-events``, key ``feed``. ``digest`` is of all parts together. ``partition``: the part holds questions
-    for this one of ``partitions`` of ``forecast-events``; without it, it is for the feed stage.
+    Topic ``control-events``, key ``feed``. ``digest`` is of all parts together. ``partition``: the one of
+    ``partitions`` of ``forecast-events`` that the questions are for; earlier releases left both out of parts with the
+    feed itself.
     """
 
     feed: FeedName

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import ExpertChanged
@@ -12,11 +13,12 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.checks import check
 from stream_peer.feeds.board import Board
 from stream_peer.feeds.feed import Feed, with_meaning
-from stream_peer.feeds.feed_without import places_in, scored_with_places
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.reading.trust import next_shrink
+from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.standing import Ended
 from stream_peer.feeds.store import FeedStore
+from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.stage import Effects, Record
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.feed.model import MEANING, FeedSettings
@@ -115,8 +117,7 @@ class Feeds:
 
         ``known``: news that mean nothing of a question that is not in the ledger, for which it makes no entry.
         """
-        time = feed.standing.time(now)
-        expired = feed.expire(time) if feed.accounts.ledger.is_due(time) else []
+        expired = feed.expire(now) if feed.accounts.ledger.is_due(now) else []
         for expired_id, entry in expired:
             self.store.leave(feed.name, expired_id, entry)
         for expired_id in feed.accounts.ledger.forget_expired() if expired else ():
@@ -198,12 +199,11 @@ class Feeds:
         """
         feed = self.feed(event.feed)
         roster, gone = feed.roster, list[str]()
+        if event.digest is not None:
+            return self._forget_digest(feed, event.digest, record)
         expert = roster.names.first(event.expert_id)
         if event.forget:
-            if roster.place(expert) is not None:
-                self.due.add(feed.name)
-            gone = roster.forget(expert)
-            self.store.scrub(feed)
+            gone = self._forget(feed, expert)
         elif any(map(roster.is_forgotten, filter(None, (expert, event.rename)))):
             message = "the expert asked to be forgotten; no control brings it back"
             raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
@@ -217,13 +217,29 @@ class Feeds:
         self.changed(feed, record)
         return gone
 
+    def _forget(self, feed: Feed, expert: str) -> list[str]:
+        """Refuse an expert from here on; its ids."""
+        if feed.roster.place(expert) is not None:
+            self.due.add(feed.name)
+        self.store.scrub(feed)
+        return feed.roster.forget(expert)
+
+    def _forget_digest(self, feed: Feed, digest: bytes, record: Record) -> list[str]:
+        """Refuse the expert that was forgotten before the feed moved here; its ids, where it is known by one."""
+        feed.roster.forgotten.add(digest)
+        known = [expert for expert in feed.roster.ids() if feed.roster.is_forgotten(expert)]
+        gone = [one for expert in known for one in self._forget(feed, expert)]
+        feed.stored = False
+        self.changed(feed, record)
+        return gone
+
     def reset(self, name: str, record: Record) -> None:
         """New sums from here on."""
         feed = self.by_name.get(name)
         if feed is not None:
             self.store.leave_all(feed)
             feed.reset()
-            feed.adopt(self._settings(name), self.book.hash)  # an import kept its own, which is no more
+            feed.adopt(self._settings(name), self.book.hash)  # a former import kept its own, which is no more
             if not any(map(feed.roster.is_forgotten, feed.experts)):  # else they have places still
                 self.due.discard(name)
             self.changed(feed, record)
@@ -257,7 +273,7 @@ class Feeds:
         before = self._pins[feed.name].before if feed.name in self._pins else None
         former = before.entries.get(question_id) if before else None
         if before is not None and former is not None and former.first_final is not None:
-            entry.first_final = scored_with_places(former.first_final, places_in(feed, before))
+            entry.first_final = scored_with_places(former.first_final, _places_in(feed, before))
             entry.revision = former.revision
 
     def replace(self, rebuilt: "Feeds", names: Iterable[str]) -> list[tuple[Feed, Feed]]:
@@ -271,7 +287,7 @@ class Feeds:
             for question_id, entry in after.entries.items():
                 if entry.first_final is None:  # nobody else stood in its final round
                     rebuilt.carry_over(after, question_id, entry)
-            after.accounts.keep_evaluations(before.accounts, places_in(after, before))
+            after.accounts.keep_evaluations(before.accounts, _places_in(after, before))
             self.store.leave_all(before)
             self.by_name[name] = after
             self.store.touch_all(after)
@@ -286,3 +302,9 @@ class Feeds:
             feed = self.by_name.get(name)
             if feed is not None and not (yield from feed.audit()) and self.by_name.get(name) is feed:
                 self.due.add(name)
+
+
+def _places_in(feed: Feed, before: Feed) -> IndexArray:
+    """By the places of a feed's experts before a refold: their places after it, -1 of those who are not there."""
+    found = map(feed.roster.place, before.experts)
+    return np.array([-1 if place is None else place for place in found], dtype=np.int32)

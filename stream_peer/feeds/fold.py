@@ -35,9 +35,8 @@ from stream_peer.feeds.contributions import contribution, contribution_of
 from stream_peer.feeds.corrections import corrections
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.feed_import import goes_on, handed_on, tells_time
 from stream_peer.feeds.feeds import Feeds, RebuildPins
-from stream_peer.feeds.imports import Imports
+from stream_peer.feeds.former_imports import fresh, take_up
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.output_records import feed_tombstones
 from stream_peer.feeds.question_outputs import question_outputs, question_tombstones
@@ -46,8 +45,8 @@ from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdraw
 from stream_peer.feeds.scoring import score
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.origins import DedupWatermarks
-from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
+from stream_peer.log.transfers import Transfers
 from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.outer_layer import safety_net_step
 from stream_peer.questions.control_stage import SETTINGS_KEY
@@ -78,17 +77,7 @@ class FeedDeleted(NamedTuple):
         return [*feed_tombstones(self.feed, self.at), *question_tombstones(self.feed, self.at)]
 
 
-class QuestionsImported(NamedTuple):
-    """Questions of an imported feed go on to the question stage."""
-
-    output: Output
-
-    def outputs(self) -> list[Output]:
-        """The record for ``forecast-events``."""
-        return [self.output]
-
-
-Change: TypeAlias = QuestionChanged | FeedDeleted | QuestionsImported
+Change: TypeAlias = QuestionChanged | FeedDeleted
 
 
 class FeedFold:
@@ -105,18 +94,16 @@ class FeedFold:
         In force until the log holds a settings record; the built-in ones if left out.
     pins : mapping of str to RebuildPins, optional
         What of feeds is fixed during a rebuild.
-    signatures : Signatures, optional
-        Sign what goes to ``forecast-events``.
 
     Attributes
     ----------
     feeds : Feeds
-    seen : Seen
+    seen : DedupWatermarks
         The highest source of each source partition.
     parts : Assembly
         Rounds that have come in part.
-    imports : Imports
-        Feeds that have come in part.
+    former_imports : Transfers
+        Feeds that an earlier release moved here, of which parts have come.
     document : dict or None
         The settings in force, as they were applied.
     """
@@ -129,20 +116,18 @@ class FeedFold:
         secret: bytes = b"",
         settings: FeedSettingsBook | None = None,
         pins: Mapping[str, RebuildPins] | None = None,
-        signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._secret = secret
         self._first_book = settings if settings is not None else load_document({})
-        self._signatures = signatures or Signatures()
         self._rebuilds_all = False
         self.feeds = Feeds(secret, self._first_book, pins or {})
         self.document: dict[str, object] | None = None
         self._now: Milliseconds = YEAR_1900
         self.seen = DedupWatermarks()
         self.parts = Assembly()
-        self.imports = Imports()
+        self.former_imports = Transfers()
         self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
@@ -151,7 +136,7 @@ class FeedFold:
             SettingsChanged: self._on_settings,
             ExpertChanged: self._on_expert,
             FeedChanged: self._on_feed,
-            FeedImported: self._on_import,
+            FeedImported: self._on_former_import,
         }
 
     @property
@@ -179,8 +164,7 @@ class FeedFold:
 
     def pass_time(self, record: Record) -> None:
         """Move the clock by a record, and fold nothing of it."""
-        if tells_time(record):
-            self._now = max(self._now, record.timestamp)
+        self._now = max(self._now, record.timestamp)
 
     def _on_round(self, event: Round, record: Record, effects: Effects) -> Change | None:
         whole = self.parts.add(event)
@@ -191,7 +175,7 @@ class FeedFold:
         empty = not whole.experts
         if empty and event.question_id not in feed.accounts.ledger:
             return None
-        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=empty)
+        entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=empty)
         if entry is None:
             return None
         if empty:
@@ -235,7 +219,9 @@ class FeedFold:
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> Change | None:
         feed = self.feeds.by_name.get(event.feed)
         known = feed is not None and event.question_id in feed.accounts.ledger
-        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=True) if feed and known else None
+        entry = (
+            self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=True) if feed and known else None
+        )
         return None if feed is None or entry is None else self._drop(feed, event, entry, record)
 
     def _drop(self, feed: Feed, event: Round | RoundWithdrawn, entry: Entry, record: Record) -> Change | None:
@@ -254,7 +240,7 @@ class FeedFold:
         taken_back = event.outcome == "open"
         if taken_back and event.question_id not in feed.accounts.ledger:
             return None
-        entry = self.feeds.entry(feed, event.question_id, self._now, effects, known=taken_back)
+        entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return None
         effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
@@ -300,18 +286,24 @@ class FeedFold:
             self.feeds.reset(event.feed, record)
         if not event.delete:
             return None
-        self.imports.drop(event.feed)
+        self.former_imports.drop(event.feed)
         feed = self.feeds.end(event.feed)
         return None if feed is None else FeedDeleted(feed, record.timestamp)
 
-    def _on_import(self, event: FeedImported, record: Record, _effects: Effects) -> Change | None:
-        """A part of a feed; or of its questions, which are handed on when the feed itself has been taken up."""
+    def _on_former_import(self, event: FeedImported, record: Record, _effects: Effects) -> None:
+        """A part of a feed that an earlier release moved here. Its questions are the question stage's."""
         if event.partition is not None:
-            goes_on(self.feeds.by_name.get(event.feed), event, record)
-            return QuestionsImported(handed_on(event, record, self._signatures))
-        for waiting in self.imports.add(event, record, self.feeds):
-            self.parts.put(waiting)
-        return None
+            return
+        try:
+            if event.part == 0:
+                fresh(self.feeds, event.feed)
+            whole = self.former_imports.add(event)
+        except RejectedEvent:
+            self.former_imports.drop(event.feed)
+            raise
+        if whole is not None:
+            for waiting in take_up(self.feeds, event, whole, record):
+                self.parts.put(waiting)
 
     # --- rebuilds ---
 
@@ -338,7 +330,7 @@ class FeedFold:
         if self._rebuilds_all:
             stale = self.feeds.store.stale
             self.feeds, self.document, self._now = rebuilt.feeds, rebuilt.document, rebuilt.clock
-            self.seen, self.parts, self.imports = rebuilt.seen, rebuilt.parts, rebuilt.imports
+            self.seen, self.parts, self.former_imports = rebuilt.seen, rebuilt.parts, rebuilt.former_imports
             self.feeds.store.give_up(stale)
             self._rebuilds_all = False
             return iter(())

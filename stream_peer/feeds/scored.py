@@ -9,16 +9,17 @@ the last round published before it is the scored forecast; without one there is 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from stream_peer.events.feed_log import Round, Verdict
 from stream_peer.events.outputs import MixedForecast, ScoredForecast
 from stream_peer.feeds.columns import FEED, VOTE_RULES
-from stream_peer.feeds.facts import Mix, boundary_of, mix_of, unpack
+from stream_peer.feeds.facts import Facts, Mix, boundary_of, mix_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
-from stream_peer.feeds.sums import UNIT, Evaluated, fixed
-from stream_peer.numerics.arguments import IntArray
+from stream_peer.feeds.sums import UNIT, Evaluated, IndexArray, fixed
+from stream_peer.numerics.arguments import BoolArray, IntArray
 
 FORECASTS = ("mix", "stretched", "mean", "median")
 """Those whose squared losses are summed."""
@@ -62,6 +63,37 @@ def fix_by_outcome(entry: Entry, outcome: Verdict) -> bool:
     rounds = entry.rounds
     entry.first_final = rounds[-1] if rounds else NONE
     return True
+
+
+def scored_with_places(packed: bytes, places: IndexArray) -> bytes:
+    """A scored forecast in which experts have other places, and those that have none any more are not named.
+
+    What was published of all of them together (mix, mean, median …) stays as it was published.
+    """
+    if not packed:
+        return packed
+    facts = unpack(packed)
+    rows = places[facts.experts] >= 0
+    return rows_of(facts, rows, places, position_in(facts.selected, rows)).pack()
+
+
+def position_in(selected: int | None, rows: BoolArray) -> int | None:
+    """The selected expert's position among those who stay; None if it is not one of them."""
+    return int(np.count_nonzero(rows[:selected])) if selected is not None and rows[selected] else None
+
+
+def rows_of(facts: Facts, rows: BoolArray, places: IndexArray, selected: int | None) -> Facts:
+    """Some of the experts of a round, at their new places."""
+    return msgspec.structs.replace(
+        facts,
+        selected=selected,
+        experts=places[facts.experts[rows]],
+        forecasts=facts.forecasts[rows],
+        select=facts.select[rows],
+        answers=facts.answers[rows],
+        ties=facts.ties[rows],
+        cast=facts.cast[rows],
+    )
 
 
 def scored_facts(entry: Entry) -> bytes | None:

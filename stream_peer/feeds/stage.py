@@ -22,7 +22,6 @@ from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.origins import DedupWatermarks
 from stream_peer.log.owners import QuestionReading
-from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Record, Snapshot
 from stream_peer.settings.feed.document import FeedSettingsBook
 
@@ -37,9 +36,8 @@ class FeedStage(FeedFold):
         partition: int,
         secret: bytes = b"",
         settings: FeedSettingsBook | None = None,
-        signatures: Signatures | None = None,
     ) -> None:
-        super().__init__(topic=topic, partition=partition, secret=secret, settings=settings, signatures=signatures)
+        super().__init__(topic=topic, partition=partition, secret=secret, settings=settings)
         self._fingerprint = fingerprint(secret)
         self._uncounted: list[str] = []
         self._loaded: Iterable[bytes] = ()
@@ -136,13 +134,14 @@ class FeedStage(FeedFold):
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
             self._now, self.seen, self.parts, self._rebuilds_all = YEAR_1900, DedupWatermarks(), Assembly(), False
-            self.imports.clear()
+            self.former_imports.clear()
 
     # --- state ---
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
-        rows = {**self.feeds.store.rows(self.feeds.by_name), **self.parts.snapshot(), **self.imports.snapshot()}
+        rows = self.feeds.store.rows(self.feeds.by_name)
+        rows.update({**self.parts.snapshot(), **self.former_imports.snapshot()})
         standings = {name: feed.standing for name, feed in sorted(self.feeds.by_name.items())}
         head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint, self.feeds.ended)
         return Snapshot(rows, encode_head(head))
@@ -172,7 +171,7 @@ class FeedStage(FeedFold):
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, self._first_book.of_document(stored.settings)
         self.parts.load(entries)
-        self.imports.load(entries)
+        self.former_imports.load(entries)
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)
@@ -188,4 +187,3 @@ class FeedStage(FeedFold):
                 yield from feed.recount()
                 self.feeds.board.latest(feed)  # else the first to look would compute those of all feeds at once
                 yield
-        yield from self.imports.recount(self.feeds)

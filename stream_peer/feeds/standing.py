@@ -13,21 +13,9 @@ from stream_peer.feeds.reading.trust import UNTRIED
 
 
 class Imported(msgspec.Struct, frozen=True, array_like=True):
-    """Where a feed came from: the import's id, the revision that it came with, and the one that was to come next.
-
-    ``floor``: the least base of revisions that lie above all that were published of the feed before it came;
-    ``clock``: the time that it had met where it came from. It is the feed's, not that of others in the partition.
-    """
+    """An earlier release moved the feed here with its state, see ``former_imports``. ``id``: that of the import."""
 
     id: str
-    revision: int
-    next_revision: int
-    floor: int
-    clock: Milliseconds = 0
-
-    def base_at(self, offset: int) -> int:
-        """The base with which the record behind ``offset`` gets the revision that was to come next."""
-        return max(self.next_revision - offset - 1, self.floor)
 
 
 class Ended(NamedTuple):
@@ -43,7 +31,7 @@ class Standing(msgspec.Struct, array_like=True):
     ``revision`` and ``at``: of the last record that changed the feed; ``outcomes``: how often an outcome was applied
     or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
     ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
-    how many questions were taken in; ``imported``: where the feed came from, if it was not all scored here.
+    how many questions were taken in; ``imported``: its first rounds were scored elsewhere.
     ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``:
     experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
@@ -66,10 +54,6 @@ class Standing(msgspec.Struct, array_like=True):
     shrink: float = 0.0
     drift: Drift = Drift()
     acknowledged: TrustState | None = None
-
-    def time(self, now: Milliseconds) -> Milliseconds:
-        """What time it is for the feed, ``now`` by the clock of its partition."""
-        return now if self.imported is None else max(now, self.imported.clock)
 
     def go_on_from(self, before: "Standing") -> None:
         """Say what comes under the revisions of ``before``, which the same records made another way."""

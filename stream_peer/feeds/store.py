@@ -24,11 +24,7 @@ from stream_peer.feeds.standing import Ended, Standing
 from stream_peer.log.chunks import cut, join_chunks, removed
 
 SCHEMA = 7
-"""Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed.
-
-But for imports, which lie in the log in the stored form of their time: ``feed_import`` has to read that of every
-release that could import. There has been no release with another one yet: an import of an earlier schema is refused.
-"""
+"""Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed."""
 
 Rows = dict[bytes, bytes | None]
 

@@ -1,29 +1,24 @@
 """What is too large for one record travels in parts: cut at one end, put together at the other.
 
-Parts of one transfer come in order on one partition; parts that are there wait in the state, so a restart in between
-begins nothing anew.
+Parts of one transfer come in order on one partition. Parts that are there wait in the state, so that a restart between
+two parts loses nothing.
 """
 
 import hashlib
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from stream_peer.errors import FeedTransferError, RejectedEvent
+from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import FeedImported
 from stream_peer.events.incoming import FeedImport
-from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.log.chunks import cut, join_chunks, removed
-from stream_peer.log.portable import EndLine, Header, Line, QuestionLine, decode_lines, encode_line
 
 PART_BYTES = 640_000
 """Of data in a part: as text in a record, with all that is around it, it stays below 900 KB."""
 
 _DIGEST_BYTES = 16
-_LEVEL = 6
-
 
 Part = FeedImport | FeedImported
 """A part of a transfer, as events and records of the feed-log carry it."""
@@ -34,101 +29,14 @@ def import_refusal(message: str) -> RejectedEvent:
     return RejectedEvent(Reason.IMPORT_REFUSED, message=message)
 
 
-class _Stream:
-    """What goes to one place: the header and lines, compressed as they come."""
-
-    def __init__(self, header: Header) -> None:
-        self._packer = zlib.compressobj(_LEVEL)
-        self._data = bytearray()
-        self._lines = 0
-        self.add(header)
-
-    def add(self, line: Line) -> None:
-        self._data += self._packer.compress(encode_line(line))
-        self._lines += 1
-
-    def parts(self) -> tuple[str, list[bytes]]:
-        """The digest of it all, and the parts."""
-        self.add(EndLine(lines=self._lines))
-        data = bytes(self._data + self._packer.flush())
-        return _digest_of(data), [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
-
-
-def transfer_of(header: Header, lines: Iterable[Line], import_id: str, partitions: int) -> list[FeedImport]:
-    """An exported feed as events: the parts of the feed, then those of its questions by partition.
-
-    Parameters
-    ----------
-    header : Header
-    lines : iterable of Line
-        Those behind it, without one that counts them.
-    import_id : str
-    partitions : int
-        Of ``forecast-events``.
-    """
-    # Who is forgotten is refused in all partitions, and who is renamed is known in all:
-    everywhere = range(partitions) if header.forgotten or header.names else ()
-    of_feed, of_questions = _Stream(header), {home: _Stream(header) for home in everywhere}
-    for line in lines:
-        if isinstance(line, QuestionLine):
-            home = partition_of(line.question_id, partitions)
-            if home not in of_questions:
-                of_questions[home] = _Stream(header)
-            of_questions[home].add(line)
-        else:
-            of_feed.add(line)
-    events = list(_events(of_feed, header.feed, import_id))
-    for home, stream in sorted(of_questions.items()):
-        events += _events(stream, header.feed, import_id, home, partitions)
-    return events
-
-
-def _events(
-    stream: _Stream, feed: str, import_id: str, partition: int | None = None, partitions: int | None = None
-) -> Iterator[FeedImport]:
-    digest, parts = stream.parts()
-    for number, data in enumerate(parts):
-        yield FeedImport(
-            feed=feed,
-            import_id=import_id,
-            part=number,
-            parts=len(parts),
-            digest=digest,
-            data=data,
-            partition=partition,
-            partitions=partitions,
-        )
+def parts_of(data: bytes) -> tuple[str, list[bytes]]:
+    """The digest of a transfer, and its parts."""
+    return _digest_of(data), [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
 
 
 def _digest_of(data: bytes) -> str:
     """What tells whether all parts are there and unharmed."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def read_transfer(data: bytes, feed: str) -> Iterator[Line]:
-    """The lines of a whole transfer, the header first.
-
-    Raises
-    ------
-    RejectedEvent
-        If it is none, or of another feed. While the lines are read, too.
-    """
-    try:
-        lines = decode_lines(_unpacked(data))
-        header = next(lines)
-        if not isinstance(header, Header) or header.feed != feed:
-            raise import_refusal("it is of another feed")
-        yield header
-        yield from lines
-    except FeedTransferError as error:
-        raise import_refusal(str(error)) from None
-
-
-def _unpacked(data: bytes) -> Iterator[bytes]:
-    try:
-        return iter(zlib.decompress(data).splitlines())
-    except zlib.error as error:
-        raise import_refusal(f"the parts together cannot be unpacked: {error}") from None
 
 
 class _Waiting(msgspec.Struct):
@@ -187,15 +95,6 @@ class Transfers:
         if _digest_of(whole) != waiting.digest:
             raise import_refusal(f"the {waiting.parts} parts together are not what was sent: their hash is another")
         return whole
-
-    def waiting(self, feed: str) -> list[bytes]:
-        """The parts of a feed that are there so far."""
-        waiting = self._waiting.get(feed)
-        return [] if waiting is None else waiting.data
-
-    def feeds(self) -> list[str]:
-        """Of which feeds parts wait."""
-        return sorted(self._waiting)
 
     def drop(self, feed: str) -> None:
         """Let go of what waits for a feed."""

@@ -17,7 +17,6 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
-    FeedImported,
     FeedLogRecord,
     SettingsChanged,
     Source,
@@ -116,22 +115,30 @@ class ControlStage:
             check_control(event)
             return self._of_a_feed(FeedChanged, event, record, everywhere=event.delete)
         if isinstance(event, FeedImport):
-            self._check_import(event)
-            return self._of_a_feed(FeedImported, event, record, everywhere=False)
+            return [self._questions(event, record)]
         msg = "this type belongs on forecast-events"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
 
-    def _check_import(self, event: FeedImport) -> None:
-        """Whether a part can be one, and is for topics that are cut like ours."""
+    def _questions(self, event: FeedImport, record: Record) -> Output:
+        """A part of a feed's questions for their partition, if the topics here are cut as the import takes them to be.
+
+        Raises
+        ------
+        RejectedEvent
+            If they are not, or if the part is none.
+        """
         if event.part >= event.parts or (event.partition is None) is not (event.partitions is None):
             msg = f"part {event.part} of {event.parts}, for partition {event.partition} of {event.partitions}, is none"
             raise RejectedEvent(Reason.CONTRADICTORY, field="part", message=msg)
         if event.partition is None or event.partitions is None:
-            return
+            msg = "an earlier release exported it with the state of the feed: export and import the feed again"
+            raise RejectedEvent(Reason.IMPORT_REFUSED, field="partition", message=msg)
         if event.partitions != self._forecast_partitions or event.partition >= event.partitions:
             there = f"forecast-events has {self._forecast_partitions} partitions"
             msg = f"it is for partition {event.partition} of {event.partitions}, and {there}: import the file again"
             raise RejectedEvent(Reason.IMPORT_REFUSED, field="partitions", message=msg)
+        part = Output(topics.FORECAST_EVENTS, event.feed.encode(), record.value, record.timestamp, event.partition)
+        return self._signatures.signed(part, self._source(record))
 
     def _settings(self, event: SettingsControl, record: Record) -> Iterator[Output]:
         """The settings for every partition of the feed-log."""

@@ -17,7 +17,7 @@ from stream_peer.log.origins import is_broadcast
 from stream_peer.log.stage import Effects, Record
 from stream_peer.log.transfers import Transfers
 from stream_peer.questions.dating import BEGINNING, Periods
-from stream_peer.questions.imports import ImportedQuestions
+from stream_peer.questions.moved import MovedQuestions
 from stream_peer.questions.reconcile import Reconciler
 from stream_peer.questions.rounds import emitted_anew
 from stream_peer.questions.routing import Routes
@@ -172,7 +172,7 @@ class QuestionControls:
         whole = self.transfers.add(event)
         if whole is None:
             return
-        imported = ImportedQuestions(whole, event.feed, self.book.of(event.feed))
+        imported = MovedQuestions(whole, event.feed, self.book.of(event.feed))
         self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)  # others' deadlines are not met early
         self.forgotten.digests.update(imported.forgotten)
         self._take_names(event.feed, imported.names)

@@ -206,31 +206,36 @@ def _round_records(
         experts=standing.experts,
         probabilities=standing.probabilities,
     )
+    yield from in_parts(whole, next_source)
+
+
+def in_parts(whole: Round, next_source: NextSource) -> Iterator[tuple[FeedLogRecord, bytes]]:
+    """A round in as few records as its size allows, each with its bytes; the first has the source that it has."""
     encoded = encode_feed_log(whole)
     if len(encoded) <= MAX_RECORD_BYTES:
         yield whole, encoded
         return
-    cuts = _cuts(standing)
+    cuts = _cuts(whole)
     for part, (start, end) in enumerate(pairwise(cuts)):
         record = msgspec.structs.replace(
             whole,
             src=whole.src if part == 0 else next_source(),
-            experts=standing.experts[start:end],
-            probabilities=standing.probabilities[start:end],
+            experts=whole.experts[start:end],
+            probabilities=whole.probabilities[start:end],
             part=part,
             parts=len(cuts) - 1,
         )
         yield _encoded(record)
 
 
-def _cuts(standing: StandingForecasts) -> list[int]:
+def _cuts(whole: Round) -> list[int]:
     """Where to cut a big round, so that each part stays below the limit with room for its other fields."""
     cuts = [0]
     size = 0
-    for place, (expert, probability) in enumerate(zip(*standing, strict=True)):
+    for place, (expert, probability) in enumerate(zip(whole.experts, whole.probabilities, strict=True)):
         row = len(encode_feed_log(expert)) + len(encode_feed_log(probability)) + 2
         if size + row > MAX_RECORD_BYTES - 10_000:
             cuts.append(place)
             size = 0
         size += row
-    return [*cuts, len(standing.experts)]
+    return [*cuts, len(whole.experts)]

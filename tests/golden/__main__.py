@@ -5,7 +5,7 @@
 ``python -m tests.golden fold LIVES TAPES``
     Folds every life in one directory; leaves its tape in the other. This is what ``against`` runs in both trees.
 ``python -m tests.golden write``
-    Writes the committed files again: digests, the state, the control events of an import. Only where what is published
+    Writes the committed files again: digests and the state. Only where what is published
     may change, and the comparison has shown how.
 """
 
@@ -63,7 +63,6 @@ def _fold(inputs: Path, outputs: Path) -> int:
 
 
 def _write() -> int:
-    write_life(random_lives.moved_by_events(stages.control_events_of_move(random_lives.moved())), lives.HERE)
     made = _chosen([], long=False)
     if not {*lives.data_names()} <= {life.name for life in made}:
         return 2

@@ -323,12 +323,5 @@ def moved() -> Life:
     return life._replace(sent=sent, ends=True)
 
 
-def moved_by_events(events: Sequence[Sent]) -> Life:
-    """The life behind the move, with the control events by which a release has moved the feed. It is kept as a file."""
-    life = moved()
-    behind = [sent.topic for sent in life.sent].index("move") + 1
-    return life._replace(name="import-events", sent=[*events, *life.sent[behind:]])
-
-
 def _is_of(feed: str, sent: Sent) -> bool:
     return sent.topic != "forecast-events" or (sent.key or "").startswith(feed)

@@ -22,17 +22,17 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.log import driver
 from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
-from stream_peer.log.portable import Header
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
-from stream_peer.log.transfers import transfer_of
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.run import NullProbe
-from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, questions_of
+from stream_peer.tools.transfer.feed_import import log_records, question_events
+from stream_peer.tools.transfer.feed_slice import slice_of
+from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, known_of, questions_of
 from tests.golden.records import EVERY, OF_FEEDS, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
 from tests.order_free import order_free
 
@@ -87,16 +87,6 @@ def question_changelogs(life: Life) -> list[Rows]:
         worker.send(sent)
         worker.restart(number, KILLED_EVERY)
     return worker.question_changelogs()
-
-
-def control_events_of_move(life: Life) -> list[Sent]:
-    """The control events by which the feed moves in a life that has a ``move``."""
-    worker = _Worker(life, Tape())
-    for sent in life.sent:
-        if sent.topic == "move":
-            return worker.transfer(sent.key or "", sent.at)
-        worker.send(sent)
-    raise ValueError(life.name)
 
 
 class _Looking(NullProbe):
@@ -255,7 +245,9 @@ class _Worker:
         """Fold a record, and whatever it causes."""
         key, value = bytes_of(sent.key), bytes_of(sent.value)
         headers = [(name, bytes_of(text) or b"") for name, text in sent.headers]
-        if sent.topic == "control-events":
+        if sent.topic == "control-events" and (former := former_import(value)):
+            self._append(Output("feed-log", key or b"", former, sent.at, partition_of(key or b"", len(self._feeds))))
+        elif sent.topic == "control-events":
             effects = Effects()
             self._controls.step(LogRecord(next(self._control_offsets), sent.at, key, value, headers), effects)
             self._take(effects.outputs)
@@ -316,19 +308,26 @@ class _Worker:
 
     def moved(self, feed: str, at: int) -> "_Worker":
         """Another deployment, which has the feed from this one."""
-        events, there = self.transfer(feed, at), _Worker(self._life, self._tape)
-        for sent in events:
-            there.send(sent)
+        home = partition_of(feed, len(self._feeds))
+        state = self._feeds[home].state()
+        questions = [questions_of(feed, owned.state()) for owned in self._questions]
+        with slice_of(feed, known_of(questions), self._feeds[home].log) as found:
+            lines = list(exported(feed, state, questions, found, Origin("0.0", to_iso(at))))
+        there = _Worker(self._life, self._tape)
+        for record in log_records(lines, "moved", at):
+            there._append(Output("feed-log", record.key or b"", record.value, record.timestamp, home))
+        for event in question_events(lines, "moved", self._life.partitions):
+            there.send(Sent("control-events", at, feed, msgspec.json.encode(event).decode()))
         return there
 
-    def transfer(self, feed: str, at: int) -> list[Sent]:
-        """The control events by which a feed comes into another deployment."""
-        state = self._feeds[partition_of(feed, len(self._feeds))].state()
-        of_questions = [questions_of(feed, questions.state()) for questions in self._questions]
-        header, *lines = exported(feed, state, of_questions, Origin("0.0", to_iso(at)))
-        assert isinstance(header, Header)
-        events = transfer_of(header, lines, "moved", self._life.partitions)
-        return [Sent("control-events", at, feed, msgspec.json.encode(event).decode()) for event in events]
+
+def former_import(value: bytes | None) -> bytes | None:
+    """What a feed-log holds of an event by which an earlier release moved a feed, but for its questions."""
+    event = msgspec.json.decode(value or b"{}")
+    if event.get("type") != "feed-import" or event.get("partition") is not None:
+        return None
+    event["src"] = ["control-events", 0, 0, event["part"], 0]
+    return msgspec.json.encode(event)
 
 
 def _question_stage(life: Life, number: int) -> Callable[[], QuestionStage]:

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from stream_peer.events.feed_log import AnyFeedLogRecord, FeedLogRecord, Source
+from stream_peer.events.feed_log import AnyFeedLogRecord, FeedLogRecord, Source, encode_feed_log
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.portable import Line
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.log.transfers import transfer_of
 from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.transfer.feed_file import Line
+from stream_peer.tools.transfer.feed_import import question_events
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import with_pseudonyms
+from stream_peer.tools.transfer.reshape import all_with_pseudonyms
 from stream_peer.tools.transfer.stored_feed import StageState, questions_of
-from tests.feed_histories import expert, folded, log_of, stage
+from tests.feed_histories import expert, folded, log_of, refold, round_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds
 from tests.property import test_question_stage as of_questions
 from tests.unit.questions.question_log import DAY, HOUR, T0, book, broadcast, forecast, records, signed, tick
 from tests.unit.questions.question_log import stage as question_stage
-from tests.unit.questions.test_imports import header
+from tests.unit.questions.test_moved import header
 
 membership = st.builds(
     lambda who, team, excluded: expert(who, team=team, excluded=excluded),
@@ -36,12 +36,38 @@ SHADOWS = [{"name": "plain", "stretch": False}, {"name": "eager", "mixer": {"pee
 NAMES = Pseudonyms(b"a key of some length")
 
 
-def every_revision(feed_stage: FeedStage, log: Sequence[LogRecord]) -> dict[tuple[str, bytes | None, int], Any]:
-    effects = Effects()
+def every_record(feed_stage: FeedStage, log: Sequence[LogRecord]) -> list[Any]:
+    """All outputs about feed f, without revisions."""
+    effects, before = Effects(), list[LogRecord]()
     for record in log:
         feed_stage.step(record, effects)
+        before.append(record)
+        refold(feed_stage, before)
         feed_stage.publish(effects)
-    return of_feeds.by_revision(effects.outputs)
+    decoded = [(output.topic, output.key, msgspec.json.decode(output.value or b"null")) for output in effects.outputs]
+    return [(topic, key, _without_revisions(value)) for topic, key, value in decoded if value and value["feed"] == "f"]
+
+
+def neighbours(count: int) -> list[LogRecord]:
+    """Records of another feed of the partition, of a year later."""
+    rounds = [round_of(f"g{n}", {"ann": 0.3, "bob": 0.8}, feed="g") for n in range(count)]
+    return [
+        record._replace(
+            timestamp=record.timestamp + 400 * DAY,
+            value=encode_feed_log(
+                msgspec.structs.replace(event, src=Source("forecast-events", 7, 0, record.offset, 0))
+            ),
+        )
+        for record, event in zip(log_of(rounds), rounds, strict=True)
+    ]
+
+
+def _without_revisions(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_revisions(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _without_revisions(one) for name, one in value.items() if name != "revision"}
+    return value
 
 
 @settings(deadline=None)
@@ -49,27 +75,43 @@ def every_revision(feed_stage: FeedStage, log: Sequence[LogRecord]) -> dict[tupl
     past=st.lists(st.one_of(of_feeds.histories.map(tuple), membership.map(lambda one: (one,))), min_size=1, max_size=4),
     future=of_feeds.histories,
     method=of_feeds.methods,
-    first=st.integers(0, 500),
-    limits=st.sampled_from([{}, {"memory": 5}, {"ledger_max": 2, "shadows": SHADOWS}]),
+    limits=st.sampled_from([{}, {"memory": 5}, {"ledger_max": 2, "shadows": SHADOWS}, {"ledger_for": "5s"}]),
 )
-def test_every_revision_after_the_move_has_the_bytes_that_it_would_have_had(
+def test_a_feed_that_moves_among_others_says_what_it_has_said_and_would_have_said(
     past: list[tuple[FeedLogRecord, ...]],
     future: list[FeedLogRecord],
     method: dict[str, str],
-    first: int,
     limits: dict[str, Any],
 ) -> None:
     log = log_of([event for part in past for event in part])
     there, _ = folded(log, stage(**method, **limits))
     assume("f" in there.feeds.by_name)
-    imported = import_log(lines_of(there, log[-1].offset), first=first)
-    here, effects = folded(imported, stage(**method, **limits))
+    moved = import_log(lines_of(there, log))
     more = log_of(future, len(log))
-    behind = [record._replace(offset=imported[-1].offset + 1 + n) for n, record in enumerate(more)]
+    mixed = [record for pair in zip(neighbours(len(moved)), moved, strict=True) for record in pair]
+    here = [record._replace(offset=offset) for offset, record in enumerate([*mixed, *more])]
 
-    assert not effects.counts["dead-letter", "import-refused"]
-    assert every_revision(here, behind) == every_revision(there, more)
-    assert here.agrees()
+    assert every_record(stage(**method, **limits), here) == every_record(stage(**method, **limits), [*log, *more])
+
+
+@settings(deadline=None)
+@given(past=of_feeds.histories, cuts=st.lists(st.integers(0, 60), max_size=3), method=of_feeds.methods)
+def test_an_import_that_is_tried_again_adds_nothing_twice(
+    past: list[FeedLogRecord], cuts: list[int], method: dict[str, str]
+) -> None:
+    log = log_of(past)
+    there, _ = folded(log, stage(**method))
+    assume("f" in there.feeds.by_name)
+    moved = import_log(lines_of(there, log))
+    attempts = [record for cut in cuts for record in moved[:cut]]
+    again = [record._replace(offset=offset) for offset, record in enumerate([*attempts, *moved])]
+
+    once, more = folded(moved, stage(**method))[0], folded(again, stage(**method))[0]
+
+    assert {name: one.accounts.blocks.to_bytes(9) for name, one in once.feeds.by_name.items()} == {
+        name: one.accounts.blocks.to_bytes(9) for name, one in more.feeds.by_name.items()
+    }
+    assert once.agrees()
 
 
 def told(stage_: QuestionStage, log: of_questions.Events, start: int) -> list[AnyFeedLogRecord]:
@@ -82,14 +124,13 @@ def move(there: QuestionStage, here: QuestionStage, now: Milliseconds, *, pseudo
     snapshot, effects = there.snapshot(), Effects()
     entries = {key: value for key, value in snapshot.entries.items() if value is not None}
     for number, feed in enumerate(("default", *of_questions.FEEDS)):
-        lines: list[Line] = list(questions_of(feed, StageState(0, 0, snapshot.head, entries)).lines)
+        found: list[Line] = list(questions_of(feed, StageState(0, 0, snapshot.head, entries)).lines)
+        lines = [header(feed, settings={"defaults": of_questions.HISTORICAL}), *found]
         if pseudonyms:
-            settings_of_all = book(**of_questions.HISTORICAL).default
-            lines = [with_pseudonyms(line, NAMES, settings_of_all) for line in lines]
-        for event in transfer_of(header(feed), lines, feed, 1):
-            if event.partition is not None:
-                value = msgspec.json.encode(event)
-                here.step(LogRecord(number, now, b"key", value, signed(value, broadcast(number))), effects)
+            lines = list(all_with_pseudonyms(lines, NAMES))
+        for event in question_events(lines, feed, 1):
+            value = msgspec.json.encode(event)
+            here.step(LogRecord(number, now, b"key", value, signed(value, broadcast(number))), effects)
     assert not effects.counts["dead-letter", "import-refused"]
     return effects.outputs
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -142,6 +143,25 @@ def write_import(
         If they cannot be written.
     """
     return _write(settings, parts[0].feed.encode(), parts, progress)
+
+
+def import_parts(settings: Settings, import_id: str) -> set[tuple[int | None, int]]:
+    """The parts of an import that stand on control-events: the partition that each is for, and its number.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If control-events cannot be read.
+    """
+    found = set()
+    with onlooker(settings) as consumer:
+        for records in read_to_end(consumer, partitions_of(consumer, settings.topic(topics.CONTROL_EVENTS))):
+            for record in records:
+                with suppress(RejectedEvent):
+                    event = decode(record.value)
+                    if isinstance(event, FeedImport) and event.import_id == import_id:
+                        found.add((event.partition, event.part))
+    return found
 
 
 def _write(

@@ -195,7 +195,7 @@ def _internal_rights(settings: Settings) -> Iterator[AclEntry]:
 
 
 def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
-    """What ``topics apply`` needs, and what writes to control-events or waits until settings are in force."""
+    """What ``topics apply`` needs, what writes to control-events or waits until settings are in force, and imports."""
     internal, control = f"{settings.prefix}{settings.id}-", settings.topic(topics.CONTROL_EVENTS)
     operations = ("Create", "Describe", "DescribeConfigs", "AlterConfigs")
     return (
@@ -203,6 +203,7 @@ def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
         *(AclEntry(o, "topic", internal, prefixed=True) for o in operations),
         AclEntry("Read", "topic", control),
         AclEntry("Write", "topic", control),
+        AclEntry("Write", "topic", settings.topic(topics.FEED_LOG)),
         *(AclEntry("Read", "topic", settings.topic(name)) for name in (*_LOGS, topics.WEIGHTS)),
     )
 

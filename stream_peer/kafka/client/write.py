@@ -12,7 +12,8 @@ from stream_peer.kafka.client.security import client_options
 from stream_peer.settings.process import Settings
 
 _REQUEST_MILLISECONDS = 30_000
-_DELIVERY_MILLISECONDS = 40_000  # with all its retries
+DELIVERY_SECONDS = 40
+"""In which a record is written, with all retries, or fails."""
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def producer(settings: Settings, *, idempotent: bool = False, linger_millisecond
         "max_in_flight_requests_per_connection": 1,  # a batch that is sent again never comes behind the next one
         "linger_ms": linger_milliseconds,
         "request_timeout_ms": _REQUEST_MILLISECONDS,
-        "delivery_timeout_ms": _DELIVERY_MILLISECONDS,
+        "delivery_timeout_ms": 1000 * DELIVERY_SECONDS,
         "metrics_enabled": False,
         "bootstrap_timeout_ms": round(settings.broker_patience * 1000),
         **client_options(settings),
@@ -42,7 +43,7 @@ def producer(settings: Settings, *, idempotent: bool = False, linger_millisecond
         try:
             yield made
         finally:
-            made.close(timeout=_DELIVERY_MILLISECONDS / 1000)
+            made.close(timeout=DELIVERY_SECONDS)
 
 
 def write(
@@ -50,4 +51,4 @@ def write(
 ) -> int:
     """Write a record; return its offset when every in-sync replica has it."""
     sent = to.send(place.topic, value, key=key, partition=place.partition, headers=list(headers))
-    return int(sent.get(timeout=_DELIVERY_MILLISECONDS / 1000).offset)
+    return int(sent.get(timeout=DELIVERY_SECONDS).offset)

@@ -280,7 +280,7 @@ def product_stages(
             producers=producers,
             signatures=signatures,
         ),
-        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret, signatures=signatures),
+        lambda p: FeedStage(topic=feed_log, partition=p, secret=secret),
         lambda p: ControlStage(
             topic=controls,
             partition=p,

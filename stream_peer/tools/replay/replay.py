@@ -114,7 +114,7 @@ def replay(
     events, orders = merged_by_time(files, horizon)
     ended = last_event_time(events, horizon)
     events = _prepared(events, chosen)
-    with Run(_plan(chosen, book, events, write, probe)) as run:
+    with Run(_plan(chosen, book, events, write, probe, keeps_log=finished is not None)) as run:
         for number, (time, event) in enumerate(timed(events, horizon)):
             run.fold(event, time)
             if progress is not None and number % 500 == 0:
@@ -136,13 +136,15 @@ def _plan(
     events: Sequence[FileEvent],
     write: Write | None,
     probe: Probe | None,
+    *,
+    keeps_log: bool,
 ) -> ReplayPlan:
     return ReplayPlan(
         book,
         options.partitions,
         options.feed_log_partitions,
         options.secret,
-        keeps_log=any(event.kind in CONTROLS for event in events),
+        keeps_log=keeps_log or any(event.kind in CONTROLS for event in events),
         write=write,
         probe=probe or NullProbe(),
     )

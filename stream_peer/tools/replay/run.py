@@ -17,7 +17,6 @@ from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
 from stream_peer.log.driver import fold_and_publish, fold_portion, pump
-from stream_peer.log.portable import Line
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Record, Stateful, Warned
 from stream_peer.questions.control_stage import ControlStage
@@ -26,8 +25,10 @@ from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.file_events import FileEvent
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.log import KeptLog
-from stream_peer.tools.transfer.feed_file import origin
-from stream_peer.tools.transfer.stored_feed import StageState, exported, questions_of
+from stream_peer.tools.transfer.feed_export import origin
+from stream_peer.tools.transfer.feed_file import Line
+from stream_peer.tools.transfer.feed_slice import slice_of
+from stream_peer.tools.transfer.stored_feed import StageState, exported, known_of, questions_of
 
 KEPT = 1_000
 """So many refused lines and so many warnings are kept; all are counted."""
@@ -89,7 +90,7 @@ class NullProbe:
 
 
 class ReplayPlan(NamedTuple):
-    """What a run is made of. ``keeps_log``: whether something in the files may ask for the feed-log to be refolded."""
+    """What a run is made of. ``keeps_log``: the feed-log may be refolded, or a feed exported."""
 
     book: FeedSettingsBook
     partitions: int = 1
@@ -184,8 +185,9 @@ class Run:
             If there is no such feed.
         """
         questions, feeds = self._stored
-        of_questions = [questions_of(feed, state) for state in questions]
-        return exported(feed, feeds[partition_of(feed, len(feeds))], of_questions, origin(document))
+        of_questions, home = [questions_of(feed, state) for state in questions], partition_of(feed, len(feeds))
+        with slice_of(feed, known_of(of_questions), self._kept[home].up_to(feeds[home].applied)) as found:
+            yield from exported(feed, feeds[home], of_questions, found, origin(document))
 
     @cached_property
     def _stored(self) -> tuple[list[StageState], list[StageState]]:

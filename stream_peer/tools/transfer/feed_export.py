@@ -1,27 +1,30 @@
-"""A feed read from the changelogs of both stages, while its workers go on and know nothing of it."""
+"""A feed read from its log and from the changelogs of both stages, while its workers go on and know nothing of it."""
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
-from stream_peer.errors import NotCaughtUpError
+from stream_peer import __version__
+from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.events.times import to_iso
 from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll, read_to_end
 from stream_peer.log.changelog import ChangelogReader
-from stream_peer.log.portable import Line
 from stream_peer.settings.process import Settings
-from stream_peer.tools.transfer.feed_file import origin
-from stream_peer.tools.transfer.stored_feed import Questions, StageState, exported, questions_of
+from stream_peer.tools.transfer.feed_file import Line
+from stream_peer.tools.transfer.feed_slice import FeedSlice
+from stream_peer.tools.transfer.stored_feed import Origin, Questions, StageState, exported, known_of, questions_of
 
 _PAUSE_SECONDS = 0.5
 
 
 def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
-    """The lines of a feed as its stored state is now.
+    """The lines of a feed as its log and its stored state are now.
 
-    The questions are read first. Then what they have emitted is awaited in the feed's own state, up to
-    ``broker_patience``: so the feed knows every round that its questions know of.
+    The questions are read first, then the log, so that it has every round that they know of. Then the feed's own state
+    is awaited, up to ``broker_patience``: it says who was forgotten.
 
     Raises
     ------
@@ -30,13 +33,19 @@ def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
     NotCaughtUpError
         If no worker folds what the feed-log holds.
     FeedTransferError
-        If there is no such feed.
+        If there is no such feed, or it cannot move.
     """
-    of_feeds, of_questions = _read(settings, feed)
-    return exported(feed, of_feeds, of_questions, origin())
+    with FeedSlice(feed) as found:
+        of_feeds, of_questions = _read(settings, feed, found)
+        yield from exported(feed, of_feeds, of_questions, found, origin())
 
 
-def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questions]]:
+def origin(document: Any = None) -> Origin:
+    """The release that runs, and the time; ``document``: settings, where the state names none."""
+    return Origin(__version__, to_iso(int(datetime.now(tz=UTC).timestamp() * 1000)), document or {})
+
+
+def _read(settings: Settings, feed: str, found: FeedSlice) -> tuple[StageState, list[Questions]]:
     with onlooker(settings) as consumer:
         questions = []
         for place in partitions_of(consumer, settings.changelog("question")):
@@ -46,28 +55,17 @@ def _read(settings: Settings, feed: str) -> tuple[StageState, list[Questions]]:
             questions.append(questions_of(feed, _state(place, fold)))
         log = partitions_of(consumer, settings.topic(topics.FEED_LOG))
         home = partition_of(feed, len(log))
-        wanted = _last_record(consumer, log[home])
+        found.known, last = known_of(questions), -1
+        for records in read_to_end(consumer, [log[home]]):
+            for record in records:
+                found.add(record)
+            last = records[-1].offset
+        if (consumer.beginning_offsets([log[home]]))[log[home]]:
+            msg = f"the start of partition {home} of the feed-log is gone: a feed without its past cannot move"
+            raise FeedTransferError(msg)
         changelog = TopicPartition(settings.changelog("feed"), home)
-        fold = _fold_up_to(consumer, changelog, wanted, settings.broker_patience)
+        fold = _fold_up_to(consumer, changelog, last, settings.broker_patience)
         return _state(changelog, fold), questions
-
-
-def _last_record(consumer: Any, place: TopicPartition) -> int:
-    """The offset of the last committed record of a partition now; -1: it holds none.
-
-    It may stand before the end by any number of aborted records, for which a state never waits.
-    """
-    consumer.assign([place])
-    (first,), (end,) = [ask([place]).values() for ask in (consumer.beginning_offsets, consumer.end_offsets)]
-    last, span, until = -1, 1, end
-    while last < 0 and until > first:
-        begin = max(first, end - span)
-        consumer.seek(place, begin)
-        while consumer.position(place) < until:
-            for records in poll(consumer).values():
-                last = max([last, *(record.offset for record in records if record.offset < end)])
-        until, span = begin, span * 2
-    return last
 
 
 def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> ChangelogReader:

@@ -5,9 +5,19 @@ from typing import Any
 
 import msgspec
 
-from stream_peer.events.feed_log import Round
-from stream_peer.log.portable import EntryLine, ExpiredLine, FeedLine, Header, Line, QuestionLine, WaitingLine
+from stream_peer.errors import FeedTransferError
+from stream_peer.events.feed_log import (
+    AnyFeedLogRecord,
+    ExpertChanged,
+    FeedImported,
+    OutcomeRevealed,
+    ProvisionalOutcome,
+    Round,
+    RoundWithdrawn,
+    SettingsChanged,
+)
 from stream_peer.questions.dating import BEGINNING, Dating, Rules
+from stream_peer.questions.moved import QuestionLine
 from stream_peer.questions.rounds import emitted_anew
 from stream_peer.questions.state import (
     QuestionState,
@@ -20,8 +30,10 @@ from stream_peer.questions.state import (
 )
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.tools.transfer.feed_file import Header, Line, RecordLine
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
 
+_FORMER = "an earlier release moved it here: it can be exported and imported only as it is, without --as or pseudonyms"
 _replace = msgspec.structs.replace
 
 
@@ -29,8 +41,8 @@ def renamed(line: Line, before: str, feed: str) -> Line:
     """A line of the feed ``before`` as one of ``feed``. Who was forgotten is not in it: digests are of feed and id."""
     if isinstance(line, Header):
         return _replace(line, feed=feed, forgotten=[], settings=_renamed_settings(line.settings, before, feed))
-    if isinstance(line, WaitingLine):
-        return _replace(line, round=_replace(line.round, feed=feed))
+    if isinstance(line, RecordLine):
+        return _replace(line, record=_renamed_record(line.record, before, feed))
     if isinstance(line, QuestionLine):
         found = decode_question_entry(line.question_id, line.stored, {}, FeedSettings())
         if isinstance(found, Stub):
@@ -39,6 +51,14 @@ def renamed(line: Line, before: str, feed: str) -> Line:
         _rename(found, before, feed)
         return _replace(line, stored=encode_whole(found))
     return line
+
+
+def _renamed_record(record: AnyFeedLogRecord, before: str, feed: str) -> AnyFeedLogRecord:
+    if isinstance(record, FeedImported):
+        raise FeedTransferError(_FORMER)
+    if isinstance(record, SettingsChanged):
+        return _replace(record, document=_renamed_settings(record.document, before, feed))
+    return _replace(record, feed=feed)
 
 
 def _renamed_settings(document: dict[str, Any], before: str, feed: str) -> dict[str, Any]:
@@ -72,35 +92,39 @@ def all_with_pseudonyms(lines: Iterable[Line], names: Pseudonyms) -> Iterator[Li
     for line in lines:
         if isinstance(line, Header):
             settings = load_document(line.settings).of(line.feed)
-        yield with_pseudonyms(line, names, settings)
+        found = with_pseudonyms(line, names, settings)
+        if found is not None:
+            yield found
 
 
-def with_pseudonyms(line: Line, names: Pseudonyms, settings: FeedSettings) -> Line:
-    """A line with pseudonyms in place of ids. Who was forgotten or renamed is not in it: no id would tell.
+def with_pseudonyms(line: Line, names: Pseudonyms, settings: FeedSettings) -> Line | None:
+    """A line with pseudonyms in place of ids; None if it is about names. Who was forgotten is not in it.
 
     ``settings`` are the feed's: they say from when forecasts count.
     """
     if isinstance(line, Header):
         return _replace(line, pseudonyms=names.fingerprint, forgotten=[], names={})
-    if isinstance(line, FeedLine):
-        return _replace(
-            line,
-            experts=[names.expert(expert) for expert in line.experts],
-            teams={names.expert(expert): names.team(team) for expert, team in line.teams.items()},
-            excluded=[names.expert(expert) for expert in line.excluded],
-        )
-    if isinstance(line, WaitingLine):
-        return _replace(line, round=_round_with(line.round, names))
-    if isinstance(line, EntryLine | ExpiredLine):
-        return _replace(line, question_id=names.question(line.question_id))
+    if isinstance(line, RecordLine):
+        record = _record_with(line.record, names)
+        return None if record is None else _replace(line, record=record)
     if isinstance(line, QuestionLine):
         return _question_with(line, names, settings)
     return line
 
 
-def _round_with(event: Round, names: Pseudonyms) -> Round:
-    experts = [names.expert(expert) for expert in event.experts]
-    return _replace(event, experts=experts, question_id=names.question(event.question_id))
+def _record_with(record: AnyFeedLogRecord, names: Pseudonyms) -> AnyFeedLogRecord | None:
+    if isinstance(record, FeedImported):
+        raise FeedTransferError(_FORMER)
+    if isinstance(record, Round):
+        rows = sorted(zip(map(names.expert, record.experts), record.probabilities, strict=True))
+        experts, probabilities = [expert for expert, _ in rows], [probability for _, probability in rows]
+        record = _replace(record, experts=experts, probabilities=probabilities)
+    elif isinstance(record, ExpertChanged):
+        team = names.team(record.team) if isinstance(record.team, str) else record.team
+        return None if record.rename else _replace(record, expert_id=names.expert(record.expert_id), team=team)
+    if isinstance(record, Round | RoundWithdrawn | OutcomeRevealed | ProvisionalOutcome):
+        return _replace(record, question_id=names.question(record.question_id))
+    return record
 
 
 def _question_with(line: QuestionLine, names: Pseudonyms, settings: FeedSettings) -> QuestionLine:

@@ -12,8 +12,8 @@ import pytest
 
 from stream_peer.kafka.client import preflight
 from stream_peer.tools.transfer.feed_file import write_feed
+from tests.feed_transfers import exported_lines
 from tests.unit.cli.support import run
-from tests.unit.feeds.test_feed_import import exported
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,7 +50,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preflight, "_PAUSE_SECONDS", 0.01)
     Path("settings.yaml").write_text("defaults: {round_every: 1d}")
-    write_feed(Path("f.feed.gz"), exported())
+    write_feed(Path("f.feed.gz"), exported_lines())
 
 
 @pytest.mark.parametrize("command", ASKING)

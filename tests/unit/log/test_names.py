@@ -3,25 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
-from stream_peer.errors import RejectedEvent
+from stream_peer.errors import FeedTransferError, RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.names import Names
-from stream_peer.log.portable import Header
 from stream_peer.log.stage import Effects
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.tools.transfer.feed_file import Header
+from stream_peer.tools.transfer.feed_import import Landing
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import with_pseudonyms
+from stream_peer.tools.transfer.reshape import all_with_pseudonyms
 from tests import feed_histories as history
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, newest, outcome, refold, round_of
 from tests.feed_transfers import import_log, lines_of
 from tests.unit.questions.question_log import DAY, GRACE, HOUR, T0, Partition, delete, event, forecast, forget, question
 from tests.unit.questions.question_log import stage as question_stage
-from tests.unit.questions.test_imports import empty, import_into
-from tests.unit.questions.test_imports import lines_of as question_lines
+from tests.unit.questions.test_moved import empty, import_into
+from tests.unit.questions.test_moved import lines_of as question_lines
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
 PAST: list[FeedLogRecord] = [
@@ -309,27 +310,31 @@ def test_a_reset_keeps_names_and_a_deleted_feed_has_none() -> None:
 def test_an_exported_feed_has_its_names_with_it() -> None:
     there, _ = folded(RENAMED)
 
-    here, _ = folded(import_log(lines_of(there, RENAMED[-1].offset), first=40))
+    here, _ = folded(import_log(lines_of(there, RENAMED), first=40))
 
     assert here.feeds.feed("f").roster.names.given == {"ann": ["zoe", "zo"]}
     assert [row.id for row in here.views()["f"].weights.experts] == ["bob", "cyd", "dan", "zo"]
 
 
-def test_a_file_with_an_expert_whose_id_was_given_to_another_one_here_is_refused() -> None:
-    there, _ = folded(log_of(PAST))
-    here, _ = folded(log_of([expert("eve", rename="ann")]))
+def test_a_feed_in_which_experts_were_renamed_takes_up_no_other_before_it_is_deleted() -> None:
+    renamed = log_of([expert("eve", rename="ann"), changed(reset=True)])
+    deleted = log_of([changed(delete=True)], 2)
+    landing = Landing("f", "digest")
 
-    _, effects = folded(import_log(lines_of(there, len(PAST) - 1), first=40), here)
-
-    assert reasons(effects) == ["import-refused"]
-    assert not here.feeds.feed("f").experts
+    for record in renamed:
+        landing.add(record)
+    with pytest.raises(FeedTransferError, match="feed f has renamed experts; delete it before"):
+        landing.check()
+    landing.add(*deleted)
+    landing.check()
 
 
 def test_pseudonyms_hide_names() -> None:
     there, _ = folded(RENAMED)
     names = Pseudonyms(b"a key of some length", questions=False)
 
-    header = with_pseudonyms(lines_of(there, RENAMED[-1].offset)[0], names, FeedSettings())
+    header, *lines = all_with_pseudonyms(lines_of(there, RENAMED), names)
 
     assert isinstance(header, Header)
     assert header.names == {}
+    assert not [name for name in ("ann", "zoe", "zo") if f'"{name}"' in msgspec.json.encode(lines).decode()]

@@ -8,7 +8,6 @@ from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
     FeedChanged,
-    FeedImported,
     SettingsChanged,
     Source,
     decode_feed_log,
@@ -16,6 +15,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.events.incoming import decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.origins import source_of
+from stream_peer.log.signatures import is_signed
 from stream_peer.log.stage import Effects, LogRecord, Output, Published, Stage, Stateful, Timed
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.settings.feed.document import document_hash
@@ -119,22 +119,14 @@ def imported(**fields: Any) -> bytes:
     return event("feed-import", **part)
 
 
-@pytest.mark.parametrize("target", [{}, {"partition": 2, "partitions": 3}])
-def test_a_part_of_an_import_goes_to_the_feeds_partition_whoever_it_is_for(target: dict[str, int]) -> None:
-    (output,) = control(imported(**target)).outputs
+def test_a_part_of_the_questions_of_a_moved_feed_goes_signed_to_their_partition() -> None:
+    value = imported(partition=2, partitions=3)
 
-    record = told(output)
-    assert record == FeedImported(
-        src=Source(*PLACE, 0),
-        feed="econ",
-        import_id="i",
-        part=0,
-        parts=1,
-        digest="d",
-        data=b"\x00\x01\x02",
-        **target,
-    )
-    assert (output.key, output.partition) == (b"econ", partition_of("econ", 2))
+    (output,) = control(value).outputs
+
+    assert (output.topic, output.partition, output.key, output.value) == (topics.FORECAST_EVENTS, 2, b"econ", value)
+    assert source_of(output.headers) == Source(*PLACE, 0)
+    assert is_signed(output.headers)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +147,7 @@ def test_a_part_of_an_import_goes_to_the_feeds_partition_whoever_it_is_for(targe
         (event("expert", feed="econ/us", expert_id="ann", at=T0, excluded=True), "feed-name"),
         (event("feed", feed="econ"), "contradictory"),
         (event("feed", feed="econ", reset=True, delete=True), "contradictory"),
+        (imported(), "import-refused"),
         (imported(part=1), "contradictory"),
         (imported(partition=0), "contradictory"),
         (imported(partitions=3), "contradictory"),

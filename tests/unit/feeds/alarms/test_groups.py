@@ -312,7 +312,7 @@ def test_followers_vote_once_and_share_one_weight() -> None:
 def test_a_group_goes_along_with_an_exported_feed_without_those_who_are_forgotten() -> None:
     log = log_of(Attack(130).rounds())
     feed_stage, _ = folded(log, stage(guard="on"))
-    moved = import_log(lines_of(feed_stage, applied=129), first=1)
+    moved = import_log(lines_of(feed_stage, log), first=1)
     there, _ = folded(moved, stage(guard="on"))
     without, _ = folded([*log_of([expert("copy2", forget=True)]), *moved], stage(guard="on"))
 

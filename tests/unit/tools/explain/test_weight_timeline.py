@@ -12,8 +12,8 @@ from stream_peer.serve.explanation import Bound
 from stream_peer.tools.explain.causes import Cause
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
-from tests.feed_transfers import import_log, lines_of
 from tests.feed_variants import crowd
+from tests.former_release import former_import, former_lines
 
 CROWD = crowd(30)
 FULL = {"ann": 0.9, "bob": 0.8, "cleo": 0.2}
@@ -126,8 +126,8 @@ def test_timelines_go_on_through_exclusion_forgetting_and_the_end_of_a_feed() ->
     assert {cause.kind for cause in causes(timeline)} >= {"listing", "operator"}
 
 
-def test_an_imported_feed_goes_on_under_the_revisions_that_it_had() -> None:
-    moved = import_log(lines_of(kept(CROWD), len(CROWD) - 1))
+def test_a_feed_that_an_earlier_release_moved_goes_on_under_the_revisions_that_it_had() -> None:
+    moved = former_import(former_lines(kept(CROWD), len(CROWD) - 1))
     log = [*moved, *log_of(crowd(40)[len(CROWD) :], len(moved))]
     whole, from_nothing = WeightTimeline("e3"), WeightTimeline("e3", Bound(at=0))
 

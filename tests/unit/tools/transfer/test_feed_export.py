@@ -10,13 +10,15 @@ import pytest
 from kafka import TopicPartition
 
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
+from stream_peer.events.feed_log import ExpertChanged, Round
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
-from stream_peer.log.portable import Header, QuestionLine
+from stream_peer.questions.moved import QuestionLine
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.transfer import feed_export
 from stream_peer.tools.transfer.feed_export import export_feed
-from tests.feed_histories import folded, log_of, round_of
+from stream_peer.tools.transfer.feed_file import Header, RecordLine
+from tests.feed_histories import changed, expert, folded, log_of, round_of
 from tests.unit.questions.question_log import DAY, T0, Partition, forecast, question
 
 SETTINGS = Settings(prefix="x-", partitions=Partitions(forecast_events=1, feed_log=1), broker_patience=0.0)
@@ -24,7 +26,10 @@ PATIENT = msgspec.structs.replace(SETTINGS, broker_patience=30.0)
 LOG = TopicPartition(SETTINGS.topic("feed-log"), 0)
 OF_QUESTIONS = TopicPartition(SETTINGS.changelog("question"), 0)
 OF_FEEDS = TopicPartition(SETTINGS.changelog("feed"), 0)
-PAST = log_of([round_of(f"q{k}", {"ann": 0.3, "bob": 0.6, "cyd": 0.9}) for k in range(3)])
+FORECASTS = {"ann": 0.3, "bob": 0.6, "cyd": 0.9}
+PAST = log_of(
+    [expert("ann", team="red"), round_of("q0", FORECASTS), changed("g", reset=True), round_of("q1", FORECASTS)]
+)
 
 ABORTED: Any = None
 """In place of a record: it has an offset, and is never handed out."""
@@ -131,7 +136,7 @@ def test_what_the_questions_have_emitted_is_awaited_in_the_feeds_state(there: Co
     header, *lines = export_feed(PATIENT, "f")
 
     assert isinstance(header, Header)
-    assert (header.applied, header.forecasts) == (PAST[-1].offset, {0: 1})
+    assert (header.revision, header.forecasts) == (PAST[-1].offset, {0: 1})
     assert [line.question_id for line in lines if isinstance(line, QuestionLine)] == ["q"]
 
 
@@ -145,13 +150,13 @@ def test_no_state_is_waited_for_that_covers_aborted_records_at_the_end_of_the_lo
     header, *_ = export_feed(PATIENT, "f")
 
     assert isinstance(header, Header)
-    assert header.applied == PAST[-1].offset
+    assert header.revision == PAST[-1].offset
 
 
 def test_without_a_worker_that_catches_up_nothing_is_exported(there: Consumer) -> None:
     assert not there.catches_up
     with pytest.raises(NotCaughtUpError, match="1 records behind in partition 0"):
-        export_feed(SETTINGS, "f")
+        list(export_feed(SETTINGS, "f"))
 
 
 def test_a_feed_stage_that_never_stored_anything_is_not_said_to_be_no_records_behind(there: Consumer) -> None:
@@ -159,7 +164,7 @@ def test_a_feed_stage_that_never_stored_anything_is_not_said_to_be_no_records_be
         there.logs[place].clear()
 
     with pytest.raises(NotCaughtUpError, match="has no whole state yet of partition 0 of the feed-log: start a worker"):
-        export_feed(SETTINGS, "f")
+        list(export_feed(SETTINGS, "f"))
 
 
 def test_a_feed_that_is_not_there_is_named_with_those_that_are(there: Consumer) -> None:
@@ -167,3 +172,23 @@ def test_a_feed_that_is_not_there_is_named_with_those_that_are(there: Consumer) 
 
     with pytest.raises(FeedTransferError, match="there is no feed g; its partition of the feed-log knows f"):
         list(export_feed(SETTINGS, "g"))
+
+
+def test_rounds_that_the_stored_questions_do_not_know_yet_come_again_and_are_left_out(there: Consumer) -> None:
+    there.catches_up = True
+
+    _, *lines = export_feed(PATIENT, "f")
+
+    records = [line.record for line in lines if isinstance(line, RecordLine)]
+    assert [type(record) for record in records] == [ExpertChanged, Round]  # the questions know two events of the log
+    assert [line.at for line in lines if isinstance(line, RecordLine)] == [record.timestamp for record in PAST[:2]]
+
+
+def test_a_log_whose_start_is_gone_is_not_exported(there: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def beginning_offsets(partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 2)
+
+    monkeypatch.setattr(there, "beginning_offsets", beginning_offsets)
+
+    with pytest.raises(FeedTransferError, match="the start of partition 0 of the feed-log is gone"):
+        list(export_feed(PATIENT, "f"))

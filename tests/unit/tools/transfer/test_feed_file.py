@@ -6,26 +6,25 @@ import msgspec
 import pytest
 
 from stream_peer.errors import FeedTransferError
-from stream_peer.log.portable import Line
-from stream_peer.tools.transfer.feed_file import read_feed, write_feed
-from tests.unit.feeds.test_feed_import import exported
+from stream_peer.tools.transfer.feed_file import Line, read_feed, write_feed
+from tests.feed_transfers import exported_lines
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     written = tmp_path / "econ.feed.gz"
-    write_feed(written, exported())
+    write_feed(written, exported_lines())
     return written
 
 
 def test_a_file_gives_back_the_lines_that_were_written(file: Path) -> None:
-    assert list(read_feed(file)) == exported()
+    assert list(read_feed(file)) == exported_lines()
 
 
 def test_the_same_feed_gives_the_same_bytes(file: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.gz"
 
-    assert write_feed(again, exported()) == file.stat().st_size
+    assert write_feed(again, exported_lines()) == file.stat().st_size
     assert again.read_bytes() == file.read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -35,7 +34,7 @@ def test_it_begins_with_a_header_that_a_person_can_read(file: Path) -> None:
         header = msgspec.json.decode(lines.readline())
 
     assert list(header)[:3] == ["kind", "format", "version"]
-    assert (header["format"], header["version"], header["feed"]) == ("stream-peer-feed", 2, "f")
+    assert (header["format"], header["version"], header["feed"]) == ("stream-peer-feed", 3, "f")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +43,8 @@ def test_it_begins_with_a_header_that_a_person_can_read(file: Path) -> None:
         (b"", "not whole"),
         (b"{}\n", "no exported feed"),
         (b"not JSON\n", "no exported feed"),
-        (b'{"kind":"header","format":"stream-peer-feed","version":1}\n', "version 1, this release reads 2"),
-        (b'{"kind":"header","format":"stream-peer-feed","version":2}\n', "line 1 cannot be read"),
+        (b'{"kind":"header","format":"stream-peer-feed","version":2}\n', "version 2, this release reads 3"),
+        (b'{"kind":"header","format":"stream-peer-feed","version":3}\n', "line 1 cannot be read"),
     ],
 )
 def test_what_is_no_exported_feed_is_refused_with_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
@@ -94,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
 
 def test_nothing_is_left_of_a_file_that_could_not_be_finished(tmp_path: Path) -> None:
     def failing() -> Iterator[Line]:
-        header, *_ = exported()
+        header, *_ = exported_lines()
         yield header
         raise FeedTransferError("no more")
 
@@ -106,4 +105,4 @@ def test_nothing_is_left_of_a_file_that_could_not_be_finished(tmp_path: Path) ->
 
 def test_a_directory_that_takes_no_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(FeedTransferError, match="cannot be written"):
-        write_feed(tmp_path / "missing" / "econ.gz", exported())
+        write_feed(tmp_path / "missing" / "econ.gz", exported_lines())

@@ -1,4 +1,4 @@
-"""A feed exported from one stage and taken up by another, which goes on as the first does."""
+"""Feeds that an earlier release moved with their state go on as they did, and come out of their log as they did."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,11 +8,10 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.events.incoming import decode
 from stream_peer.events.times import to_iso
 from stream_peer.feeds.facts import unpack
+from stream_peer.feeds.former_imports import EntryLine, FeedLine, Line
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.portable import EntryLine, FeedLine, Header, Line
 from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import (
     Changelog,
@@ -27,17 +26,9 @@ from tests.feed_histories import (
     settings,
     stage,
 )
-from tests.feed_transfers import LATER, events_of, import_log, lines_of, published
+from tests.feed_transfers import FORECASTS, PAST, published
+from tests.former_release import LATER, former_import, former_lines
 
-FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
-PAST: list[FeedLogRecord] = [
-    expert("bob", team="red"),
-    *(round_of(f"q{k}", {**FORECASTS, "cyd": 0.1 * k}, boundary=k % 3) for k in range(8)),
-    outcome("q1", 1),
-    outcome("q2", 0),
-    expert("dan", excluded=True),
-    outcome("q3", "annulled"),
-]
 FUTURE: list[FeedLogRecord] = [
     round_of("q1", {"ann": 0.2, "eve": 0.6, "bob": 0.4}, boundary=9),
     expert("dan", excluded=False),
@@ -57,12 +48,12 @@ def past(events: Sequence[FeedLogRecord] = PAST, **defaults: Any) -> tuple[FeedS
 
 def exported(events: Sequence[FeedLogRecord] = PAST, **defaults: Any) -> list[Line]:
     feed_stage, log = past(events, **defaults)
-    return lines_of(feed_stage, log[-1].offset)
+    return former_lines(feed_stage, log[-1].offset)
 
 
 def moved(lines: Sequence[Line], **defaults: object) -> tuple[FeedStage, Effects, list[LogRecord]]:
     """A stage that has taken up an import, what came out, and its log."""
-    log = import_log(lines, first=HERE)
+    log = former_import(lines, first=HERE)
     feed_stage, effects = folded(log, stage(**defaults))
     return feed_stage, effects, log
 
@@ -83,7 +74,7 @@ def refusals(effects: Effects) -> dict[str, int]:
 )
 def test_an_imported_feed_goes_on_with_the_bytes_of_the_one_that_was_exported(defaults: dict[str, Any]) -> None:
     there, log = past(**defaults)
-    here, effects, imported = moved(lines_of(there, log[-1].offset), **defaults)
+    here, effects, imported = moved(former_lines(there, log[-1].offset), **defaults)
     more = log_of(FUTURE, len(log))
 
     _, goes_on_there = folded(more, there)
@@ -99,7 +90,7 @@ def test_the_weights_that_were_exported_are_published_at_once_with_their_revisio
     there, log = past()
     before = folded(log)[1]
 
-    _, effects, _ = moved(lines_of(there, log[-1].offset))
+    _, effects, _ = moved(former_lines(there, log[-1].offset))
 
     assert newest(effects.outputs, topics.WEIGHTS)["f"] == newest(before.outputs, topics.WEIGHTS)["f"]
     assert newest(effects.outputs, topics.ERROR_RATES)["f"] == newest(before.outputs, topics.ERROR_RATES)["f"]
@@ -109,7 +100,7 @@ def test_what_a_replay_made_of_the_future_is_published_as_of_now() -> None:
     there, log = past()
     there.feeds.feed("f").standing.at = LATER + 1
 
-    _, effects, imported = moved(lines_of(there, log[-1].offset))
+    _, effects, imported = moved(former_lines(there, log[-1].offset))
 
     weights = newest(effects.outputs, topics.WEIGHTS)["f"]
     assert weights["at"] == to_iso(imported[-1].timestamp)
@@ -120,7 +111,7 @@ def test_revisions_lie_above_all_that_the_feed_has_published_here() -> None:
     lines = exported()
     known = log_of([expert("zoe", team="blue")], 700)
     here, before = folded(known)
-    log = import_log(lines, first=701)
+    log = former_import(lines, first=701)
 
     _, effects = folded(log, here)
     _, later = folded(going_on(log_of(FUTURE, 800), log), here)
@@ -133,7 +124,7 @@ def test_revisions_lie_above_all_that_the_feed_has_published_here() -> None:
 def test_a_large_feed_comes_in_parts_and_survives_a_restart_between_any_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 500)
     lines = exported()
-    log = import_log(lines, first=HERE)
+    log = former_import(lines, first=HERE)
     whole = folded(log)[0]
     changelog, effects = Changelog(), Effects()
     restarted = stage()
@@ -155,8 +146,8 @@ def test_an_import_whose_parts_are_not_what_was_sent_is_refused_and_leaves_nothi
     monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 500)
-    log = import_log(exported(), first=HERE)
-    other = import_log(exported(), first=HERE, import_id="other")
+    log = former_import(exported(), first=HERE)
+    other = former_import(exported(), first=HERE, import_id="other")
     faulty = {
         "missing": [*log[:1], *log[2:]],
         "swapped": [log[0], log[2], log[1], *log[3:]],
@@ -168,7 +159,7 @@ def test_an_import_whose_parts_are_not_what_was_sent_is_refused_and_leaves_nothi
 
     assert refusals(effects).keys() == {"import-refused"}
     assert not feed_stage.feeds.by_name.get("f") or not feed_stage.feeds.feed("f").has_rounds()
-    assert refusals(folded(import_log(exported(), first=90, import_id="again"), feed_stage)[1]) == {}
+    assert refusals(folded(former_import(exported(), first=90, import_id="again"), feed_stage)[1]) == {}
     assert feed_stage.feeds.feed("f").has_rounds()
 
 
@@ -180,7 +171,7 @@ def harmed(record: LogRecord) -> LogRecord:
 
 def test_a_part_that_was_sent_twice_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 500)
-    log = import_log(exported(), first=HERE)
+    log = former_import(exported(), first=HERE)
     again = msgspec.json.decode(log[1].value or b"")
     again["src"][3] += 1000
     rest = [with_later_source(record, 2000) for record in log[2:]]
@@ -200,7 +191,7 @@ def with_later_source(record: LogRecord, by: int) -> LogRecord:
 def test_a_feed_that_knows_questions_takes_no_other_up() -> None:
     here, _ = folded(log_of([round_of("own", FORECASTS)]))
 
-    _, effects = folded(import_log(exported(), first=HERE), here)
+    _, effects = folded(former_import(exported(), first=HERE), here)
 
     assert refusals(effects) == {"import-refused": 1}
     assert set(here.feeds.feed("f").entries) == {"own"}
@@ -209,20 +200,18 @@ def test_a_feed_that_knows_questions_takes_no_other_up() -> None:
 def test_after_a_reset_it_does() -> None:
     here, _ = folded(log_of([round_of("own", FORECASTS), changed(reset=True)]))
 
-    _, effects = folded(import_log(exported(), first=HERE), here)
+    _, effects = folded(former_import(exported(), first=HERE), here)
 
     assert refusals(effects) == {}
     assert set(here.feeds.feed("f").entries) == {f"q{k}" for k in range(8)}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("version", 1), ("format", "csv"), ("feed_schema", 6), ("feed", "another")]
-)
+@pytest.mark.parametrize(("field", "value"), [("feed_schema", 6), ("feed", "another")])
 def test_what_another_release_or_feed_wrote_is_refused(field: str, value: Any) -> None:
     header, *rest = exported()
     lines = [msgspec.structs.replace(header, **{field: value}), *rest]
 
-    log = import_log(lines)
+    log = former_import(lines)
     named = [with_feed(record) for record in log]
     feed_stage, effects = folded(named)
 
@@ -268,7 +257,7 @@ def rounds_of(lines: list[Line]) -> list[bytes]:
 def test_a_file_that_somebody_has_changed_is_refused_and_stops_nothing(
     change: Callable[[list[Line]], list[Line]],
 ) -> None:
-    log = import_log(change(exported()))
+    log = former_import(change(exported()))
 
     feed_stage, effects = folded([*log, *going_on(log_of([round_of("own", FORECASTS)]), log)])
 
@@ -283,7 +272,7 @@ def test_who_asks_to_be_forgotten_while_a_feed_comes_is_not_in_it(
     monkeypatch: pytest.MonkeyPatch, *, restarts: bool
 ) -> None:
     monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 500)
-    log = import_log(exported(), first=HERE)
+    log = former_import(exported(), first=HERE)
     control = log_of([expert("ann", forget=True)], 5)
     here, _ = folded([*log[:2], *going_on(control, log[:2])])
     if restarts:
@@ -307,7 +296,7 @@ def with_feed(record: LogRecord) -> LogRecord:
 
 def test_folding_the_log_anew_from_its_start_gives_the_same() -> None:
     lines = exported()
-    log = [*import_log(lines)]
+    log = [*former_import(lines)]
     log += going_on(log_of([*FUTURE, settings({"defaults": {"stretch": False}})]), log)
     kept, _ = folded(log)
     changelog = Changelog()
@@ -379,7 +368,7 @@ def test_nothing_is_left_of_an_imported_expert_that_asked_to_be_forgotten() -> N
 @pytest.mark.case("C22")
 def test_of_an_imported_expert_that_asked_to_be_forgotten_no_scored_forecast_keeps_what_it_said() -> None:
     there, log = past([round_of("q", FORECASTS, final=True), outcome("q", 1), round_of("q", {"bob": 0.6, "cyd": 0.5})])
-    here, _, imported = moved(lines_of(there, log[-1].offset))
+    here, _, imported = moved(former_lines(there, log[-1].offset))
     before, first = here.views()["f"].brier, here.feeds.feed("f").entries["q"].first_final
     assert first == there.feeds.feed("f").entries["q"].first_final
 
@@ -398,7 +387,7 @@ def test_of_an_imported_expert_that_asked_to_be_forgotten_no_scored_forecast_kee
 def test_what_was_said_of_the_others_stays_theirs_when_somebody_is_forgotten() -> None:
     rounds = {"q1": FORECASTS, "q2": {"bob": 0.1, "dan": 0.2}, "q3": {"ann": 0.5}, "q4": {"ann": 0.4, "cyd": 0.3}}
     there, log = past([round_of(name, forecasts) for name, forecasts in rounds.items()])
-    here, _, imported = moved(lines_of(there, log[-1].offset))
+    here, _, imported = moved(former_lines(there, log[-1].offset))
     before = {name: said_of(here, name) for name in rounds}
 
     folded(going_on(log_of([expert("ann", forget=True)]), imported), here, imported)
@@ -425,7 +414,7 @@ def test_who_was_forgotten_is_refused_at_the_other_end_too() -> None:
     more = log_of([expert("cyd", forget=True)], len(log))
     folded(more, there, log)
 
-    here, _, imported = moved(lines_of(there, more[-1].offset))
+    here, _, imported = moved(former_lines(there, more[-1].offset))
     _, effects = folded(going_on(log_of([round_of("n", {"cyd": 0.3, "ann": 0.4})]), imported), here)
 
     assert "cyd" not in here.feeds.feed("f").experts
@@ -436,7 +425,7 @@ def test_who_was_forgotten_is_refused_at_the_other_end_too() -> None:
 @pytest.mark.case("C22")
 def test_who_was_forgotten_here_does_not_come_back_with_an_import() -> None:
     here, _ = folded(log_of([expert("ann", forget=True)]))
-    folded(import_log(exported(), first=HERE), here)
+    folded(former_import(exported(), first=HERE), here)
 
     feed = here.feeds.feed("f")
     assert feed.experts == ["bob", "cyd", "dan"]
@@ -453,71 +442,19 @@ def test_the_parts_of_a_round_that_had_come_are_taken_along() -> None:
     )
     there, log = past([*PAST, first])
 
-    here, _, imported = moved(lines_of(there, log[-1].offset))
+    here, _, imported = moved(former_lines(there, log[-1].offset))
     _, effects = folded(going_on(log_of([last]), imported), here)
 
     assert len(newest(effects.outputs, topics.PEER_LOSSES)["big"]["experts"]) == len(FORECASTS) - 1  # dan is excluded
 
 
-def test_an_export_names_the_feed_its_settings_and_where_it_goes_on() -> None:
-    there, log = past([settings({"defaults": {"min_experts": 2}, "feeds": {"f": {"grace": "1s"}, "g": {}}}), *PAST])
-
-    header, feed, *rest = lines_of(there, log[-1].offset)
-
-    assert isinstance(header, Header)
-    assert (header.feed, header.revision, header.next_revision) == ("f", log[-1].offset, log[-1].offset + 1)
-    assert header.settings == {"defaults": {"min_experts": 2}, "feeds": {"f": {"grace": "1s"}}}
-    assert isinstance(feed, FeedLine)
-    assert (feed.experts, feed.teams, feed.excluded) == (["ann", "bob", "cyd", "dan"], {"bob": "red"}, ["dan"])
-    assert [line.question_id for line in rest if isinstance(line, EntryLine)] == [f"q{k}" for k in range(8)]
-
-
-def test_questions_are_handed_on_when_the_feed_has_been_taken_up_and_not_otherwise() -> None:
-    from stream_peer.log.portable import QuestionLine
-    from stream_peer.questions.state import Stub, encode_stub
-
-    stubs = [
-        QuestionLine(question_id=f"q{k}", clock=LATER, stored=encode_stub(Stub("f", None, None))) for k in range(8)
-    ]
-    lines = [*exported(), *stubs]
-    log = import_log(lines, partitions=3)
-    taken, taken_up = folded(log)
-    _, refused = folded(import_log(lines, first=90, partitions=3, import_id="again"), taken)
-
-    events = events_of(taken_up.outputs)
-    assert [event.partition for event in events] == [0, 1, 2]
-    assert all(decode(msgspec.json.encode(event)) == event for event in events)
-    assert events_of(refused.outputs) == []
-    assert refusals(refused) == {"import-refused": 4}
-
-
-def test_the_time_that_a_feed_brings_along_is_its_own_and_other_feeds_keep_theirs_after_a_refold_as_before() -> None:
-    limits = {"ledger_for": "10m"}
-    there, _ = folded([log_of([round_of("q1", FORECASTS)])[0]._replace(timestamp=LATER)], stage(**limits))
-    imported = import_log(lines_of(there, 0), first=1)
-    end = imported[-1].offset
-    early = log_of([round_of("q1", FORECASTS, feed="g")])
-    late = log_of([round_of("q1", FORECASTS, feed="g", boundary=2), round_of("q2", FORECASTS)], end + 1)
-    other = log_of([settings({"defaults": {**limits, "loss": "log"}})], end + 3)
-    here, _ = folded([*early, *imported, *late], stage(**limits))
-
-    before = len(here.feeds.feed("g").entries["q1"].rounds)
-    folded(other, here, [*early, *imported, *late])
-
-    assert before == len(here.feeds.feed("g").entries["q1"].rounds) == 2
-    assert here.feeds.feed("f").standing.time(here.clock) == LATER
-    header = lines_of(here, end + 3)[0]
-    assert isinstance(header, Header)
-    assert header.feed_clock == LATER
-
-
 @pytest.mark.parametrize("anew", ["by a round", "by an import"])
 def test_revisions_of_a_feed_that_comes_anew_lie_above_those_of_the_one_that_was_deleted(anew: str) -> None:
     there, past_log = past([*PAST, *FUTURE])
-    lines = lines_of(there, past_log[-1].offset)
-    imported = import_log(lines)
+    lines = former_lines(there, past_log[-1].offset)
+    imported = former_import(lines)
     log = [*imported, *log_of([round_of("q1", FORECASTS), changed(delete=True)], len(imported))]
-    again = import_log(lines, first=len(log), import_id="again")
+    again = former_import(lines, first=len(log), import_id="again")
     later = again if anew == "by an import" else log_of([round_of("q1", FORECASTS)], len(log))
     changelog, (here, effects) = Changelog(), folded(log)
     highest = max(revision for _, _, revision in published(effects.outputs))

@@ -8,12 +8,11 @@ import pytest
 from stream_peer.events.feed_log import AnyFeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn, Source
 from stream_peer.events.incoming import FeedImport
 from stream_peer.log.erased import digest_of_id
-from stream_peer.log.portable import Header, Line
 from stream_peer.log.stage import Output
-from stream_peer.log.transfers import transfer_of
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.tools.transfer.feed_file import Header, Line
+from stream_peer.tools.transfer.feed_import import question_events
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import renamed, with_pseudonyms
+from stream_peer.tools.transfer.reshape import all_with_pseudonyms, renamed
 from stream_peer.tools.transfer.stored_feed import StageState, questions_of
 from tests.unit.questions.question_log import (
     DAY,
@@ -63,15 +62,12 @@ def header(feed: str = "econ", **fields: object) -> Header:
         feed=feed,
         made_at="2026-03-10T12:00:00Z",
         revision=1,
-        next_revision=2,
-        applied=1,
         forecasts={0: 9},
-        feed_clock=LATER,
+        meaning={},
         settings={},
         settings_hash="",
         secret="",
         forgotten=[],
-        feed_schema=4,
         question_schema=1,
     )
     return msgspec.structs.replace(made, **fields)
@@ -86,10 +82,7 @@ def lines_of(there: Partition, feed: str = "econ", **fields: object) -> list[Lin
 
 def import_into(here: Partition, lines: Sequence[Line], *, offset: int = 100) -> list[AnyFeedLogRecord]:
     """What the questions caused when they were taken up."""
-    first, *rest = lines
-    assert isinstance(first, Header)
-    events = [event for event in transfer_of(first, rest, "moved", 1) if event.partition is not None]
-    return records(sent(here, events, offset))
+    return records(sent(here, question_events(lines, "moved", 1), offset))
 
 
 def sent(here: Partition, events: Iterable[FeedImport], offset: int = 100) -> list[Output]:
@@ -147,9 +140,7 @@ def test_only_the_questions_of_the_feed_are_exported() -> None:
 def test_an_imported_question_survives_a_restart_between_any_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.log.transfers.PART_BYTES", 100)
     there, here = lived(), empty()
-    first, *rest = lines_of(there)
-    assert isinstance(first, Header)
-    events = [event for event in transfer_of(first, rest, "moved", 1) if event.partition is not None]
+    events = list(question_events(lines_of(there), "moved", 1))
     assert len(events) > 3
 
     for number, part in enumerate(events):
@@ -218,7 +209,7 @@ def test_a_feed_under_another_name_goes_on_under_it() -> None:
 def test_pseudonyms_stand_everywhere_in_place_of_ids_and_nothing_is_emitted_again() -> None:
     there, here = lived(), empty()
 
-    lines = [with_pseudonyms(line, NAMES, FeedSettings()) for line in lines_of(there)]
+    lines = list(all_with_pseudonyms(lines_of(there), NAMES))
     caused = import_into(here, lines)
     here.send(
         forecast("new", 0.3, LATER + HOUR, NAMES.question("open"), feed="econ"),
@@ -249,9 +240,7 @@ def test_who_was_forgotten_here_is_in_no_imported_question_and_who_was_there_is_
 
 
 def test_questions_for_another_partition_or_from_anybody_else_are_refused() -> None:
-    first, *rest = lines_of(lived())
-    assert isinstance(first, Header)
-    events = [event for event in transfer_of(first, rest, "moved", 1) if event.partition is not None]
+    events = list(question_events(lines_of(lived()), "moved", 1))
     here = Partition(stage(partition=1, partitions=2), number=1)
 
     sent(here, events)

@@ -1,18 +1,22 @@
-"""Questions of an exported feed taken up by the question stage: with their histories, and with what was emitted.
+"""Questions of a feed that moves: how events carry them, and how a partition of the question stage takes them up.
 
-A question that is known here already, since events of it came first, is put together with what the file says of it:
-of each field the later statement counts, as ever.
+The questions for one partition are lines of JSON, compressed, and cut into parts of ``feed-import`` events: a heading,
+then a line for each question with its history and with what was emitted. A question that is known here already, since
+events of it came first, is merged with what its line says: of each field the later statement counts, as ever.
 """
 
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
 
 from stream_peer.errors import StateError
+from stream_peer.events.incoming import FeedImport
+from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
-from stream_peer.log.portable import Header, QuestionLine
-from stream_peer.log.transfers import import_refusal, read_transfer
+from stream_peer.log.names import Given
+from stream_peer.log.transfers import import_refusal, parts_of
 from stream_peer.questions.reconcile import Reconciler
 from stream_peer.questions.state import QuestionState, Stub, decode_question_entry
 from stream_peer.questions.store import READABLE, SCHEMA, QuestionStore
@@ -21,7 +25,89 @@ from stream_peer.settings.feed.model import FeedSettings
 Dated = TypeVar("Dated", bound=tuple[Milliseconds, object])
 
 
-class ImportedQuestions:
+class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
+    """What all partitions must know of the feed.
+
+    ``forgotten`` are digests of ids that are refused; ``names`` are the later ids of renamed experts, by their first.
+    """
+
+    feed: str
+    question_schema: int
+    forgotten: list[bytes] = []
+    names: Given = {}
+
+
+class QuestionLine(msgspec.Struct, frozen=True, kw_only=True, tag="question", tag_field="kind"):
+    """A question as the question stage stores it, or the stub that is left of it; in one piece.
+
+    ``clock``: the time of its partition, up to which what is due of it was said.
+    """
+
+    question_id: str
+    clock: Milliseconds
+    stored: bytes
+
+
+class _End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
+    """The last line of what earlier releases wrote."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Heading | QuestionLine | _End).decode
+
+
+def moving_events(
+    heading: Heading, lines: Iterable[QuestionLine], import_id: str, partitions: int
+) -> Iterator[FeedImport]:
+    """Questions as events, by partition.
+
+    Parameters
+    ----------
+    heading : Heading
+    lines : iterable of QuestionLine
+    import_id : str
+    partitions : int
+        Of ``forecast-events``.
+    """
+    # Who is forgotten is refused in all partitions, and who is renamed is known in all:
+    everywhere = range(partitions) if heading.forgotten or heading.names else ()
+    packed = {home: _Packed(heading) for home in everywhere}
+    for line in lines:
+        home = partition_of(line.question_id, partitions)
+        if home not in packed:
+            packed[home] = _Packed(heading)
+        packed[home].add(line)
+    for home, found in sorted(packed.items()):
+        digest, parts = parts_of(found.data())
+        for number, data in enumerate(parts):
+            yield FeedImport(
+                feed=heading.feed,
+                import_id=import_id,
+                part=number,
+                parts=len(parts),
+                digest=digest,
+                data=data,
+                partition=home,
+                partitions=partitions,
+            )
+
+
+class _Packed:
+    """Lines for one partition, compressed as they come."""
+
+    def __init__(self, heading: Heading) -> None:
+        self._packer = zlib.compressobj()
+        self._data = bytearray()
+        self.add(heading)
+
+    def add(self, line: Heading | QuestionLine) -> None:
+        self._data += self._packer.compress(_encode(line) + b"\n")
+
+    def data(self) -> bytes:
+        return bytes(self._data + self._packer.flush())
+
+
+class MovedQuestions:
     """The questions of one partition.
 
     Parameters
@@ -48,11 +134,16 @@ class ImportedQuestions:
     """
 
     def __init__(self, data: bytes, feed: str, settings: FeedSettings) -> None:
-        header, *lines = read_transfer(data, feed)
-        if not isinstance(header, Header) or header.question_schema not in READABLE:
+        try:
+            heading, *lines = map(_decode, zlib.decompress(data).splitlines())
+        except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise import_refusal(f"the parts together cannot be read: {error}") from None
+        if not isinstance(heading, Heading) or heading.feed != feed:
+            raise import_refusal("it is of another feed")
+        if heading.question_schema not in READABLE:
             message = f"it was exported by another release, whose questions this one does not read (it reads {SCHEMA})"
             raise import_refusal(message)
-        self.forgotten, self.names = header.forgotten, header.names
+        self.forgotten, self.names = heading.forgotten, heading.names
         found = [line for line in lines if isinstance(line, QuestionLine)]
         self.clock = max((line.clock for line in found), default=0)
         self._found = dict(_decoded(line, settings) for line in found)
