@@ -235,11 +235,6 @@ class Service:
             content["feeds"][feed] = {**content["feeds"].get(feed, {}), **settings}
         self._file.write_text(yaml.safe_dump(content))
 
-    def lose_group_offsets(self) -> None:
-        """Its groups come to have no offsets, as those do in which nobody was for long."""
-        with self.kafka.admin() as admin:
-            admin.delete_groups([self.settings.app_id("question"), self.settings.app_id("feed")])
-
     def restart(self, name: str = "w1") -> Worker:
         """Stop a worker cleanly and start it again."""
         assert self.workers[name].terminate() == 0, self.logs()
