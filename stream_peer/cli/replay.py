@@ -226,7 +226,7 @@ def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> 
 
 
 def _explain(asked: _Asked) -> None:
-    """Print the story.
+    """Print the life of the question.
 
     Raises
     ------

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stream_peer.log.stage import Output
     from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
 
-TOLD = 3
+EXPLAINED = 3
 """So many of a feed's leading experts have their weights explained."""
 
 
@@ -67,7 +67,7 @@ class ReplayReport:
 
         extras = {}
         for name, feed in result.history.feeds.items():
-            leading = leaders(feed.weights)[:TOLD] if feed.weights else []
+            leading = leaders(feed.weights)[:EXPLAINED] if feed.weights else []
             explanations = self._log.explanations(name, leading, result.settings, self._secret) if leading else ()
             extras[name] = FeedExtras(result.variant(name), explanations, shadows.get(name, ()))
         write_text(self._path, render_report(result.history, settings=result.settings, extras=extras))

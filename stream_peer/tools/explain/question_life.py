@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import msgspec
+
 from stream_peer.events.incoming import ExpertControl
 from stream_peer.events.times import Milliseconds
 from stream_peer.tools.explain.phrases import chance, joined, many, shortened, shown
@@ -69,7 +71,8 @@ def _of_only_file(step: LifeStep) -> LifeStep:
     """The step with its place in the file, without the file's name."""
     event = step.arrival.event
     _, colon, number = event.place.rpartition(":")
-    return step._replace(arrival=step.arrival._replace(event=event._replace(place=colon + number)))
+    arrival = step.arrival._replace(event=event._replace(place=colon + number))
+    return msgspec.structs.replace(step, arrival=arrival)
 
 
 def _kind_of_quiet(step: LifeStep) -> str:

@@ -71,7 +71,7 @@ class FeedStep(NamedTuple):
     mixed: MixedForecast | None
 
 
-class LifeStep(NamedTuple):
+class LifeStep(msgspec.Struct):
     """An input record, and all that it caused of the question.
 
     ``own``: it is about the question itself. ``event`` is None if nothing can be read from it; ``late`` tells how many
@@ -83,10 +83,10 @@ class LifeStep(NamedTuple):
     event: Event | None
     before: PlanAt
     after: PlanAt
-    late: int
-    refused: tuple[Refusal, ...]
-    warnings: tuple[Warned, ...]
-    feed_steps: tuple[FeedStep, ...]
+    late: int = 0
+    refused: list[Refusal] = []
+    warnings: list[Warned] = []
+    feed_steps: list[FeedStep] = []
 
     @property
     def time(self) -> Milliseconds:
@@ -99,32 +99,6 @@ class LifeStep(NamedTuple):
         if self.own and isinstance(self.event, Forecast):
             return {self.event.expert_id: self.event.probability}
         return dict(self.event.forecasts) if self.own and isinstance(self.event, Forecasts) else {}
-
-
-class _OpenStep:
-    """A step that is not finished."""
-
-    def __init__(self, arrival: InputRecord, before: PlanAt, *, own: bool) -> None:
-        self.arrival = arrival
-        self.own = own
-        self.before = self.after = before
-        self.late = 0
-        self.refused: list[Refusal] = []
-        self.warnings: list[Warned] = []
-        self.feed_steps: list[FeedStep] = []
-
-    def closed(self) -> LifeStep:
-        return LifeStep(
-            self.arrival,
-            self.own,
-            _event_of(self.arrival.event.payload),
-            self.before,
-            self.after,
-            self.late,
-            tuple(self.refused),
-            tuple(self.warnings),
-            tuple(self.feed_steps),
-        )
 
 
 class QuestionProbe(NullProbe):
@@ -149,7 +123,7 @@ class QuestionProbe(NullProbe):
         self.questions: set[str] = set()
         self._home = -2
         self._steps: list[LifeStep] = []
-        self._open: _OpenStep | None = None
+        self._open: LifeStep | None = None
         self._arrival = _NOTHING
         self._inputs: dict[tuple[str, int, int], InputRecord] = {}
         self._plan = PlanAt(0, None)
@@ -218,13 +192,15 @@ class QuestionProbe(NullProbe):
 
     def _close(self) -> None:
         if self._open is not None:
-            self._steps.append(self._open.closed())
+            self._steps.append(self._open)
             self._open = None
 
-    def _step(self) -> _OpenStep:
+    def _step(self) -> LifeStep:
         """The step of the record that is being folded."""
         if self._open is None:
-            self._open = _OpenStep(self._arrival, self._plan, own=self._is_about(self._arrival))
+            arrival, plan = self._arrival, self._plan
+            event = _event_of(arrival.event.payload)
+            self._open = LifeStep(arrival, self._is_about(arrival), event, plan, plan)
         return self._open
 
     def _note_plan(self, stage: QuestionStage) -> None:

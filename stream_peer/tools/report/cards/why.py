@@ -15,7 +15,7 @@ def why_card(page: FeedPage) -> str:
         " stream-peer explain shows them for any expert, between any two moments, question by question."
     )
     shown = "".join(_shown(explanation) for explanation in page.explanations)
-    return card("Causes of the weights", text, f'<div class="stories">{shown}</div>', wide=True)
+    return card("Causes of the weights", text, f'<div class="explanations">{shown}</div>', wide=True)
 
 
 def _shown(explanation: WeightExplanation) -> str:
