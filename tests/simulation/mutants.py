@@ -8,7 +8,7 @@ from unittest import mock
 from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.ownership import Ownership
 from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
-from stream_peer.kafka.worker.state_writer import StateWriter, Written
+from stream_peer.kafka.worker.state_writer import SnapshotSize, StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer
 from stream_peer.log.driver import Driver
 from stream_peer.log.origins import DedupWatermarks
@@ -32,7 +32,7 @@ async def _head_first(self, partition, snapshot, applied, context, tell):  # typ
     await asyncio.sleep(0.01)
     await self._append(partition, rows, context)
     self.rows.committed(snapshot, applied)
-    return Written(len(rows) + 1, 0)
+    return SnapshotSize(len(rows) + 1, 0)
 
 
 def _one_version(self, snapshot, applied):  # type: ignore[no-untyped-def]

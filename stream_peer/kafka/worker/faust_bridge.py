@@ -835,7 +835,7 @@ class StageApp(faust.App):
         return {partition: url for url, owned in members.items() for partition in owned.get(topic, ())}
 
 
-class Table(NamedTuple):
+class StateTable(NamedTuple):
     """The state of an app: the table's name, as it stands in the changelog's, and its partitions."""
 
     name: str
@@ -843,7 +843,12 @@ class Table(NamedTuple):
 
 
 def stage_app(
-    app_id: str, settings: Settings, listener: Listener, observer: Observer, inputs: Mapping[str, str], table: Table
+    app_id: str,
+    settings: Settings,
+    listener: Listener,
+    observer: Observer,
+    inputs: Mapping[str, str],
+    table: StateTable,
 ) -> StageApp:
     """Make an app that reads ``inputs`` (by stage, the topic), one agent each, and keeps state in ``table``."""
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
 
-Answer = tuple[bool, str]
+ProbeAnswer = tuple[bool, str]
 """(yes, why not); if yes, what it waits for that is no fault of its own."""
 
 TOLD_AFTER_SECONDS = 5.0
@@ -26,7 +26,7 @@ class Health:
         """Say whose health it is; the topics were checked before."""
         self._heartbeats, self._apps = heartbeats, apps
 
-    def live(self) -> Answer:
+    def live(self) -> ProbeAnswer:
         """The loop turns and assigned work progresses. Otherwise a restart helps."""
         if self._heartbeats is None:
             return True, "starting"
@@ -35,7 +35,7 @@ class Health:
         stuck = self._heartbeats.stuck()
         return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
-    def ready(self) -> Answer:
+    def ready(self) -> ProbeAnswer:
         """Partitions are assigned and recovered, none is rebuilt, and the worker is not stopping."""
         if self._heartbeats is None:
             return _NOT_STARTED
@@ -45,7 +45,7 @@ class Health:
         rebuilds = [] if waiting else [reason for app in self._apps for reason in _rebuilds(app)]
         return (False, "; ".join(waiting or rebuilds)) if waiting or rebuilds else (True, self._transactions())
 
-    def started(self) -> Answer:
+    def started(self) -> ProbeAnswer:
         """All that it was assigned was recovered once. A rebuild counts as started: only liveness watches it."""
         if self._heartbeats is None:
             return _NOT_STARTED

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Record
 
@@ -32,7 +32,7 @@ def report_lost(tp: TopicPartition, offset: int, records: int, observer: Observe
 class GapChecker:
     """Finds out in the background what gaps in offsets are: the broker's answer waits for fetches under way."""
 
-    def __init__(self, tp: TopicPartition, source: Source, context: WorkerContext) -> None:
+    def __init__(self, tp: TopicPartition, source: BatchSource, context: WorkerContext) -> None:
         self._tp = tp
         self._source = source
         self._context = context
@@ -108,7 +108,7 @@ class Inbox:
         self,
         tp: TopicPartition,
         want: int,
-        source: Source,
+        source: BatchSource,
         explain: Callable[[OffsetGap], None],
         wall: Callable[[], Milliseconds],
     ) -> None:

@@ -13,7 +13,7 @@ from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import QUESTION, RunningApp
 from stream_peer.kafka.worker.partition import OwnedPartition
-from stream_peer.kafka.worker.port import GroupMember, LogEnd, Position, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.port import FetchPosition, GroupMember, LogEnd, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output, Timed
@@ -103,7 +103,7 @@ class Lags:
         self._clock = clock
         self._sought: dict[TopicPartition, _Sought] = {}
 
-    async def of(self, partition: OwnedPartition, end: LogEnd | None, consumer: Position) -> Lag:
+    async def of(self, partition: OwnedPartition, end: LogEnd | None, consumer: FetchPosition) -> Lag:
         """How far the partition is behind the last stable offset of its log."""
         lag = 0 if end is None else max(0, end.stable - partition.reached)
         if end is None or not (lag and partition.idle):
@@ -114,7 +114,7 @@ class Lags:
             return Lag(0)
         return Lag(lag, position) if position < end.stable else self._past_the_end(partition, end.stable, lag, consumer)
 
-    def _past_the_end(self, partition: OwnedPartition, end: int, lag: int, consumer: Position) -> Lag:
+    def _past_the_end(self, partition: OwnedPartition, end: int, lag: int, consumer: FetchPosition) -> Lag:
         """Nothing comes up to the end: because there is no record, or because it got lost on the way."""
         at, tp, want = self._clock(), partition.tp, partition.want
         known = self._sought.get(tp)
@@ -283,7 +283,9 @@ class HealthMonitor:
             self._observer.retried(self._producer.retries - self._retries)
             self._retries = self._producer.retries
 
-    async def _look_at(self, consumer: Position, partition: OwnedPartition, caught_up: list[OwnedPartition]) -> str:
+    async def _look_at(
+        self, consumer: FetchPosition, partition: OwnedPartition, caught_up: list[OwnedPartition]
+    ) -> str:
         end = consumer.log_end(partition.tp)
         if self._skew is not None and partition.stage_name == QUESTION:
             self._skew.look(partition, end)
@@ -324,6 +326,6 @@ class HealthMonitor:
             self._observer.recovering(ownership.stage_name_of(tp.topic), tp.partition, max(0, records))
         return {name}
 
-    def _waits_in_recovery(self, consumer: Position, changelog: TopicPartition, records: int) -> bool:
+    def _waits_in_recovery(self, consumer: FetchPosition, changelog: TopicPartition, records: int) -> bool:
         """Whether records up to our claim are still to come, and some of them lie behind an open transaction."""
         return self._transactions.look(changelog, consumer.log_end(changelog), has_read=records > 0) is not None

@@ -11,10 +11,10 @@ from stream_peer.errors import StateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import (
     Assigned,
+    BatchSource,
     Delivery,
     GroupMember,
     LogBounds,
-    Source,
     StartPlace,
     TopicPartition,
     Unread,
@@ -22,9 +22,9 @@ from stream_peer.kafka.worker.port import (
 )
 from stream_peer.kafka.worker.recreated import (
     Choice,
-    Finding,
     InputLog,
     Known,
+    Recreation,
     begin,
     decide,
     examine,
@@ -42,7 +42,7 @@ QUESTION, FEED, CONTROL = "question", "feed", "control"
 """Names of the stages."""
 
 
-class Claim(NamedTuple):
+class FencingToken(NamedTuple):
     """The owner's id for one partition, and where in the changelog it stands."""
 
     id: str
@@ -69,7 +69,7 @@ class StagePartitions:
         self.input = stage_input
         self._on_recreated = on_recreated
         self.readers: dict[int, ChangelogReader] = {}
-        self.claims: dict[int, Claim] = {}
+        self.claims: dict[int, FencingToken] = {}
         self.partitions: dict[int, OwnedPartition] = {}
         self._context = context
 
@@ -85,12 +85,12 @@ class StagePartitions:
             claims = await asyncio.gather(*(self._claim(changelog, partition) for partition in partitions))
             self.claims = dict(zip(partitions, claims, strict=True))
 
-    async def _claim(self, changelog: str, partition: int) -> Claim:
+    async def _claim(self, changelog: str, partition: int) -> FencingToken:
         name = self._context.runtime.fresh_id()
         rows = [claim_row(partition, name)]
         at = self._context.runtime.wall()
         ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
-        return Claim(name, offset)
+        return FencingToken(name, offset)
 
     def end(self) -> None:
         """Stop the partitions' tasks and forget the claims."""
@@ -119,7 +119,7 @@ class StagePartitions:
             begin = end.stable if self.input.begins_at_end else 0
         return InputLog(topic_id, first, end.high, committed, begin, end.stable)
 
-    def own(self, logs: Mapping[TopicPartition, InputLog], source: Source, draining: Callable[[], bool]) -> None:
+    def own(self, logs: Mapping[TopicPartition, InputLog], source: BatchSource, draining: Callable[[], bool]) -> None:
         """Make the objects of partitions out of what was recovered.
 
         Raises
@@ -140,7 +140,7 @@ class StagePartitions:
                 self.partitions[tp.partition] = owned
                 owned.start()
 
-    def _findings(self, logs: Mapping[TopicPartition, InputLog]) -> dict[TopicPartition, Finding]:
+    def _findings(self, logs: Mapping[TopicPartition, InputLog]) -> dict[TopicPartition, Recreation]:
         changelog = self.input.changelog
         if changelog is None:
             return {}
@@ -155,7 +155,7 @@ class StagePartitions:
         return Known(reader.recovered(), reader.origin)
 
     def _begin(
-        self, tp: TopicPartition, stage: Stage, found: InputLog, finding: Finding | None
+        self, tp: TopicPartition, stage: Stage, found: InputLog, finding: Recreation | None
     ) -> tuple[StartPosition, StateWriter | None]:
         if self.input.changelog is None or not isinstance(stage, Stateful):
             stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
@@ -272,7 +272,7 @@ class Ownership:
         self.examine_controls(ids)
         return {tp: StartPlace(each.want, each.covered if each.has_state else None) for tp, each in owned.items()}
 
-    async def deliver(self, delivery: Delivery, source: Source) -> None:
+    async def deliver(self, delivery: Delivery, source: BatchSource) -> None:
         """Hand a batch to its partition. Without one it came between the end of recovery and the seek: drop it.
 
         A log that became shorter ends the process: the client would read it from its start, as if read before.
@@ -308,7 +308,7 @@ class Ownership:
         return self._by_changelog[changelog].input.stage_name
 
     def take_over(
-        self, assignment: Iterable[TopicPartition], logs: Mapping[TopicPartition, InputLog], source: Source
+        self, assignment: Iterable[TopicPartition], logs: Mapping[TopicPartition, InputLog], source: BatchSource
     ) -> dict[TopicPartition, OwnedPartition]:
         """Own every assigned partition whose recovery has met our claim.
 

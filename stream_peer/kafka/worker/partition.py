@@ -18,8 +18,8 @@ from stream_peer.errors import UnsignedStateError
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
-from stream_peer.kafka.worker.port import Delivery, Source, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.rebuilds import Progress, answer
+from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
+from stream_peer.kafka.worker.rebuilds import RebuildProgress, answer
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import Checkpoint, Driver, NeedsLog, Write
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000
 _IDLE_SECONDS = 5.0
-_WAITS_FOR_ITS_TURN = Progress(0, 0)
+_WAITS_FOR_ITS_TURN = RebuildProgress(0, 0)
 _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
 
 
@@ -73,7 +73,7 @@ class OwnedPartition:
         stage: Stage,
         begin: StartPosition,
         writer: StateWriter | None,
-        source: Source,
+        source: BatchSource,
         context: WorkerContext,
         draining: Callable[[], bool],
     ) -> None:
@@ -94,7 +94,7 @@ class OwnedPartition:
         self.counting = False
         self.waiting: float | None = None
         self._passed = 0
-        self._progress: Progress | None = None
+        self._progress: RebuildProgress | None = None
         self._slices = 0
         self._audits = audits.Audits(self.tp.partition, self._now)
         self._stopped = False
@@ -157,13 +157,13 @@ class OwnedPartition:
         return not (self.counting or self._inbox or self._driver.records or self._busy or self._driver.needs_rebuild)
 
     @property
-    def refolding(self) -> Progress | None:
+    def refolding(self) -> RebuildProgress | None:
         """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
         if self._progress or self._driver.needs_rebuild:
             return self._progress or _WAITS_FOR_ITS_TURN
         whole_at = self._writer.rows.origin.whole_at if self._writer else 0
         reached = max(self.reached, self._passed)
-        return Progress(reached, whole_at) if reached < whole_at else None
+        return RebuildProgress(reached, whole_at) if reached < whole_at else None
 
     @property
     def progress_token(self) -> Hashable:
@@ -361,7 +361,7 @@ class OwnedPartition:
             self._slices += 1
             await asyncio.sleep(0)
 
-    def _rebuilt_up_to(self, progress: Progress) -> None:
+    def _rebuilt_up_to(self, progress: RebuildProgress) -> None:
         self._progress = progress
         self._context.observer.refolding(self.stage_name, self.tp.partition, *progress)
 

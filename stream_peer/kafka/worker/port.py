@@ -92,7 +92,7 @@ class LogBounds(NamedTuple):
     committed: int | None = None
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """The consumer, as a partition sees it: it fetches, and seeks when it is asked to."""
 
     def accept(self, delivery: Delivery) -> None:
@@ -111,7 +111,7 @@ class Source(Protocol):
         """The first offset that the broker still has."""
 
 
-class Assigned(Source, Protocol):
+class Assigned(BatchSource, Protocol):
     """The consumer, as ownership sees it."""
 
     def assignment(self) -> Set[TopicPartition]:
@@ -121,7 +121,7 @@ class Assigned(Source, Protocol):
         """Where logs begin and end, and what the group has committed."""
 
 
-class Position(Protocol):
+class FetchPosition(Protocol):
     """The consumer, as the monitor sees it."""
 
     def log_end(self, tp: TopicPartition) -> LogEnd | None:
@@ -174,7 +174,7 @@ class Listener(Protocol):
     async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
         """Own every assigned partition whose recovery has met its claim; return where they are read from."""
 
-    async def deliver(self, delivery: Delivery, source: Source) -> None:
+    async def deliver(self, delivery: Delivery, source: BatchSource) -> None:
         """Take a batch; return when there is room for the next."""
 
     async def revoked(self) -> Mapping[TopicPartition, int]:
@@ -215,7 +215,7 @@ class GroupMember(Protocol):
         """Whether it is in its group, as far as the client knows: it may have been expelled, or have given up."""
 
     @property
-    def position(self) -> Position:
+    def position(self) -> FetchPosition:
         """Its consumer, once it is started."""
 
     def assignment(self) -> Set[TopicPartition]:

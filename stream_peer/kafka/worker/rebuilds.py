@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 _SLICE_SECONDS = 0.05  # of folding before the event loop and the other partitions get their turn
 
 
-class Progress(NamedTuple):
+class RebuildProgress(NamedTuple):
     """Records of the log that a rebuild has folded, of how many; ``total`` 0: it waits for its turn."""
 
     done: int
@@ -26,7 +26,7 @@ Work: TypeAlias = Generator[NeedsLog | Write, Sequence[Record] | None, None]
 
 
 async def answer(
-    work: Work, need: NeedsLog, tp: TopicPartition, context: WorkerContext, tell: Callable[[Progress], None]
+    work: Work, need: NeedsLog, tp: TopicPartition, context: WorkerContext, tell: Callable[[RebuildProgress], None]
 ) -> tuple[int, NeedsLog | Write]:
     """Answer a driver with the log that it needs; return how many records the log had lost, and what it yields next.
 
@@ -44,14 +44,14 @@ async def answer(
         begin = reading.begin
         total = max(0, need.up_to + 1 - begin)
         log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
-        tell(Progress(0, total))
+        tell(RebuildProgress(0, total))
         while records := await reading.batch():
             start = 0
             while start < len(records):
                 async with context.turn:
                     start = _fold(work, records, start, context.runtime.now)
                     await asyncio.sleep(0)
-                tell(Progress(records[start - 1].offset + 1 - begin, total))
+                tell(RebuildProgress(records[start - 1].offset + 1 - begin, total))
         return begin, work.send(())
 
 

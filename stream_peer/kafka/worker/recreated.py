@@ -60,7 +60,7 @@ def incarnation_of(topic_id: str) -> int:
     return int(topic_id.replace("-", ""), 16) >> _ID_BITS_LEFT_OUT if topic_id else 0
 
 
-class Finding(NamedTuple):
+class Recreation(NamedTuple):
     """A topic that was recreated, and what shows it.
 
     ``state_is_lost``: it is the changelog, not the input. ``is_stateless``: nothing is folded from the topic itself.
@@ -73,24 +73,24 @@ class Finding(NamedTuple):
     is_stateless: bool = False
 
 
-def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog) -> Finding | None:
+def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog) -> Recreation | None:
     """What shows that the input of a state, or its changelog, was recreated; None if nothing does."""
     recovered, origin = known
     if recovered.head is None:
         if not found.committed:
             return None
         read = f"{tp.topic}-{tp.partition} up to offset {found.committed - 1}"
-        return Finding(changelog, tp.partition, f"holds no state, though its group has read {read}", True)  # noqa: FBT003
+        return Recreation(changelog, tp.partition, f"holds no state, though its group has read {read}", True)  # noqa: FBT003
     if origin.topic_id and found.topic_id and origin.topic_id != found.topic_id:
         evidence = f"has the id {found.topic_id}, and the state was folded from {origin.topic_id}"
-        return Finding(tp.topic, tp.partition, f"{evidence}, up to offset {recovered.applied}")
+        return Recreation(tp.topic, tp.partition, f"{evidence}, up to offset {recovered.applied}")
     if recovered.applied + 1 > found.end:
         evidence = f"ends at offset {found.end}, and the state covers offset {recovered.applied}"
-        return Finding(tp.topic, tp.partition, evidence)
+        return Recreation(tp.topic, tp.partition, evidence)
     return None
 
 
-def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[TopicPartition, Finding]:
+def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[TopicPartition, Recreation]:
     """What shows that a topic without state was recreated: the feed-log has met records of a former one.
 
     ``met``: by partition of the topic, the incarnation met last; 0 tells nothing.
@@ -99,7 +99,8 @@ def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]])
     former = sorted({partition for each in met for partition, last in each.items() if last not in (0, present)})
     evidence = f"has the id {topic_id}, and the last event that was folded came from a topic of another"
     return {
-        TopicPartition(topic, partition): Finding(topic, partition, evidence, is_stateless=True) for partition in former
+        TopicPartition(topic, partition): Recreation(topic, partition, evidence, is_stateless=True)
+        for partition in former
     }
 
 
@@ -109,7 +110,7 @@ _FOLDED = "fold what {} still holds, from its start"
 _HEARD = "hear what the new topic says, from its start; settings in force stay until it names others"
 
 
-def decide(findings: Mapping[TopicPartition, Finding], choice: Choice) -> None:
+def decide(findings: Mapping[TopicPartition, Recreation], choice: Choice) -> None:
     """Refuse, or say in one line for each topic what will be done.
 
     Raises
@@ -117,7 +118,7 @@ def decide(findings: Mapping[TopicPartition, Finding], choice: Choice) -> None:
     RecreatedTopicError
         If the choice is to stop; names the first topic, what was found, and the choices.
     """
-    by_topic: dict[str, list[tuple[TopicPartition, Finding]]] = {}
+    by_topic: dict[str, list[tuple[TopicPartition, Recreation]]] = {}
     for tp, finding in findings.items():
         by_topic.setdefault(finding.topic, []).append((tp, finding))
     for topic, found in by_topic.items():
@@ -133,7 +134,7 @@ def decide(findings: Mapping[TopicPartition, Finding], choice: Choice) -> None:
         )
 
 
-def _action(found: tuple[TopicPartition, Finding], choice: Choice) -> str:
+def _action(found: tuple[TopicPartition, Recreation], choice: Choice) -> str:
     tp, finding = found
     if finding.state_is_lost:
         return _FOLDED.format(tp.topic)
@@ -142,7 +143,7 @@ def _action(found: tuple[TopicPartition, Finding], choice: Choice) -> str:
     return _KEPT if choice == "keep" else _DROPPED
 
 
-def _refusal(topic: str, found: Sequence[tuple[TopicPartition, Finding]]) -> str:
+def _refusal(topic: str, found: Sequence[tuple[TopicPartition, Recreation]]) -> str:
     _, finding = found[0]
     what = f"topic {topic} was deleted and recreated: partition {finding.partition} {finding.evidence}"
     if finding.state_is_lost or finding.is_stateless:
@@ -178,7 +179,7 @@ class Begin(NamedTuple):
     must_settle: bool = False
 
 
-def begin(stage: Stateful, known: Known, found: InputLog, finding: Finding | None, choice: Choice) -> Begin:
+def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | None, choice: Choice) -> Begin:
     """Let a stage take up what was recovered, as far as it still holds, and say how its partition begins."""
     if known.recovered.head is None:
         return _begin_first(stage, found, finding)
@@ -192,7 +193,7 @@ def begin(stage: Stateful, known: Known, found: InputLog, finding: Finding | Non
     return Begin(origin, recovered.applied, recovered.applied + 1)
 
 
-def _begin_first(stage: Stateful, found: InputLog, finding: Finding | None) -> Begin:
+def _begin_first(stage: Stateful, found: InputLog, finding: Recreation | None) -> Begin:
     """Without a state: it never was, or it was lost."""
     stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
     if finding is not None:

@@ -15,7 +15,7 @@ _SLICE_BYTES = 8_000_000  # in memory until they are acknowledged, which must be
 _SLICE_SECONDS = 0.05  # of making rows before the event loop gets its turn
 
 
-class Written(NamedTuple):
+class SnapshotSize(NamedTuple):
     """What a snapshot came to."""
 
     rows: int
@@ -30,7 +30,7 @@ class StateWriter(NamedTuple):
 
     async def write(
         self, partition: int, snapshot: Snapshot, applied: int, context: WorkerContext, tell: Callable[[], None]
-    ) -> Written:
+    ) -> SnapshotSize:
         """Make a snapshot durable; cut short anywhere, it counts for nothing.
 
         ``tell`` is called between its slices: a snapshot of many takes long.
@@ -47,7 +47,7 @@ class StateWriter(NamedTuple):
         head = self.rows.head_row(snapshot, applied)
         await self._append(partition, [head], context)
         self.rows.committed(snapshot, applied)
-        return Written(count + 1, size + _size([head]))
+        return SnapshotSize(count + 1, size + _size([head]))
 
     async def _append(self, partition: int, rows: list[ChangelogRow], context: WorkerContext) -> None:
         at = context.runtime.wall()

@@ -16,7 +16,7 @@ from stream_peer.kafka.worker.faust_bridge import (
     KafkaWriter,
     LogReader,
     StageWorker,
-    Table,
+    StateTable,
     aiokafka_options,
     exit_code,
     stage_app,
@@ -248,7 +248,7 @@ def _app(
     settings: Settings, context: WorkerContext, app: Literal["question", "feed"], ownership: Ownership, partitions: int
 ) -> RunningApp:
     inputs = {stage.input.stage_name: topic for topic, stage in ownership.stages.items()}
-    table = Table(f"{app}-state", partitions)
+    table = StateTable(f"{app}-state", partitions)
     return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, inputs, table), ownership)
 
 

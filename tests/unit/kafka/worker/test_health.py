@@ -8,7 +8,7 @@ from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.rebuilds import Progress
+from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from tests.unit.kafka.worker.fakes import FakeMember
 
 
@@ -25,11 +25,11 @@ def app(
     owned: int = 2,
     rebalancing: bool = False,
     joined: int = 1,
-    refolds: Sequence[Progress] = (),
+    refolds: Sequence[RebuildProgress] = (),
     is_member: bool = True,
     waiting: float | None = None,
 ) -> Any:
-    refolding: list[Progress | None] = [None, *refolds]
+    refolding: list[RebuildProgress | None] = [None, *refolds]
     partitions = [
         SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=TopicPartition("feed-log", n))
         for n, each in enumerate(refolding)
@@ -84,7 +84,7 @@ def test_a_worker_that_was_expelled_from_its_group_is_not_ready() -> None:
 
 
 def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
-    health, _, _ = health_of(app(refolds=[Progress(12, 200), Progress(0, 0)]))
+    health, _, _ = health_of(app(refolds=[RebuildProgress(12, 200), RebuildProgress(0, 0)]))
 
     ready, reason = health.ready()
 
@@ -105,7 +105,7 @@ def test_a_worker_whose_stage_still_counts_what_it_loaded_is_not_ready() -> None
 
 def test_a_refold_at_the_start_does_not_count_as_starting() -> None:
     """However long it takes: an orchestrator that ended the worker would make it begin anew."""
-    health, _, _ = health_of(app(refolds=[Progress(12, 200)]))
+    health, _, _ = health_of(app(refolds=[RebuildProgress(12, 200)]))
 
     assert health.started() == (True, "")
 

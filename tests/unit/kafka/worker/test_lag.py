@@ -7,7 +7,7 @@ import pytest
 from stream_peer.kafka.worker.monitor import Lag, Lags
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
-from stream_peer.kafka.worker.rebuilds import Progress
+from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, LogOrigin, Writer
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
@@ -104,7 +104,7 @@ async def test_a_state_is_whole_although_its_log_ends_in_aborted_records(clock: 
     for _ in range(2):
         await lags.of(folding, END, reader)
 
-    assert (before, folding.refolding) == (Progress(7, 10), None)
+    assert (before, folding.refolding) == (RebuildProgress(7, 10), None)
 
 
 async def test_an_end_that_was_never_read_again_is_given_up_as_lag_but_is_not_passed_over(clock: Clock) -> None:

@@ -12,7 +12,7 @@ from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.process import now
-from stream_peer.kafka.worker.rebuilds import Progress
+from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.recreated import Choice, InputLog
 from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer
 from stream_peer.log.stage import LogRecord, Snapshot
@@ -380,7 +380,7 @@ async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_h
         await partition.put(FakeEvent(batch))
         await eventually(lambda: partition.idle or partition.reached == 3)
 
-    assert folded == [Progress(0, 3), Progress(2, 3)]
+    assert folded == [RebuildProgress(0, 3), RebuildProgress(2, 3)]
     assert partition.refolding is None
     world.ownership.lost()
 

@@ -10,9 +10,9 @@ from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.recreated import (
     Begin,
     Choice,
-    Finding,
     InputLog,
     Known,
+    Recreation,
     begin,
     decide,
     examine,
@@ -81,7 +81,7 @@ def test_a_topic_made_anew_is_known_by_its_id_or_its_end_and_a_changelog_by_the_
         assert finding.topic == ("changelog" if known is NO_STATE else HERE.topic)
 
 
-def findings(known: Known, found: InputLog) -> Mapping[TopicPartition, Finding]:
+def findings(known: Known, found: InputLog) -> Mapping[TopicPartition, Recreation]:
     """As `Ownership` collects them, of two partitions."""
     finding = examine(HERE, "changelog", known, found)
     assert finding

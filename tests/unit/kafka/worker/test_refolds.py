@@ -9,7 +9,7 @@ import pytest
 
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.rebuilds import Progress
+from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
 from stream_peer.log.stage import LogRecord, Output, Snapshot
@@ -150,7 +150,7 @@ async def test_while_it_lasts_nothing_is_acknowledged_and_the_partition_says_how
     here.logs.gate.clear()
     event = await here.put(0, 8)
 
-    await eventually(lambda: here.partition.refolding == Progress(0, 5))
+    await eventually(lambda: here.partition.refolding == RebuildProgress(0, 5))
 
     assert not event.acked
     assert not here.partition.idle
@@ -318,7 +318,7 @@ async def test_one_log_is_folded_anew_at_a_time(bench: Callable[..., Bench]) -> 
     first.logs.gate.set()
     await second.partition.rest()
 
-    assert waiting == Progress(0, 0)
+    assert waiting == RebuildProgress(0, 0)
     assert [blank.offsets[-1] for blank in second.stage.rebuilds] == [4]
 
 
@@ -326,7 +326,7 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
     here = bench()
     here.logs.gate.clear()
     await here.put(0, 8)
-    await eventually(lambda: here.partition.refolding == Progress(0, 5))
+    await eventually(lambda: here.partition.refolding == RebuildProgress(0, 5))
     before = here.partition.progress_token
 
     still = here.partition.progress_token
