@@ -99,15 +99,15 @@ def explain_command(
 
 def _print(found: "WeightExplanation") -> None:
     from stream_peer.serve.terminal import console
-    from stream_peer.tools.explain.text import render
+    from stream_peer.tools.explain.text import print_explanation
 
-    render(found, console())
+    print_explanation(found, console())
 
 
 def _from_files(
     invocation: Invocation, files: tuple[Path, ...], request: "ExplainRequest", of_files: OfFiles
 ) -> "WeightExplanation | ExplainFault":
-    from stream_peer.tools.explain.weight import answer, probe_for
+    from stream_peer.tools.explain.weight import answer_request, probe_for
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
 
@@ -117,7 +117,7 @@ def _from_files(
         result = replay(lines, options, progress=progress, probe=probe)
     must_be_usable(result, files)
     probe.finish()
-    return answer(request, probe)
+    return answer_request(request, probe)
 
 
 def _from_log(invocation: Invocation, request: "ExplainRequest") -> "WeightExplanation | ExplainFault":

@@ -236,7 +236,7 @@ def _explain(asked: _Asked) -> None:
     from stream_peer.events.near_names import did_you_mean
     from stream_peer.serve.terminal import console
     from stream_peer.tools.explain.question_life import narrate
-    from stream_peer.tools.explain.text import render
+    from stream_peer.tools.explain.text import print_explanation
 
     probe = asked.probe
     steps = probe.steps()
@@ -244,7 +244,7 @@ def _explain(asked: _Asked) -> None:
         hint = did_you_mean(probe.question_id, probe.questions)
         msg = f"no line of the files is about question {probe.question_id!r}{hint}"
         raise click.BadParameter(msg, param_hint="--explain")
-    render(narrate(probe.question_id, steps), console())
+    print_explanation(narrate(probe.question_id, steps), console())
     if asked.others:
         named = ", ".join(map(spelt, asked.others[:_NAMED]))
         click.echo(f"\nIt is the question with the most revisions. --explain QUESTION tells of others, e.g. {named}.")

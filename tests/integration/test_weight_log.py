@@ -16,7 +16,7 @@ from stream_peer.log.driver import pump
 from stream_peer.log.stage import LogRecord
 from stream_peer.serve.explanation import Bound, ExplainFault, ExplainRequest, WeightExplanation
 from stream_peer.settings.process import Partitions, Settings
-from stream_peer.tools.explain.weight import answer, probe_for
+from stream_peer.tools.explain.weight import answer_request, probe_for
 from stream_peer.tools.explain.weight_log import ProbedFold, explain_from_kafka
 from stream_peer.tools.explain.weight_timeline import WeightProbe
 from tests.integration.support.client import KafkaClient, Message
@@ -66,7 +66,7 @@ def test_the_log_of_the_brokers_gives_the_explanation_of_its_records(kafka: Kafk
         found = explain_from_kafka(request, settings, b"", lambda done, of: seen.append((done, of)))
 
         assert isinstance(found, WeightExplanation)
-        assert found == answer(request, folded(log, probe_for(request)))
+        assert found == answer_request(request, folded(log, probe_for(request)))
     assert (len(log), len(log)) in seen
 
 

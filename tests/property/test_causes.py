@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
-from stream_peer.tools.explain.causes import Cause, WeightReading, explain, read_weights
+from stream_peer.tools.explain.causes import Cause, WeightReading, explain, weight_reading
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
@@ -38,7 +38,7 @@ def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[
         feed_stage.step(record, Effects())
         refold(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
-        after = None if feed is None else read_weights(feed)
+        after = None if feed is None else weight_reading(feed)
         check_reading(feed_stage, after, experts)
         yield after, dict(explain(before, decode_feed_log(record.value or b""), after, experts))
         before = after

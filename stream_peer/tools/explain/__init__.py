@@ -1,6 +1,6 @@
 """Why a weight moved, and the life of a question: each a timeline of steps, taken from one fold of the log.
 
-A `Probe` is called before and after each record, reads what the step needs, and keeps it:
+A `ReplayProbe` is called before and after each record, reads what the step needs, and keeps it:
 
 - ``causes``: `explain` gives the causes that moved weights, from the readings before and after a record
 - ``weight_timeline``: the steps of an expert's weight; ``weight_log``: from a log that was kept, or from Kafka;

@@ -87,7 +87,7 @@ class WeightReading(NamedTuple):
         return place is not None and place in self.listed
 
 
-def read_weights(feed: Feed) -> WeightReading:
+def weight_reading(feed: Feed) -> WeightReading:
     """What a feed's weights are read from now."""
     places = np.arange(len(feed.roster), dtype=np.int32)
     listed, reading = feed.listed(), feed.read()

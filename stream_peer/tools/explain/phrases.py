@@ -13,12 +13,12 @@ def year(moment: Milliseconds) -> int:
     return _utc(moment).year
 
 
-def shown(moment: Milliseconds, beside: Milliseconds) -> str:
+def date_of(moment: Milliseconds, beside: Milliseconds) -> str:
     """A moment in UTC; its year only if it is another one than that of the moment it stands beside.
 
     Examples
     --------
-    >>> shown(1_772_366_400_000, 1_772_000_000_000), shown(1_772_366_400_000, 1_700_000_000_000)
+    >>> date_of(1_772_366_400_000, 1_772_000_000_000), date_of(1_772_366_400_000, 1_700_000_000_000)
     ('1 Mar 12:00', '1 Mar 2026 12:00')
     """
     at = _utc(moment)

@@ -13,7 +13,7 @@ from stream_peer.events.incoming import (
 )
 from stream_peer.events.times import Milliseconds
 from stream_peer.questions.schedule import RoundPlan
-from stream_peer.tools.explain.phrases import chance, joined, shortened, shown
+from stream_peer.tools.explain.phrases import chance, date_of, joined, shortened
 from stream_peer.tools.explain.question_timeline import LifeStep, PlanAt
 from stream_peer.tools.replay.run import THE_END
 
@@ -22,7 +22,7 @@ _SHOWN = 8
 _ENTERED = {"open": "The question opens", "closed": "The question closes"}
 
 
-def heading(step: LifeStep) -> str:
+def step_heading(step: LifeStep) -> str:
     """What happened, in one sentence, with the line that says it."""
     event = step.event
     is_control = isinstance(event, ExpertControl | FeedControl)
@@ -52,7 +52,7 @@ def moves(step: LifeStep) -> Iterator[str]:
             ("close", before.plan.close, after.plan.close),
         ):
             if one != other and one is not None and other is not None and step.own:
-                yield f"The {name} moves from {shown(one, step.time)} to {shown(other, step.time)}"
+                yield f"The {name} moves from {date_of(one, step.time)} to {date_of(other, step.time)}"
     states = state_of(before), state_of(after)
     if states[0] != states[1] and after.plan is None:
         yield f"The question was {states[0]}; its history is deleted"
@@ -66,7 +66,7 @@ def reason(step: LifeStep) -> str:
     if step.forecasts:
         stated = _stated(event) or at
         names = shortened(list(step.forecasts), 3)
-        late = f"dated {shown(stated, at)} arrived on {shown(at, at)}"
+        late = f"dated {date_of(stated, at)} arrived on {date_of(at, at)}"
         return f"a forecast of {names} {late if stated < at else 'counts from an earlier moment'}"
     if step.own and _close(step.before) != _close(step.after):
         return "the close moved" if _close(step.before) else "the question has a close now"
@@ -118,7 +118,7 @@ def _of_question(step: LifeStep) -> str:
 
 def _schedule(plan: RoundPlan, beside: Milliseconds) -> str:
     moments = (("opens", plan.opens), ("closes", plan.close))
-    known = [f"{verb} {shown(at, beside)}" for verb, at in moments if at is not None]
+    known = [f"{verb} {date_of(at, beside)}" for verb, at in moments if at is not None]
     return f": it {joined(known)}" if known else ""
 
 
@@ -126,7 +126,7 @@ def _of_forecasts(step: LifeStep) -> str:
     forecasts = shortened((says(expert, p) for expert, p in step.forecasts.items()), _SHOWN)
     stated, plan = stated_moment(step), step.after.plan
     if stated < step.time:
-        return f"{forecasts}: dated {shown(stated, step.time)}, it arrives only now"
+        return f"{forecasts}: dated {date_of(stated, step.time)}, it arrives only now"
     if plan is not None and plan.opens is not None and stated < plan.opens:
         return f"{forecasts}: it waits for the opening"
     if plan is not None and plan.close is not None and stated > plan.close:
@@ -146,7 +146,7 @@ def _of_resolution(event: Resolution, step: LifeStep) -> str:
     what = "The question is annulled" if verdict == "annulled" else f"The question is resolved: {OUTCOMES[verdict]}"
     if event.closed_at is None:
         return what
-    return f"{what}, closed at {shown(moment(event.closed_at), step.time)}"
+    return f"{what}, closed at {date_of(moment(event.closed_at), step.time)}"
 
 
 def _of_control(event: ExpertControl | FeedControl) -> str:

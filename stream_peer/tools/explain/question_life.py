@@ -8,8 +8,8 @@ import msgspec
 
 from stream_peer.events.incoming import ExpertControl
 from stream_peer.events.times import Milliseconds
-from stream_peer.tools.explain.phrases import chance, joined, many, shortened, shown
-from stream_peer.tools.explain.question_events import OUTCOMES, heading, line, moves, state_of, stated_moment
+from stream_peer.tools.explain.phrases import chance, date_of, joined, many, shortened
+from stream_peer.tools.explain.question_events import OUTCOMES, line, moves, state_of, stated_moment, step_heading
 from stream_peer.tools.explain.question_narrator import Narrator
 from stream_peer.tools.explain.question_timeline import LifeStep
 
@@ -98,13 +98,13 @@ def _quiet(steps: Sequence[LifeStep]) -> NarratedStep:
 
 def _day(step: LifeStep, first: LifeStep) -> str:
     """The day on which it came, where that is another one than of the first."""
-    day, first_day = (shown(one.time, first.time).rsplit(" ", 1)[0] for one in (step, first))
+    day, first_day = (date_of(one.time, first.time).rsplit(" ", 1)[0] for one in (step, first))
     return "" if day == first_day else f" on {day}"
 
 
 def _narrated(step: LifeStep, narrator: Narrator) -> NarratedStep:
     items = [*moves(step), *narrator.items(step), *(warning.message for warning in step.warnings)]
-    return NarratedStep(step.time, heading(step), tuple(items))
+    return NarratedStep(step.time, step_heading(step), tuple(items))
 
 
 def _opening(narrator: Narrator, files: Sequence[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer, StateOfQuestion, WeightedExpert
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.views import FeedView
-from stream_peer.tools.explain.phrases import chance, joined, many, shortened, shown
+from stream_peer.tools.explain.phrases import chance, date_of, joined, many, shortened
 from stream_peer.tools.explain.question_events import OUTCOMES, reason
 from stream_peer.tools.explain.question_timeline import FeedStep, LifeStep
 
@@ -118,7 +118,7 @@ class Narrator:
             boundary = getattr(one.event, "boundary", 0)
             self.rounds.pop(boundary, None)
             self._gone.add(boundary)
-            moments.append(shown(boundary, step.time))
+            moments.append(date_of(boundary, step.time))
         revisions = joined([str(one.revision) for one in records])
         which = f"The round of {moments[0]} is" if len(moments) == 1 else f"The rounds of {joined(moments)} are"
         return f"{which} withdrawn, because {reason(step)} ({_revisions(len(records))} {revisions})"
@@ -133,7 +133,7 @@ class Narrator:
         now = RoundSnapshot(one.revision, record.final, record.weight, self._parts)
         before, earlier = self.rounds.get(record.boundary), self._earlier(record.boundary)
         self.rounds[record.boundary], self._parts, self._feed = now, {}, record.feed
-        at = shown(record.boundary, step.time)
+        at = date_of(record.boundary, step.time)
         if before is not None:
             changed = shortened(_differences(before, now), _SHOWN)
             replaces = f"(revision {one.revision} replaces {before.revision})"
@@ -149,7 +149,7 @@ class Narrator:
             return f", with {shortened((self._stands(*one) for one in now.forecasts.items()), _SHOWN)}"
         before = self.rounds[earlier]
         changes = [*_differences(before, now._replace(final=before.final))]
-        since = f"since the round of {shown(earlier, step.time)}"
+        since = f"since the round of {date_of(earlier, step.time)}"
         return f"; {since}: {shortened(changes, _SHOWN) if changes else 'no forecast changed'}"
 
     def _stands(self, expert: str, probability: float) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.explanation import QuestionOfMove, WeightExplanation
-from stream_peer.tools.explain.phrases import shown, year
+from stream_peer.tools.explain.phrases import date_of, year
 from stream_peer.tools.explain.question_life import NarratedStep, QuestionLife
 from stream_peer.tools.explain.weight_words import BEYOND, KINDS, OWN, decimals_of, forecast_of, goes_beyond, points
 
@@ -23,7 +23,7 @@ _TIED = re.compile(r" (?=[0-9→(])|(?<=→) |(?<=[0-9]) (?=[A-Z][a-z]{2} )")
 _TIE = "\u00a0"
 
 
-def render(explanation: WeightExplanation | QuestionLife, console: Console) -> None:
+def print_explanation(explanation: WeightExplanation | QuestionLife, console: Console) -> None:
     """Print an explanation: at most ``WIDTH`` columns of a terminal are used, and as many of anything else."""
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     lines = (
@@ -53,7 +53,7 @@ def _life_lines(life: QuestionLife, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _step(step: NarratedStep, width: int) -> Iterator[tuple[str, str]]:
-    when, indent = f"{shown(step.at, step.at):<{_WHEN}}", " " * _WHEN
+    when, indent = f"{date_of(step.at, step.at):<{_WHEN}}", " " * _WHEN
     yield from (("bold", line) for line in wrapped(step.heading, width, when, indent))
     for item in step.items:
         yield from (("", line) for line in wrapped(item, width, f"{indent}- ", f"{indent}  "))

@@ -44,7 +44,7 @@ def probe_for(request: ExplainRequest) -> WeightProbe:
     return WeightProbe(request.feed, [WeightTimeline(request.expert, request.since, request.until)])
 
 
-def answer(request: ExplainRequest, probe: WeightProbe, log_start: int = 0) -> WeightExplanation | ExplainFault:
+def answer_request(request: ExplainRequest, probe: WeightProbe, log_start: int = 0) -> WeightExplanation | ExplainFault:
     """The answer to a request whose probe has seen the log; ``log_start``: the first offset that the log still has."""
     feed, expert, (timeline,) = request.feed, request.expert, probe.timelines
     if feed not in probe.feeds:

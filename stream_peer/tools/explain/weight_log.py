@@ -13,7 +13,7 @@ from stream_peer.log.stage import Effects, LogRecord, Output, Record
 from stream_peer.serve.explanation import ExplainFault, ExplainRequest, WeightExplanation, WeightKind
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
-from stream_peer.tools.explain.weight import answer, explanation_of, probe_for
+from stream_peer.tools.explain.weight import answer_request, explanation_of, probe_for
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from stream_peer.tools.replay.feed_log_reader import place_of_log, pump_from_log
 from stream_peer.tools.replay.log import KeptLog
@@ -130,7 +130,7 @@ def explain_from_kafka(
         If the topics cannot be read.
     """
     probe = probe_for(request)
-    return answer(request, probe, read_for(probe, settings, secret, progress))
+    return answer_request(request, probe, read_for(probe, settings, secret, progress))
 
 
 def read_for(

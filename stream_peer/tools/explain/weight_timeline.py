@@ -19,11 +19,11 @@ from stream_peer.feeds.fold import FeedFold
 from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.serve.explanation import Bound
-from stream_peer.tools.explain.causes import Cause, WeightReading, explain, read_weights
+from stream_peer.tools.explain.causes import Cause, WeightReading, explain, weight_reading
 from stream_peer.tools.replay.run import NullProbe
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """A record's revision, and the time of the log when it came."""
 
     revision: int
@@ -94,26 +94,26 @@ class WeightTimeline:
         self.forecasts: dict[str, LatestForecast] = {}
         self.is_backwards = False
 
-    def begins_before(self, position: Position) -> bool:
+    def begins_before(self, position: LogPosition) -> bool:
         """Whether the span has not begun yet, and must before a record that comes here."""
         return self.start is None and position.is_after(self.since)
 
-    def is_within(self, position: Position) -> bool:
+    def is_within(self, position: LogPosition) -> bool:
         """Whether the span has begun, and a record here belongs to it."""
         return self.start is not None and not position.is_after(self.until)
 
-    def awaits_listing(self, position: Position) -> bool:
+    def awaits_listing(self, position: LogPosition) -> bool:
         """Whether the span begins when the expert is listed, which a record here may do."""
         return self.since is None and self.start is None and not position.is_after(self.until)
 
-    def begin(self, reading: WeightReading | None, position: Position) -> None:
+    def begin(self, reading: WeightReading | None, position: LogPosition) -> None:
         """Begin the span here, unless it has begun."""
         if self.start is None:
             self.start = self.end = self._point(reading, position)
             self.is_backwards = position.revision >= 0 and position.is_after(self.until)
 
     def add(
-        self, event: AnyFeedLogRecord, causes: Sequence[Cause], after: WeightReading | None, position: Position
+        self, event: AnyFeedLogRecord, causes: Sequence[Cause], after: WeightReading | None, position: LogPosition
     ) -> None:
         """Add a record, with the causes of what it moved."""
         self.end = self._point(after, position)
@@ -134,7 +134,7 @@ class WeightTimeline:
                 self.forecasts[event.question_id] = latest
                 return
 
-    def _point(self, reading: WeightReading | None, position: Position) -> Point:
+    def _point(self, reading: WeightReading | None, position: LogPosition) -> Point:
         if reading is None:
             return Point(*position, 0.0, 0.0, listed=False, experts=0)
         listed, experts = reading.lists(self.expert), len(reading.listed)
@@ -164,7 +164,7 @@ class WeightProbe(NullProbe):
         self._keys = (SETTINGS_KEY, feed.encode())
         self._time: Milliseconds = 0
         self._base = 0
-        self._changed = self._latest = Position(-1, 0)
+        self._changed = self._latest = LogPosition(-1, 0)
         self._exists = False
         self._event: AnyFeedLogRecord | None = None
         self._reading: WeightReading | None = None
@@ -193,7 +193,7 @@ class WeightProbe(NullProbe):
         self._latest = position = self._position(record)
         beginning = [timeline for timeline in self.timelines if timeline.begins_before(position)]
         if self._reading is None and feed is not None and (beginning or self._within(position)):
-            self._reading = read_weights(feed)
+            self._reading = weight_reading(feed)
         for timeline in beginning:
             timeline.begin(self._reading, self._changed)
 
@@ -204,13 +204,13 @@ class WeightProbe(NullProbe):
         if event is None or not self._has_changed(feed):
             return
         self._exists, self._stage = feed is not None, stage
-        self._changed = position = self._latest if feed is None else Position(feed.standing.revision, self._time)
+        self._changed = position = self._latest if feed is None else LogPosition(feed.standing.revision, self._time)
         before, self._reading = self._reading, None
         within = self._within(position)
         awaiting = [timeline for timeline in self.timelines if timeline.awaits_listing(position)]
         if feed is not None:
             self.experts = feed.roster.ids()
-            self._reading = read_weights(feed) if within or awaiting else None
+            self._reading = weight_reading(feed) if within or awaiting else None
         causes = explain(before, event, self._reading, [timeline.expert for timeline in within]) if within else {}
         for timeline in within:
             timeline.add(event, causes.get(timeline.expert, ()), self._reading, position)
@@ -222,17 +222,17 @@ class WeightProbe(NullProbe):
         """The log has ended: spans that would begin later begin and end here."""
         feed = None if self._stage is None else self._stage.feeds.by_name.get(self.feed)
         late = [timeline for timeline in self.timelines if timeline.since is not None and timeline.start is None]
-        reading = read_weights(feed) if late and feed is not None else None
+        reading = weight_reading(feed) if late and feed is not None else None
         for timeline in late:
             timeline.begin(reading, self._changed)
             if not self._latest.is_after(timeline.since):
                 timeline.is_backwards = self._latest.is_after(timeline.until)
 
-    def _within(self, position: Position) -> list[WeightTimeline]:
+    def _within(self, position: LogPosition) -> list[WeightTimeline]:
         return [timeline for timeline in self.timelines if timeline.is_within(position)]
 
-    def _position(self, record: Record) -> Position:
-        return Position(self._base + record.offset, self._time)
+    def _position(self, record: Record) -> LogPosition:
+        return LogPosition(self._base + record.offset, self._time)
 
     def _has_changed(self, feed: Feed | None) -> bool:
         return self._exists if feed is None else feed.standing.revision > self._changed.revision

@@ -25,7 +25,7 @@ from stream_peer.tools.replay.file_events import (
 )
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.jsonl import FileLine
-from stream_peer.tools.replay.run import CONTROLS, NullProbe, Probe, RefusedLine, ReplayPlan, Run, Write
+from stream_peer.tools.replay.run import CONTROLS, NullProbe, RefusedLine, ReplayPlan, ReplayProbe, Run, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
 _UNLESS_SAID = {"history_for": "10000y"}
@@ -80,7 +80,7 @@ def replay(
     *,
     write: Write | None = None,
     progress: Progress | None = None,
-    probe: Probe | None = None,
+    probe: ReplayProbe | None = None,
     finished: Callable[[Run], None] | None = None,
 ) -> ReplayResult:
     """Fold the events of files as the service would have, with every feed historical.
@@ -98,7 +98,7 @@ def replay(
         Gets every output and every feed-log record, in order.
     progress : callable, optional
         Told how many events of how many are folded.
-    probe : Probe, optional
+    probe : ReplayProbe, optional
         Is shown every record as it is folded.
     finished : callable, optional
         Is shown the run at its end, to export feeds from it.
@@ -135,7 +135,7 @@ def _plan(
     book: FeedSettingsBook,
     events: Sequence[FileEvent],
     write: Write | None,
-    probe: Probe | None,
+    probe: ReplayProbe | None,
     *,
     keeps_log: bool,
 ) -> ReplayPlan:

@@ -57,7 +57,7 @@ class InputRecord(NamedTuple):
     time: Milliseconds
 
 
-class Probe(Protocol):
+class ReplayProbe(Protocol):
     """Is called around each record that is folded, and changes nothing."""
 
     def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
@@ -98,7 +98,7 @@ class ReplayPlan(NamedTuple):
     secret: bytes = b""
     keeps_log: bool = False
     write: Write | None = None
-    probe: Probe = NullProbe()
+    probe: ReplayProbe = NullProbe()
 
 
 class Run:

@@ -17,7 +17,7 @@ from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from stream_peer.tools.replay.run import InputRecord, NullProbe, Probe
+from stream_peer.tools.replay.run import InputRecord, NullProbe, ReplayProbe
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
 
@@ -106,7 +106,7 @@ def _section_alone(section: object) -> object:
 class Follower:
     """A probe that keeps how the forecasts of a replay do; what it is shown, another probe is shown as well."""
 
-    def __init__(self, other: Probe | None = None) -> None:
+    def __init__(self, other: ReplayProbe | None = None) -> None:
         self.prequential = Prequential()
         self._other = other or NullProbe()
 
@@ -157,7 +157,7 @@ class ShadowRuns:
         self._files = [list(lines) for lines in files]
         return self._files
 
-    def following(self, probe: Probe | None) -> Probe | None:
+    def following(self, probe: ReplayProbe | None) -> ReplayProbe | None:
         """The probe of the live replay: the one that it has anyway, followed if there are shadows."""
         if not self._documents:
             return probe

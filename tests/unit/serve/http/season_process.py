@@ -20,10 +20,10 @@ def tool(play: str = "season", *arguments: object, settings: Settings | None = N
 
 def season(task: ExplainTask) -> WeightExplanation | ExplainFault:
     """Explain from a season of questions."""
-    from stream_peer.tools.explain.weight import answer, probe_for
+    from stream_peer.tools.explain.weight import answer_request, probe_for
     from tests.unit.tools.explain.test_weight import kept
 
-    return answer(task.request, kept(probe_for(task.request)))
+    return answer_request(task.request, kept(probe_for(task.request)))
 
 
 def waits(task: ExplainTask) -> WeightExplanation | ExplainFault:

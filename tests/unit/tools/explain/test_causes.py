@@ -8,7 +8,7 @@ import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.log.stage import Effects
-from stream_peer.tools.explain.causes import CAUSES, Cause, WeightReading, explain, read_weights
+from stream_peer.tools.explain.causes import CAUSES, Cause, WeightReading, explain, weight_reading
 from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import crowd
@@ -25,7 +25,7 @@ def moved(events: Sequence[FeedLogRecord], name: str, **defaults: Any) -> list[l
         feed_stage.step(record, Effects())
         refold(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
-        after: WeightReading | None = None if feed is None else read_weights(feed)
+        after: WeightReading | None = None if feed is None else weight_reading(feed)
         found.append(explain(before, decode_feed_log(record.value or b""), after, [name]).get(name, []))
         before = after
     return found

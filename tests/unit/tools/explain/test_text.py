@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from stream_peer.tools.explain.question_life import NarratedStep, QuestionLife
-from stream_peer.tools.explain.text import WIDTH, render
+from stream_peer.tools.explain.text import WIDTH, print_explanation
 from tests.unit.questions.question_log import DAY, T0
 
 LONG = "The round of 11 May 12:00 is published with " + ", ".join(f"e{n} 0.{n}5 → 0.{n}7" for n in range(9)) * 3
@@ -17,7 +17,7 @@ LIFE = QuestionLife(
 
 def printed(**options: object) -> str:
     target = io.StringIO()
-    render(LIFE, Console(file=target, **options))  # type: ignore[arg-type]  # options of a console
+    print_explanation(LIFE, Console(file=target, **options))  # type: ignore[arg-type]  # options of a console
     return target.getvalue()
 
 

@@ -16,7 +16,7 @@ from stream_peer.serve.explanation import (
     bound_of,
     encode_explanation,
 )
-from stream_peer.tools.explain.weight import answer, explanation_of, probe_for
+from stream_peer.tools.explain.weight import answer_request, explanation_of, probe_for
 from stream_peer.tools.explain.weight_log import ReplayedLog
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from stream_peer.tools.explain.weight_words import goes_beyond, sentences
@@ -159,7 +159,7 @@ def test_the_log_of_a_replay_gives_the_same_explanations_as_the_replay_itself(co
 
 def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> None:
     requests = [ExplainRequest("econ", "E1"), ExplainRequest("eco", "e1"), ExplainRequest("econ", "e1", until=Bound(0))]
-    answers = [answer(request, kept(probe_for(request))) for request in requests]
+    answers = [answer_request(request, kept(probe_for(request))) for request in requests]
 
     assert answers == [
         ExplainFault("expert", "there is no expert 'E1' in feed econ; did you mean e1?"),
@@ -174,7 +174,7 @@ def test_an_explanation_says_that_the_log_has_lost_its_beginning() -> None:
     request = ExplainRequest("econ", "e1")
     probe = kept(probe_for(request))
 
-    whole, part = (answer(request, probe, start) for start in (0, 7))
+    whole, part = (answer_request(request, probe, start) for start in (0, 7))
 
     assert isinstance(whole, WeightExplanation)
     assert isinstance(part, WeightExplanation)
