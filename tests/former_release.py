@@ -9,11 +9,11 @@ from stream_peer.events.feed_log import FeedImported, Source, encode_feed_log
 from stream_peer.feeds.feed import decode_feed
 from stream_peer.feeds.former_imports import (
     SCHEMA,
-    EndLine,
     EntryLine,
     ExpiredLine,
     FeedLine,
-    Header,
+    FormerEnd,
+    FormerHeader,
     Line,
     WaitingLine,
 )
@@ -37,7 +37,7 @@ def former_lines(
     rows = {key: value for key, value in entries.items() if value is not None}
     head, stored = decode_head(snapshot.head), decode_feed(stored_feeds(rows)[feed][0])
     standing, roster = head.standings[feed], stored.roster
-    header = Header(
+    header = FormerHeader(
         feed=feed,
         next_revision=standing.base + applied + 1,
         forgotten=roster.forgotten,
@@ -76,7 +76,7 @@ def former_import(
     lines: Sequence[Line], *, first: int = 0, import_id: str = "moved", feed: str = "f"
 ) -> list[LogRecord]:
     """The records that an import has left in the feed-log, from the offset ``first`` on."""
-    whole: Iterable[Line] = [*lines, EndLine(lines=len(lines))]
+    whole: Iterable[Line] = [*lines, FormerEnd(lines=len(lines))]
     data = zlib.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in whole))
     digest, parts = parts_of(data)
     records = []

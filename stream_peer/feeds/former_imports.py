@@ -26,7 +26,7 @@ from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.method import method_of
 from stream_peer.feeds.roster import Roster, StoredRoster
-from stream_peer.feeds.scored import position_in, rows_of, scored_with_places
+from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
 from stream_peer.feeds.standing import Imported, Standing
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.names import Given
@@ -41,7 +41,7 @@ Bits = npt.NDArray[np.bool_]
 Ledger = dict[str, Entry | Milliseconds]
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
+class FormerHeader(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
     """The first line. ``next_revision``: the one that was to come next where the feed comes from."""
 
     feed: str
@@ -89,13 +89,13 @@ class WaitingLine(msgspec.Struct, frozen=True, kw_only=True, tag="waiting", tag_
     round: Round
 
 
-class EndLine(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="kind"):
+class FormerEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="kind"):
     """How many lines come before this one."""
 
     lines: int
 
 
-Line = Header | FeedLine | EntryLine | ExpiredLine | WaitingLine | EndLine
+Line = FormerHeader | FeedLine | EntryLine | ExpiredLine | WaitingLine | FormerEnd
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
@@ -131,7 +131,7 @@ def take_up(feeds: Feeds, event: FeedImported, whole: bytes, record: Record) -> 
     feed = fresh(feeds, event.feed)
     try:
         header, line, *lines = _lines(whole)
-        if not isinstance(header, Header) or not isinstance(line, FeedLine):
+        if not isinstance(header, FormerHeader) or not isinstance(line, FeedLine):
             raise import_refusal("the feed itself is missing")
         _check_header(header, feed.name)
         stay = _who_stays(feed.roster, line.experts, header.names)
@@ -151,12 +151,12 @@ def take_up(feeds: Feeds, event: FeedImported, whole: bytes, record: Record) -> 
 
 def _lines(whole: bytes) -> list[Line]:
     *lines, end = map(_decode, zlib.decompress(whole).splitlines())
-    if not isinstance(end, EndLine) or end.lines != len(lines):
+    if not isinstance(end, FormerEnd) or end.lines != len(lines):
         raise import_refusal("it is not whole")
     return lines
 
 
-def _check_header(header: Header, feed: str) -> None:
+def _check_header(header: FormerHeader, feed: str) -> None:
     if header.feed != feed:
         raise import_refusal("it is of another feed")
     if header.feed_schema != SCHEMA:
@@ -235,7 +235,7 @@ def _standing(
     return standing
 
 
-def _stored(feed: Feed, header: Header, line: FeedLine) -> bytes:
+def _stored(feed: Feed, header: FormerHeader, line: FeedLine) -> bytes:
     """The line as the feed would have stored it, with what was asked of its experts here."""
     roster = feed.roster
     teams = {**roster.teams, **line.teams}
@@ -273,7 +273,7 @@ def _facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | Non
     if not rows.any():
         return None
     kept = position_in(facts.selected, rows)
-    return rows_of(facts, rows, places, int(np.argmax(facts.select[rows])) if kept is None else kept).pack()
+    return facts_at_places(facts, rows, places, int(np.argmax(facts.select[rows])) if kept is None else kept).pack()
 
 
 def _standing_without(standing: Standing, stay: Bits) -> Standing:

@@ -74,7 +74,7 @@ def scored_with_places(packed: bytes, places: IndexArray) -> bytes:
         return packed
     facts = unpack(packed)
     rows = places[facts.experts] >= 0
-    return rows_of(facts, rows, places, position_in(facts.selected, rows)).pack()
+    return facts_at_places(facts, rows, places, position_in(facts.selected, rows)).pack()
 
 
 def position_in(selected: int | None, rows: BoolArray) -> int | None:
@@ -82,7 +82,7 @@ def position_in(selected: int | None, rows: BoolArray) -> int | None:
     return int(np.count_nonzero(rows[:selected])) if selected is not None and rows[selected] else None
 
 
-def rows_of(facts: Facts, rows: BoolArray, places: IndexArray, selected: int | None) -> Facts:
+def facts_at_places(facts: Facts, rows: BoolArray, places: IndexArray, selected: int | None) -> Facts:
     """Some of the experts of a round, at their new places."""
     return msgspec.structs.replace(
         facts,

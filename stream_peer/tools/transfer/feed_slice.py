@@ -31,7 +31,7 @@ from stream_peer.tools.transfer.feed_file import RecordLine
 _replace = msgspec.structs.replace
 
 
-class Known(NamedTuple):
+class KnownUpTo(NamedTuple):
     """Up to which record of its partition of ``forecast-events`` the stored questions go."""
 
     incarnation: int
@@ -47,13 +47,13 @@ class FeedSlice:
 
     Attributes
     ----------
-    known : mapping of int to Known
+    known : mapping of int to KnownUpTo
         By partition of ``forecast-events``: what the questions that move with it know. What they do not know comes
         again where they go, so it is left out.
     """
 
     def __init__(self, feed: str) -> None:
-        self.known: Mapping[int, Known] = {}
+        self.known: Mapping[int, KnownUpTo] = {}
         self._feed = feed
         self._keys = (feed.encode(), SETTINGS_KEY)
         self._seen = DedupWatermarks()
@@ -160,7 +160,7 @@ def settings_of(document: Mapping[str, Any], feed: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def slice_of(feed: str, known: Mapping[int, Known], records: Iterable[Record]) -> FeedSlice:
+def slice_of(feed: str, known: Mapping[int, KnownUpTo], records: Iterable[Record]) -> FeedSlice:
     """The slice of records that are at hand."""
     found = FeedSlice(feed)
     found.known = known

@@ -14,7 +14,7 @@ from stream_peer.questions.store import decode_question_head
 from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.transfer.feed_file import Header, Line
-from stream_peer.tools.transfer.feed_slice import FeedSlice, Known, settings_of
+from stream_peer.tools.transfer.feed_slice import FeedSlice, KnownUpTo, settings_of
 
 _QUESTION = question_key("")
 
@@ -32,7 +32,7 @@ class Questions(NamedTuple):
     """A feed's questions in one partition of the question stage."""
 
     partition: int
-    known: Known
+    known: KnownUpTo
     lines: list[QuestionLine]
 
 
@@ -44,7 +44,7 @@ class Origin(NamedTuple):
     document: Mapping[str, Any] = {}
 
 
-def known_of(questions: Iterable[Questions]) -> dict[int, Known]:
+def known_of(questions: Iterable[Questions]) -> dict[int, KnownUpTo]:
     """By partition: what the stored questions know."""
     return {found.partition: found.known for found in questions}
 
@@ -104,7 +104,7 @@ def questions_of(feed: str, state: StageState) -> Questions:
         If the state cannot be read.
     """
     head = None if state.head is None else decode_question_head(state.head)
-    known = Known(head.incarnation if head else 0, state.applied)
+    known = KnownUpTo(head.incarnation if head else 0, state.applied)
     return Questions(state.partition, known, list(_question_lines(feed, head.clock if head else 0, state.entries)))
 
 

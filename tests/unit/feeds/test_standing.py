@@ -1,4 +1,6 @@
-from stream_peer.feeds.standing import Standing
+import msgspec
+
+from stream_peer.feeds.standing import Imported, Standing
 
 
 def test_a_feed_made_another_way_goes_on_under_its_revisions_and_keeps_its_own_trust() -> None:
@@ -27,3 +29,13 @@ def test_a_feed_made_another_way_keeps_the_acknowledgement_of_a_state_that_it_is
     other.go_on_from(before)
 
     assert (same.acknowledged, other.acknowledged) == ("dependent", None)
+
+
+def test_a_standing_that_an_earlier_release_stored_of_an_imported_feed_is_read() -> None:
+    stored = list(msgspec.msgpack.decode(msgspec.msgpack.encode(Standing(revision=7, imported=Imported("moved")))))
+    place = Standing.__struct_fields__.index("imported")
+    stored[place] = ["moved", 3, 4, -1_000, 77]  # with revisions and a clock, which this release keeps no more
+
+    found = msgspec.msgpack.decode(msgspec.msgpack.encode(stored), type=Standing)
+
+    assert (found.revision, found.imported) == (7, Imported("moved"))
