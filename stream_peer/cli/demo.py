@@ -24,7 +24,7 @@ _SMALL = {
 
 
 class DemoBroker(NamedTuple):
-    """A broker with the demo's topics: the settings, and how a worker is told of them."""
+    """A broker with the demo's topics: the settings, and the flags and environment that pass them to a worker."""
 
     settings: Settings
     worker_flags: list[str]

@@ -138,7 +138,7 @@ def _bound(http: Http, loaded: Loaded) -> socket.socket:
 
 
 def _advertised(settings: Settings, bound: socket.socket) -> Settings:
-    """The settings with the address that the group is told, unless they name one: the machine's, if all are bound."""
+    """The settings with the address for redirects: if none is named and all are bound, the machine's."""
     from stream_peer.serve.http import port_of, url_of
 
     http = settings.http

@@ -150,7 +150,7 @@ class Roster:
         Its place goes with a refold.
         """
         ids = self.names.all_of(expert)
-        self.names.let_go(expert)
+        self.names.drop(expert)
         self.forgotten.update(digest_of_id(self._secret, self._feed, one) for one in ids)
         self.teams.pop(ids[0], None)
         self.excluded.discard(ids[0])

@@ -68,7 +68,7 @@ class Agenda:
             yield question_id
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Remove all deadlines."""
         self._heap.clear()
         self._moments.clear()
         self.next = NEVER

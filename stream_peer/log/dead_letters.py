@@ -53,7 +53,7 @@ def dead_letter(record: Record, topic: str, partition: int, rejection: RejectedE
 
 
 def bare(record: Record) -> LogRecord:
-    """The record without key, payload and headers: all that a dead letter may hold of one that names the forgotten."""
+    """The record without key, payload and headers: what a dead letter may hold if it names an erased expert."""
     return LogRecord(record.offset, record.timestamp, None, None)
 
 

@@ -1,4 +1,4 @@
-"""Who asked to be forgotten: ids that are refused and of which nothing is kept but a digest."""
+"""Erased experts: their ids are refused, and only a digest of each is kept."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ _DIGEST_BYTES = 16
 
 
 def digest_of_id(secret: bytes, feed: str, expert_id: str) -> bytes:
-    """What is kept of an expert that asked to be forgotten: enough to know the id again, not to tell it.
+    """The digest of an erased expert's id: it recognises the id and does not reveal it.
 
-    Both stages make it alike: who was forgotten in an exported feed is refused by either, wherever it is imported.
+    Both stages make the same digest: an expert that is erased in an exported feed is refused wherever it is imported.
     """
     named = b"".join(len(part).to_bytes(4, "little") + part for part in (feed.encode(), expert_id.encode()))
     return hashlib.blake2b(named, digest_size=_DIGEST_BYTES, key=secret[:64]).digest()
 
 
-class Forgotten:
+class ErasedExperts:
     """Ids that are refused, feed by feed.
 
     Parameters
@@ -50,7 +50,7 @@ class Forgotten:
         return sorted(self.digests)
 
 
-def forgotten_rejection(refused: int, experts: int) -> RejectedEvent:
+def erased_rejection(refused: int, experts: int) -> RejectedEvent:
     """Why a forecast is refused, or some of the forecasts of one message; it names nobody."""
     of_them = "the expert" if experts == 1 else f"{refused} of the {experts} experts"
     msg = f"{of_them} asked to be forgotten in this feed; payload and key are left out"

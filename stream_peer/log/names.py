@@ -55,7 +55,7 @@ class Names:
     def _is_free(self, first: str, name: str) -> bool:
         return name == first or (name not in self.given and self._firsts.get(name, first) == first)
 
-    def let_go(self, expert_id: str) -> None:
+    def drop(self, expert_id: str) -> None:
         """Keep no id of an expert."""
         for name in self.given.pop(self.first(expert_id), ()):
             self._firsts.pop(name, None)

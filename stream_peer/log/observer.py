@@ -1,13 +1,14 @@
-"""Whom the worker informs about its work: metrics implement this, ``cli`` introduces them, tests pass a fake."""
-
-from typing import Protocol
+"""Reports of a worker about its work: metrics implement this, ``cli`` passes them, tests pass a fake."""
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Effects, Stage
 
 
-class Observer(Protocol):
-    """Is told what happened. ``stage_name`` is ``question``, ``feed`` or ``control``; calls are quick, never raise."""
+class Observer:
+    """Receives reports of what happened; a subclass uses those it wants. Its methods are quick and never raise.
+
+    ``stage_name`` is ``question``, ``feed`` or ``control``.
+    """
 
     def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
         """The partition is this worker's now; ``stage`` holds its recovered state."""
@@ -38,7 +39,7 @@ class Observer(Protocol):
         """The fetch loop came round."""
 
     def rebalanced(self) -> None:
-        """The group's partitions were assigned anew."""
+        """The group's partitions were assigned again."""
 
     def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
         """So many changelog records are still to be read before the partition can be owned."""
@@ -62,54 +63,5 @@ class Observer(Protocol):
         """So far is our clock ahead of the brokers'; None: nothing tells it."""
 
 
-class NullObserver:
-    """Tells nobody."""
-
-    def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
-        """Do nothing."""
-
-    def released(self, stage_name: str, partition: int) -> None:
-        """Do nothing."""
-
-    def folded(
-        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
-    ) -> None:
-        """Do nothing."""
-
-    def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
-        """Do nothing."""
-
-    def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
-        """Do nothing."""
-
-    def lag(
-        self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
-    ) -> None:
-        """Do nothing."""
-
-    def polled(self, seconds_since_last: float) -> None:
-        """Do nothing."""
-
-    def rebalanced(self) -> None:
-        """Do nothing."""
-
-    def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
-        """Do nothing."""
-
-    def input_lost(self, topic: str, partition: int, records: int) -> None:
-        """Do nothing."""
-
-    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        """Do nothing."""
-
-    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
-        """Do nothing."""
-
-    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
-        """Do nothing."""
-
-    def retried(self, batches: int) -> None:
-        """Do nothing."""
-
-    def skewed(self, seconds: float | None) -> None:
-        """Do nothing."""
+class NullObserver(Observer):
+    """Ignores all reports."""

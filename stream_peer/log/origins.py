@@ -43,7 +43,7 @@ def is_broadcast(headers: Headers) -> bool:
 class DedupWatermarks:
     """The highest source met of each source partition: what is not above it is a repeat.
 
-    A source of another incarnation is new, whatever its offset; what still comes from a former one is a repeat.
+    A source of another topic generation is new, whatever its offset; sources of a former one are repeats.
     Incarnation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
     """
 
@@ -87,7 +87,7 @@ class DedupWatermarks:
         return highest is not None and highest.incarnation == source.incarnation and highest.position > source.position
 
     def incarnations(self, topic: str) -> dict[int, int]:
-        """The present incarnation of each partition of a topic."""
+        """The present generation of each partition of a topic."""
         return {place[1]: source.incarnation for place, source in self._highest.items() if place[0] == topic}
 
     def __iter__(self) -> Iterator[Source]:

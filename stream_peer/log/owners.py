@@ -1,4 +1,4 @@
-"""Who owns what a question's answer is read from: asked by whoever answers for any feed, told by whoever assigns."""
+"""Which worker owns a feed: HTTP asks it, the assignment of partitions updates it."""
 
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -44,7 +44,7 @@ Owner: TypeAlias = Here | Elsewhere | Unknown
 
 
 class Owners(Protocol):
-    """Whoever knows which member of the group owns what."""
+    """Knows which member of the group owns which partition."""
 
     async def of(self, feed: str) -> Owner:
         """The owner of a feed: of the partition of the feed-log that it belongs to."""

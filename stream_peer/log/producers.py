@@ -90,7 +90,7 @@ class Producers:
         moves: bool = False,
         ids: Callable[[str], Iterable[str]] = lambda expert_id: (expert_id,),
     ) -> None:
-        """Check that whoever produced a record may say what its event says.
+        """Check that the producer of a record may send its event.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ def _check_any(event: Forecasts) -> None:
 
 
 def _check_repeatable(event: Question) -> None:
-    """A signed record can be sent again by others: without ``at`` it would count as said anew each time."""
+    """A signed record can be sent again by others: without ``at`` each copy would count as a new statement."""
     if event.at is None:
         msg = "at is missing: a question that is signed says when it was said, since a repetition would else be news"
         raise RejectedEvent(Reason.MISSING_FIELD, field="at", message=msg)

@@ -1,7 +1,7 @@
 """The control stage: checks what stands on ``control-events`` and hands it to every partition that must know.
 
 Settings are for all partitions of the feed-log and of ``forecast-events``. A control of an expert or a feed goes to
-the feed's partition of the feed-log; if it concerns forecasts (an expert renamed or forgotten, a feed deleted), also to
+the feed's partition of the feed-log; if it concerns forecasts (an expert renamed or erased, a feed deleted), also to
 every partition of ``forecast-events``, since a feed's questions lie in all of them.
 
 It keeps nothing: a repeat writes the same records again, and who reads them knows repeats by their source.
@@ -90,7 +90,7 @@ class ControlStage:
         """Its topic is another one, or met for the first time.
 
         The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
-        whoever owns the partition finds the same, and of a topic made anew another. A count would need one, and the
+        whoever owns the partition finds the same, and of a recreated topic another. A count would need one, and the
         time of the topic's first record would be the producer's word.
         """
         self._incarnation = incarnation

@@ -11,7 +11,7 @@ from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, 
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.log.clock import Clock
-from stream_peer.log.erased import Forgotten, forgotten_rejection
+from stream_peer.log.erased import ErasedExperts, erased_rejection
 from stream_peer.log.names import Given, Names
 from stream_peer.log.origins import is_broadcast
 from stream_peer.log.stage import Effects, Record
@@ -19,7 +19,7 @@ from stream_peer.log.transfers import Transfers
 from stream_peer.questions.dating import BEGINNING, Periods
 from stream_peer.questions.moved import MovedQuestions
 from stream_peer.questions.reconcile import Reconciler
-from stream_peer.questions.rounds import emitted_anew
+from stream_peer.questions.rounds import refresh_emitted
 from stream_peer.questions.routing import Routes
 from stream_peer.questions.schedule import Terms
 from stream_peer.questions.state import QuestionState
@@ -35,7 +35,7 @@ class QuestionControls:
     book : FeedSettingsBook
         In force until the log says otherwise.
     secret : bytes
-        The release's: ids that are to be forgotten are known again by digests that are made with it.
+        The release's: erased ids are recognised by digests made with it.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class QuestionControls:
         The same, as they were applied; None: the log has said nothing of them.
     periods : Periods
         What dates forecasts, by when they arrive.
-    forgotten : Forgotten
+    erased : ErasedExperts
         Who is refused.
     names : dict of str to Names
         Who was renamed, by feed; without feeds in which nobody was.
@@ -66,7 +66,7 @@ class QuestionControls:
         self.book = self._first_book = book
         self.document: dict[str, Any] | None = None
         self.periods = Periods(book)
-        self.forgotten = Forgotten(secret)
+        self.erased = ErasedExperts(secret)
         self.names: dict[str, Names] = {}
         self.transfers = Transfers()
         self._routes = routes
@@ -119,10 +119,10 @@ class QuestionControls:
         Raises
         ------
         RejectedEvent
-            If one of the ids is forgotten, or another expert was renamed from or to the new one.
+            If one of the ids is erased, or another expert was renamed from or to the new one.
         """
-        if self.forgotten.among(feed, (expert_id, name)):
-            raise forgotten_rejection(1, 1)
+        if self.erased.among(feed, (expert_id, name)):
+            raise erased_rejection(1, 1)
         names = self.names.get(feed, Names())
         names.give(expert_id, name)
         self.names[feed] = names
@@ -136,14 +136,14 @@ class QuestionControls:
         experts = {feed: [one for name in gone for one in self._all_ids(feed, name)] for feed, gone in experts.items()}
         for feed, gone in experts.items():
             for expert_id in gone:
-                self.forgotten.add(feed, expert_id)
+                self.erased.add(feed, expert_id)
                 self._let_names_go(feed, expert_id)
         for question_id in sorted(self._store.live):
             question = self._store.live[question_id]
             found = [expert for expert in experts.get(question.feed, ()) if expert in question.history.experts]
             if found:
-                self._let_go(question, found)
-                emitted_anew(question, question.plan())
+                self._drop_experts(question, found)
+                refresh_emitted(question, question.plan())
                 self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
 
     def change_feed(self, event: FeedControl, record: Record, effects: Effects) -> None:
@@ -154,10 +154,10 @@ class QuestionControls:
         self.transfers.drop(event.feed)
 
     def drop(self, feeds: Mapping[str, Milliseconds]) -> None:
-        """Keep nothing of questions of some feeds that were last heard of by a moment, feed by feed."""
+        """Drop questions of some feeds whose last event is not later than a moment, feed by feed."""
         live = list(self._store.live.values())
         for question in [one for one in live if one.touched <= feeds.get(one.feed, -1)]:
-            self._reconciler.let_go(question, wholly=True)
+            self._reconciler.discard(question, wholly=True)
         for feed, until in feeds.items():
             self.names.pop(feed, None)
             self._store.drop_stubs(self._store.stubs.of_feed(feed, until))
@@ -174,14 +174,14 @@ class QuestionControls:
             return
         imported = MovedQuestions(whole, event.feed, self.book.of(event.feed))
         self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)  # others' deadlines are not met early
-        self.forgotten.digests.update(imported.forgotten)
+        self.erased.digests.update(imported.forgotten)
         self._take_names(event.feed, imported.names)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
             question.settings = self.book.of(question.feed)
             question.history.redate(self.periods.of(question.feed))
             self.unite(question)
-            if self.let_go_forgotten(question):
-                emitted_anew(question, question.plan())
+            if self.drop_erased(question):
+                refresh_emitted(question, question.plan())
             self._reconciler.attend(question, record, effects)
         self._reconciler.attend_due(record, effects)
 
@@ -205,18 +205,18 @@ class QuestionControls:
 
     def _let_names_go(self, feed: str, expert_id: str) -> None:
         names = self.names.get(feed, Names())
-        names.let_go(expert_id)
+        names.drop(expert_id)
         if not names.given:  # every forecast asks whether there are any
             self.names.pop(feed, None)
 
     def _take_names(self, feed: str, given: Given) -> None:
-        """Names that an imported feed brings; who is forgotten here by one id is forgotten by all."""
+        """Names that an imported feed brings; an expert that is erased here by one id is erased by all."""
         if given:
             self.names[feed] = self.names.get(feed, Names()).joined(given)
         for first, names in given.items():
-            if self.forgotten.among(feed, (first, *names)):
+            if self.erased.among(feed, (first, *names)):
                 for expert_id in self._all_ids(feed, first):
-                    self.forgotten.add(feed, expert_id)
+                    self.erased.add(feed, expert_id)
                 self._let_names_go(feed, first)
 
     def unite(self, question: QuestionState) -> bool:
@@ -232,11 +232,11 @@ class QuestionControls:
         self._store.rewrite(question)
         return True
 
-    def let_go_forgotten(self, question: QuestionState) -> bool:
-        """Keep nothing of those in a question who are forgotten in its feed; whether there were any."""
-        forgotten = self.forgotten.among(question.feed, question.history.experts)
+    def drop_erased(self, question: QuestionState) -> bool:
+        """Drop the experts of a question that are erased in its feed; whether there were any."""
+        forgotten = self.erased.among(question.feed, question.history.experts)
         if forgotten:
-            self._let_go(question, forgotten)
+            self._drop_experts(question, forgotten)
         return bool(forgotten)
 
     def _settle(self, question: QuestionState, record: Record, effects: Effects) -> None:
@@ -255,12 +255,12 @@ class QuestionControls:
         if begins_anew:
             question.terms_at = terms_at  # with these settings its first round would have come about then, not now
 
-    def _let_go(self, question: QuestionState, experts: Collection[str]) -> None:
+    def _drop_experts(self, question: QuestionState, experts: Collection[str]) -> None:
         """Keep nothing of some experts in a question."""
-        question.history.let_go(experts)
-        if question.heard_from is not None:
-            question.heard_from.difference_update(experts)
-        self._store.scrub(question)
+        question.history.drop(experts)
+        if question.changed_experts is not None:
+            question.changed_experts.difference_update(experts)
+        self._store.purge(question)
 
 
 def refuse_sender(effects: Effects, message: str) -> RejectedEvent:

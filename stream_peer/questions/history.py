@@ -239,7 +239,7 @@ class History:
         self._counts[who] -= len(dropped)
         return len(dropped)
 
-    def let_go(self, experts: Collection[str]) -> None:
+    def drop(self, experts: Collection[str]) -> None:
         """Keep nothing of some experts: entries and names. ``first`` stays: it is the question's."""
         names, log = self.part({who for name, who in self.experts.items() if name not in experts})
         self.gone = self.first

@@ -160,7 +160,7 @@ class MovedQuestions:
                 if known is None or not known.emitted:
                     found = _stub_with(found, known)  # noqa: PLW2901 - the same, with what is known here
                     if known is not None:
-                        reconciler.let_go(known, wholly=True)
+                        reconciler.discard(known, wholly=True)
                     store.put_stub(question_id, found)
                 continue
             if known is not None:
@@ -202,7 +202,7 @@ def _put_together(found: QuestionState, known: QuestionState) -> None:
     found.history.first = min(found.history.first, known.history.first)
     found.history.gone = min(found.history.gone, known.history.gone)
     found.chunks = known.chunks
-    found.heard_from = set(found.history.experts) if known.chunks else None
+    found.changed_experts = set(found.history.experts) if known.chunks else None
     named = found.own_feed or found.other_feed
     found.feed = found.feed if named is None else named[1]
     found.told_provisional = known.told_provisional or found.told_provisional

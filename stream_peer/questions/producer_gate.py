@@ -6,7 +6,7 @@ from typing import Any
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.incoming import Forecast, Forecasts, PartialForecasts, Question, Resolution
 from stream_peer.log.clock import Clock
-from stream_peer.log.erased import Forgotten, forgotten_rejection
+from stream_peer.log.erased import ErasedExperts, erased_rejection
 from stream_peer.log.names import Names
 from stream_peer.log.producers import Producers, SignedEvent
 from stream_peer.log.stage import Effects, Record
@@ -27,7 +27,7 @@ class ProducerGate:
         routes: Routes,
         clock: Clock,
         store: QuestionStore,
-        forgotten: Forgotten,
+        erased: ErasedExperts,
         names: Mapping[str, Names],
     ) -> None:
         self._producers = producers
@@ -35,7 +35,7 @@ class ProducerGate:
         self._routes = routes
         self._clock = clock
         self._store = store
-        self._forgotten = forgotten
+        self._erased = erased
         self._names = names
 
     def guarded(self, handlers: Mapping[type, Handler]) -> dict[type, Handler]:
@@ -65,7 +65,7 @@ class ProducerGate:
         try:
             self._producers.check(event, record, self._topic, feeds, moves=moves, ids=ids)
         except RejectedEvent:
-            self._check_forgotten(event, present)
+            self._check_erased(event, present)
             raise
 
     def _feed_of(self, question_id: str) -> str | None:
@@ -82,10 +82,10 @@ class ProducerGate:
         question = self._store.live.get(question_id)
         return question is None or question.own_feed is not None
 
-    def _check_forgotten(self, event: SignedEvent, feed: str) -> None:
-        """Of a refused event that names a forgotten expert nothing may be kept: that reason goes before others."""
+    def _check_erased(self, event: SignedEvent, feed: str) -> None:
+        """A refused event that names an erased expert is kept without payload: this reason precedes others."""
         if isinstance(event, Forecast | Forecasts):
             experts = (event.expert_id,) if isinstance(event, Forecast) else tuple(event.named)
-            refused = self._forgotten.among(feed, experts)
+            refused = self._erased.among(feed, experts)
             if refused:
-                raise forgotten_rejection(len(refused), len(experts))
+                raise erased_rejection(len(refused), len(experts))

@@ -70,7 +70,7 @@ class Reconciler:
         closed = 0 if plan.close is None else plan.close + grace
         ends = max(closed, question.touched) + settings.history_for
         if ends <= now:
-            self.let_go(question)
+            self.discard(question)
             return
         waiting = [boundary + grace for boundary in plan.boundaries if boundary + grace > now]
         if closed > now:
@@ -82,7 +82,7 @@ class Reconciler:
         self.ticks.put(question.id, None if due is None or idle_after is None else due + idle_after)
         question.watch(plan, now - grace)
 
-    def let_go(self, question: QuestionState, *, wholly: bool = False) -> None:
+    def discard(self, question: QuestionState, *, wholly: bool = False) -> None:
         """Let a question's history go; what was emitted of it leaves a stub, unless it is to go ``wholly``."""
         for agenda in (self.agenda, self.ticks, self.deadlines):
             agenda.put(question.id, None)
@@ -90,7 +90,7 @@ class Reconciler:
         self._store.shrink(question, question.stub(self._clock.now) if leaves_stub else None)
 
     def clear(self) -> None:
-        """Nothing is due any more."""
+        """Remove all deadlines."""
         for agenda in (self.agenda, self.ticks, self.deadlines):
             agenda.clear()
 

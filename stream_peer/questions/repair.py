@@ -1,4 +1,4 @@
-"""What a partition of ``forecast-events`` is told so that it can go on from a state which cannot be trusted.
+"""Records that a partition of ``forecast-events`` needs to continue from a state that cannot be trusted.
 
 A state from before signatures was folded from headers that anybody could write: a forged source hides records that come
 later, controls among them. Markers carry what stands on ``control-events``, and the last of them says that signatures
@@ -38,7 +38,7 @@ T = TypeVar("T", Deleted, Erased, Renamed)
 
 
 class RepairTarget(NamedTuple):
-    """A partition of ``forecast-events``: which, of which incarnation of the topic, and the offset of its end.
+    """A partition of ``forecast-events``: which, of which generation of the topic, and the offset of its end.
 
     The end numbers markers: it is higher whenever a partition is repaired again, so a copy of a marker is a repeat.
     """
@@ -49,7 +49,7 @@ class RepairTarget(NamedTuple):
 
 
 class Controls:
-    """What stands on ``control-events``: settings applied last, who is renamed or forgotten, which feeds were deleted.
+    """What stands on ``control-events``: settings applied last, renamed and erased experts, deleted feeds.
 
     ``reached``: of each partition, the last offset that was read; ``renamed``: in their order; ``experts``: of each
     feed, the ids that a control names, each with the first id of its expert.

@@ -88,10 +88,10 @@ def reconcile(
     yield from _provisional_records(question, next_source)
 
 
-def emitted_anew(question: QuestionState, plan: RoundPlan) -> None:
-    """Experts were let go of: take what was emitted as if it had been without them, whoever reads it does so as well.
+def refresh_emitted(question: QuestionState, plan: RoundPlan) -> None:
+    """Compute the digests of emitted rounds without experts that were dropped: readers of the feed-log drop them, too.
 
-    A round at which nobody else stands was never emitted.
+    A round that has no other expert counts as not emitted.
     """
     terms = question.terms or Terms.of(question.settings)
     boundaries = sorted(question.emitted)

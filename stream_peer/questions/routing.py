@@ -65,7 +65,7 @@ class Routes:
         return source.topic == topics.FORECAST_EVENTS and elsewhere
 
     def reincarnate(self, incarnation: int) -> None:
-        """The topic was made anew: its offsets begin again, and its sources are above all former ones."""
+        """The topic was recreated: its offsets begin again, and its sources are above all former ones."""
         self.incarnation = incarnation
         self._offset = -1
         self._index = 0

@@ -36,7 +36,7 @@ from stream_peer.events.times import NEVER, YEAR_1900, YEAR_2000, Milliseconds, 
 from stream_peer.log.clock import Clock
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.erased import forgotten_rejection
+from stream_peer.log.erased import erased_rejection
 from stream_peer.log.names import Names
 from stream_peer.log.origins import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.producers import Producers
@@ -79,9 +79,9 @@ class QuestionStage:
     feed_log_partitions : int
         Partitions of the feed-log.
     settings : FeedSettingsBook, optional
-        In force until the log says otherwise; the built-in defaults if left out.
+        In force until the log says otherwise; the defaults if left out.
     secret : bytes
-        The release's: ids that are to be forgotten are known again by digests that are made with it.
+        The release's: erased ids are recognised by digests made with it.
     producers : Producers, optional
         Who may say what; everybody may say everything if left out.
     signatures : Signatures, optional
@@ -121,12 +121,12 @@ class QuestionStage:
         # At hand where every forecast passes:
         self._live = self._store.live
         self._periods, self._names = self._controls.periods, self._controls.names
-        self._digests = self._controls.forgotten.digests
+        self._digests = self._controls.erased.digests
         self._unknown: list[str] = []
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
         if producers is not None:
-            known = self._controls.forgotten, self._names
+            known = self._controls.erased, self._names
             gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, *known)
             self._handlers.update(gate.guarded(self._handlers))
 
@@ -228,9 +228,9 @@ class QuestionStage:
             document=controls.document,
             incarnation=self._routes.incarnation,
             stubs_since=self._store.stubs.since,
-            forgotten=controls.forgotten.stored(),
+            forgotten=controls.erased.stored(),
             secret=fingerprint(self._secret) if self._digests else "",
-            scrub=self._store.scrubs,
+            scrub=self._store.purges,
             signed=not self.needs_marker,
             periods=controls.periods.stored(),
             names={feed: names.given for feed, names in sorted(self._names.items())},
@@ -238,7 +238,7 @@ class QuestionStage:
         return Snapshot(changes, encode_head(head))
 
     def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - no revisions here
-        """Begin at the start of a topic that was deleted and made anew, after ``load`` and before the first step.
+        """Begin at the start of a topic that was deleted and recreated, after ``load`` and before the first step.
 
         Sources go on growing: they name the next incarnation. With ``keep`` all that is known stays. Else the new log
         tells everything anew; what stays is what it cannot tell: the settings in force, who was renamed or asked to be
@@ -309,7 +309,7 @@ class QuestionStage:
         if feed is not None:
             self._note_feed(question, feed, at)
         surplus = history.add(expert_id, event.probability, at, record_time, effective)
-        if surplus or question.heard_from is not None:
+        if surplus or question.changed_experts is not None:
             self._note_unusual(question, (expert_id,), effects)
         effects.counts["event", "forecast"] += 1
         self._attend_forecast(question, at, effective, record, effects)
@@ -325,14 +325,14 @@ class QuestionStage:
             feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
             settings = self._controls.book.of(feed)
             event = self._by_first_ids(event, feed)
-            refused = self._controls.forgotten.among(feed, event.forecasts)
+            refused = self._controls.erased.among(feed, event.forecasts)
         if isinstance(event, PartialForecasts):
             self._refuse_entries(question, event, record, effects)
         if not refused:
             self._merge_forecasts(question, settings, event, record, effects)
             return
         bare_record = bare(record)
-        self._refuse(bare_record, forgotten_rejection(len(refused), len(event.forecasts)), effects)
+        self._refuse(bare_record, erased_rejection(len(refused), len(event.forecasts)), effects)
         others = {expert_id: p for expert_id, p in event.forecasts.items() if expert_id not in refused}
         if others:
             try:
@@ -344,9 +344,9 @@ class QuestionStage:
     def _refuse_entries(
         self, question: QuestionState, event: PartialForecasts, record: Record, effects: Effects
     ) -> None:
-        """One dead letter for all entries that cannot be used; it names nobody if one of them is forgotten."""
+        """One dead letter for all entries that cannot be used; it names no expert if one of them is erased."""
         feed = self._feed_with(question, event.feed, to_milliseconds(event.at))
-        is_open = not self._controls.forgotten.among(feed, event.named)
+        is_open = not self._controls.erased.among(feed, event.named)
         self._refuse(record if is_open else bare(record), event.rejection(names=is_open), effects)
 
     def _merge_forecasts(
@@ -358,7 +358,7 @@ class QuestionStage:
         if event.feed is not None:
             self._note_feed(question, event.feed, at)
         surplus = question.history.add_all(event.forecasts, at, record.timestamp, effective)
-        if surplus or question.heard_from is not None:
+        if surplus or question.changed_experts is not None:
             self._note_unusual(question, event.forecasts, effects)
         effects.counts["event", "forecasts"] += 1
         effects.counts["forecasts", ""] += len(event.forecasts)
@@ -454,13 +454,13 @@ class QuestionStage:
         Raises
         ------
         RejectedEvent
-            If the expert is forgotten there.
+            If the expert is erased there.
         """
         feed = self._feed_with(question, event.feed, at)
         expert_id = self._controls.first_id(feed, event.expert_id)
         is_known = feed == question.feed and expert_id in question.history.experts
-        if not is_known and self._controls.forgotten.among(feed, (expert_id,)):
-            raise forgotten_rejection(1, 1)
+        if not is_known and self._controls.erased.among(feed, (expert_id,)):
+            raise erased_rejection(1, 1)
         return self._controls.book.of(feed), expert_id
 
     def _by_first_ids(self, event: Forecasts, feed: str) -> Forecasts:
@@ -481,11 +481,11 @@ class QuestionStage:
             self._moved(question, before)
 
     def _moved(self, question: QuestionState, before: str) -> None:
-        """A question may have come to another feed: dates, names and who is forgotten are those of that one."""
+        """A question may have moved to another feed: dates, names and erased experts are those of that one."""
         if question.feed != before:
             question.history.redate(self._periods.of(question.feed))
             self._controls.unite(question)
-            self._controls.let_go_forgotten(question)
+            self._controls.drop_erased(question)
 
     def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
         refuse(record, self._topic, self._routes.partition, rejection, effects)
@@ -520,8 +520,8 @@ class QuestionStage:
             moments = sorted({*question.plan().boundaries, *question.emitted})
             effects.note(question.feed, "history-trimmed", sum(history.trim(one, moments) for one in surplus))
             effects.busy_experts.update((question.feed, expert) for expert in surplus)
-        if question.heard_from is not None:
-            question.heard_from.update(experts)
+        if question.changed_experts is not None:
+            question.changed_experts.update(experts)
 
     def _attend_forecast(
         self, question: QuestionState, at: Milliseconds, effective: Milliseconds, record: Record, effects: Effects

@@ -123,7 +123,7 @@ class QuestionState:
 
     Schedule fields are pairs (stated when, value): the latest stated wins, of equal ones the later in the log.
     A forecast that counts from before ``replan_before`` may change the boundaries, one up to ``alert`` these or a
-    round that is already due. ``heard_from``: experts with news since the last snapshot, if stored in chunks;
+    round that is already due. ``changed_experts``: experts with news since the last snapshot, if stored in chunks;
     ``whole``: all chunks are to be written. ``warned``: its times gave rise to a warning, the one that it gets.
     ``provisional``: the provisional resolution that was stated last; ``told_provisional``: as it was last emitted.
     ``terms_at``: when the record arrived with which ``terms`` were fixed.
@@ -132,6 +132,7 @@ class QuestionState:
     __slots__ = (
         "_truth",
         "alert",
+        "changed_experts",
         "chunks",
         "closes",
         "declared",
@@ -139,7 +140,6 @@ class QuestionState:
         "emitted",
         "feed",
         "foreign",
-        "heard_from",
         "history",
         "id",
         "opens",
@@ -182,7 +182,7 @@ class QuestionState:
         self.replan_before: Milliseconds = NEVER
         self.dirty = False
         self.chunks = 0
-        self.heard_from: set[str] | None = None
+        self.changed_experts: set[str] | None = None
         self.whole = False
         self.warned = False
 
@@ -275,7 +275,7 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
     """Entries to write for a question that changed; None: the entry is gone."""
     history = question.history
     parts = _chunks_for(question)
-    changed = {_chunk_of(expert, parts) for expert in question.heard_from or ()}
+    changed = {_chunk_of(expert, parts) for expert in question.changed_experts or ()}
     if parts != question.chunks:
         yield from ((key, None) for key in chunk_keys(question))
         question.chunks, question.whole = parts, True
@@ -291,7 +291,7 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
             members[chunk].add(who)
     for chunk, chosen in members.items():
         yield _chunk_key(question.id, parts, chunk), _encode(_Chunk(*history.part(chosen), None))
-    question.heard_from = set()
+    question.changed_experts = set()
 
 
 def encode_whole(question: QuestionState) -> bytes:
@@ -343,7 +343,7 @@ def _take_up(question: QuestionState, stored: _Stored) -> None:
     question.history.first = stored.first
     question.history.gone = stored.first if stored.gone is None else stored.gone
     question.chunks = stored.chunks
-    question.heard_from = set() if stored.chunks else None
+    question.changed_experts = set() if stored.chunks else None
     named = stored.own_feed or stored.other_feed
     question.feed = named[1] if named else DEFAULT_FEED
 

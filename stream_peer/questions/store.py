@@ -86,13 +86,13 @@ def decode_question_head(value: bytes) -> QuestionHead:
 class QuestionStore:
     """Questions by id, alive or stubs. ``settings_of``: the settings of a feed, which say how long stubs stay."""
 
-    __slots__ = ("_changed", "_pending", "_scrubbed", "live", "stubs")
+    __slots__ = ("_changed", "_pending", "_purged", "live", "stubs")
 
     def __init__(self, settings_of: SettingsOf) -> None:
         self.live: dict[str, QuestionState] = {}
         self.stubs = Stubs(settings_of)
         self._changed: dict[str, QuestionState] = {}
-        self._scrubbed: dict[str, QuestionState] = {}
+        self._purged: dict[str, QuestionState] = {}
         self._pending: dict[bytes, bytes | None] = {}
 
     def touch(self, question: QuestionState) -> None:
@@ -102,10 +102,10 @@ class QuestionStore:
             self._changed[question.id] = question
             self.live[question.id] = question
 
-    def scrub(self, question: QuestionState) -> None:
+    def purge(self, question: QuestionState) -> None:
         """Note that a question changed, and that nothing of what it was may stay in its records."""
         self.rewrite(question)
-        self._scrubbed[question.id] = question
+        self._purged[question.id] = question
 
     def rewrite(self, question: QuestionState) -> None:
         """Write a question wholly once more."""
@@ -113,7 +113,7 @@ class QuestionStore:
         self.touch(question)
 
     @property
-    def scrubs(self) -> bool:
+    def purges(self) -> bool:
         """Whether records that the last snapshot wrote still hold what must go."""
         return any(question.whole for question in self._changed.values())
 
@@ -161,8 +161,8 @@ class QuestionStore:
         for question in changed.values():
             question.dirty = False
             entries.update(encode_question(question))
-        scrubbed, self._scrubbed = self._scrubbed, {}
-        for question_id, question in scrubbed.items():
+        purged, self._purged = self._purged, {}
+        for question_id, question in purged.items():
             if self.live.get(question_id) is question:
                 self.rewrite(question)
         return entries
@@ -175,7 +175,7 @@ class QuestionStore:
         self.live.clear()
         self.stubs = Stubs(settings_of)
         self._changed.clear()
-        self._scrubbed.clear()
+        self._purged.clear()
 
     def load(self, entries: Mapping[bytes, bytes], settings: FeedSettings, is_foreign: Callable[[str], bool]) -> None:
         """Take up stored entries. The questions alive have ``settings`` until their feed's are set, stubs none."""

@@ -1,4 +1,4 @@
-"""Tells the log when a worker begins to serve, so that whoever started it knows."""
+"""Logs when a worker begins to serve."""
 
 from collections.abc import Callable
 

@@ -30,7 +30,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the type checker
     """Reads ``weights`` and ``error-rates`` without a group, from their starts and then on and on.
 
-    What goes wrong with it is told to whoever asks for feeds, and is tried again: the worker does its work without it.
+    HTTP answers with its error, and it retries; the worker folds without it.
 
     Parameters
     ----------
@@ -41,23 +41,23 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
     ----------
     records : FeedRecords
         What was read.
-    obstacle : str
+    not_ready_reason : str
         Why it has not yet read all that there was when it began; empty: it has.
     """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.records = FeedRecords()
-        self.obstacle = ""
+        self.not_ready_reason = ""
         self._settings = settings
         self._adders: dict[str, Callable[[bytes, bytes | None], None]] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._told: str | None = None
         self._is_over = threading.Event()
-        self._begin_anew()
+        self._restart()
 
-    def _begin_anew(self) -> None:
-        self.obstacle = "what was published of feeds is still being read"
+    def _restart(self) -> None:
+        self.not_ready_reason = "what was published of feeds is still being read"
         self.records = FeedRecords()
         self._positions = {}
         self._adders = {
@@ -81,16 +81,16 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
             try:
                 self._read(loop)
             except StreamPeerError as error:
-                self._trouble(str(error))
+                self._report_error(str(error))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is no reason to end a worker
-                self._trouble(repr(error))
+                self._report_error(repr(error))
             pause = _PAUSE_SECONDS if self._positions != before else min(2 * pause, _LONGEST_PAUSE_SECONDS)
             self._is_over.wait(pause)
 
-    def _trouble(self, reason: str) -> None:
-        """Say what is wrong: in the log once, and to whoever asks as long as not everything was read."""
-        if self.obstacle:
-            self.obstacle = reason
+    def _report_error(self, reason: str) -> None:
+        """Log the error once, and answer requests for feeds with it until everything is read."""
+        if self.not_ready_reason:
+            self.not_ready_reason = reason
         if reason != self._told:
             log.warning("feeds_not_followed", reason=reason)
             self._told = reason
@@ -103,7 +103,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
                 for place, records in poll(consumer).items():
                     # Answers are given from these records in the loop, so it is the loop that adds to them.
                     asyncio.run_coroutine_threadsafe(self._add(place, records), loop).result()
-                if self.obstacle and all(consumer.position(place) >= end for place, end in ends.items()):
+                if self.not_ready_reason and all(consumer.position(place) >= end for place, end in ends.items()):
                     self._caught_up()
 
     def _take_up(self, consumer: Any, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -112,7 +112,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         ends: Mapping[TopicPartition, int] = consumer.end_offsets(places)
         starts = consumer.beginning_offsets(places)
         if any(self._positions.get(place, end) > end for place, end in ends.items()):
-            self._begin_anew()  # a topic was made anew
+            self._restart()  # a topic was recreated
         for place in places:
             self._positions[place] = max(self._positions.get(place, 0), starts[place])
             consumer.seek(place, self._positions[place])
@@ -133,6 +133,6 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
         self._positions[place] = records[-1].offset + 1
 
     def _caught_up(self) -> None:
-        self.obstacle = ""
+        self.not_ready_reason = ""
         self._told = None
         log.info("feeds_followed", feeds=len(self.records.feeds()))

@@ -15,7 +15,7 @@ from stream_peer.events.output_parts import joined_parts
 from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights
 
 MOST_BYTES = 256_000_000
-"""Of records that are kept; beyond it those of the feeds that changed longest ago are let go."""
+"""Of records that are kept; beyond it those of the feeds that changed longest ago are evicted."""
 _DECODED = 4  # of 10,000 experts, 4 MB each
 _WHOLE = -1
 _PART_KEY = re.compile(r"([^/]+)/([0-9]{1,9})")
@@ -90,12 +90,12 @@ class FeedRecords:
 
     Attributes
     ----------
-    let_go : set of str
+    evicted : set of str
         Feeds whose records are not kept, since there are too many; they are listed all the same.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self.let_go: set[str] = set()
+        self.evicted: set[str] = set()
         self._most = most_bytes
         self._bytes = 0
         self._heads: dict[str, FeedHead] = {}
@@ -163,13 +163,13 @@ class FeedRecords:
             self._stop_waiting(feed)
         self._heads[feed] = head
         self._forget_record(feed)
-        self.let_go.discard(feed)
+        self.evicted.discard(feed)
         self._weights[feed] = _Kept(head.revision, parts)
         self._bytes += sum(map(len, parts))
         while self._bytes > self._most and len(self._weights) > 1:
             oldest = next(iter(self._weights))
             self._forget_record(oldest)
-            self.let_go.add(oldest)
+            self.evicted.add(oldest)
 
     def _forget_record(self, feed: str) -> None:
         kept = self._weights.pop(feed, None)
@@ -185,7 +185,7 @@ class FeedRecords:
             del self._heads[feed]
             self._sorted = None
             self._forget_record(feed)
-            self.let_go.discard(feed)
+            self.evicted.discard(feed)
 
     def _stop_waiting(self, feed: str) -> None:
         self._waiting.pop(feed, None)

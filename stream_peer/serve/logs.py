@@ -193,7 +193,7 @@ def configure(log: Log, *, secrets: Iterable[Secret] = (), stream: TextIO | None
 
 
 def _common() -> list[structlog.typing.Processor]:
-    """What happens to every record, whoever wrote it."""
+    """What happens to every record, of this package or of a library."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

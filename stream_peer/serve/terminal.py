@@ -52,7 +52,7 @@ class _Stream:
 
 @contextmanager
 def escaping_output() -> Iterator[None]:
-    """Meanwhile stdout and stderr spell out what is written to them, whoever writes."""
+    """Within it stdout and stderr escape control characters of all that is written to them."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", _Stream(stream)) for stream in streams)
     try:

@@ -17,7 +17,7 @@ from stream_peer.events.outputs import (
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a probe is told; ``reason`` says why not, if it is unavailable, else what it waits for that others do."""
+    """The answer to a probe; ``reason`` says why it is unavailable, else what the worker waits for."""
 
     status: Literal["ok", "unavailable"]
     reason: str | msgspec.UnsetType = msgspec.UNSET

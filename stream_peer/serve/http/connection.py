@@ -59,7 +59,7 @@ class Connection(web.RequestHandler):
         return self._wire.is_closing()
 
     def abort(self) -> None:
-        """End at once, whatever was not taken yet: a mere close would wait for whoever takes nothing."""
+        """End at once, whatever was not taken yet: a mere close would wait for a client that reads nothing."""
         self._wire.abort()
 
     async def finish_response(

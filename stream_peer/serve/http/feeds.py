@@ -23,14 +23,14 @@ _id_of = attrgetter("id")
 
 
 class Following(Protocol):
-    """Whoever reads what is published of feeds."""
+    """A reader of the topics ``weights`` and ``error-rates``."""
 
     @property
     def records(self) -> FeedRecords:
         """What was read."""
 
     @property
-    def obstacle(self) -> str:
+    def not_ready_reason(self) -> str:
         """Why not everything was read yet; empty: it was."""
 
 
@@ -54,8 +54,8 @@ class FeedAnswers:
         ProblemError
             503, before all of it was read.
         """
-        if self._following.obstacle:
-            raise ProblemError(503, self._following.obstacle, "Feeds are not known yet", RETRY_SECONDS)
+        if self._following.not_ready_reason:
+            raise ProblemError(503, self._following.not_ready_reason, "Feeds are not known yet", RETRY_SECONDS)
         return self._following.records
 
     async def feeds(self, request: web.Request) -> web.Response:

@@ -71,16 +71,16 @@ class StatusPage:
 
     async def page(self, _request: web.Request) -> web.Response:
         """Answer ``/``."""
-        obstacle = self._following.obstacle
-        feeds = [] if obstacle else await self._feeds(self._following.records)
+        not_ready_reason = self._following.not_ready_reason
+        feeds = [] if not_ready_reason else await self._feeds(self._following.records)
         ready, reason = self._health.ready()
         senders, now = self._metrics.senders, self._now()
         view = StatusView(
             version=__version__,
             instance=self._about.instance,
             at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
-            ready=ready and not obstacle,
-            reason=obstacle if ready else reason,
+            ready=ready and not not_ready_reason,
+            reason=not_ready_reason if ready else reason,
             feeds=feeds,
             lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
             settings=self._about.settings,

@@ -15,7 +15,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HealthAnswers(HealthProbe, Protocol):
-    """Whoever knows how the worker is, and whether it has started: each answer is (yes, why not)."""
+    """The state of the worker, and whether it has started: each answer is (yes, why not)."""
 
     def started(self) -> tuple[bool, str]:
         """Whether it was ready once."""

@@ -1,4 +1,4 @@
-"""What a client is told when something is wrong: problem documents (RFC 9457)."""
+"""Answers to requests that fail: problem documents (RFC 9457)."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -37,7 +37,7 @@ def problem(
     status : int
         HTTP's code.
     detail : str
-        A sentence for whoever asked.
+        A sentence for the client.
     title : str or None
         What kind of problem it is; the code's own phrase if left out.
     retry : int or None
@@ -51,7 +51,7 @@ def problem(
 
 
 class ProblemError(Exception):
-    """A request cannot be answered: raised where that is found, told to the client by whoever serves."""
+    """A request cannot be answered: raised where that is found; the server answers the client with it."""
 
     def __init__(self, status: int, detail: str, title: str | None = None, retry: int | None = None) -> None:
         super().__init__(detail)

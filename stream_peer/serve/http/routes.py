@@ -43,7 +43,7 @@ class Route(NamedTuple):
     ----------
     path : str
     name : str
-        Of the operation, and of whoever handles it.
+        Of the operation, and of its handler.
     about : str
         What it answers, in a sentence.
     answers : type or str
@@ -100,7 +100,9 @@ _EXPLAIN = (
         {"type": "integer", "minimum": 0, "maximum": QUESTIONS.most, "default": QUESTIONS.usual},
     ),
 )
-_WAS_REDIRECTED = Parameter(REDIRECTED, "Set by a redirect: whoever was sent here is not sent on.", {"type": "string"})
+_WAS_REDIRECTED = Parameter(
+    REDIRECTED, "Set by a redirect: a redirected request is not redirected again.", {"type": "string"}
+)
 
 ROUTES: Sequence[Route] = (
     Route("/", "statusPage", "The status page: weights and trust of feeds, lag.", "text/html"),

@@ -48,7 +48,7 @@ class Sources(NamedTuple):
     metrics : Metrics
         What ``/metrics`` shows.
     health : HealthAnswers
-        What the probes are told.
+        Answers of the probes.
     following : Following
         What is published of feeds.
     owners : Owners
@@ -96,7 +96,7 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
     sources : Sources
         Whom it asks.
     bound : socket or None
-        To listen on: whoever must know the port earlier binds it earlier.
+        To listen on: a caller that needs the port earlier binds it earlier.
     """
 
     def __init__(self, settings: Http, sources: Sources, bound: socket.socket | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Bearer tokens, which whoever asks must know one of, in a file that may change while the worker runs."""
+"""Bearer tokens: a request needs one of them. Their file may change while the worker runs."""
 
 import codecs
 import errno
@@ -15,7 +15,7 @@ _SCHEME = "bearer "
 
 
 class Gate(Protocol):
-    """Whoever decides who may ask."""
+    """Decides which requests are answered."""
 
     def admits(self, authorization: str | None) -> bool:
         """Whether the value of an ``Authorization`` header is good enough; None: there was none."""

@@ -78,7 +78,7 @@ class FeedCollector(Collector):
         yield from families.values()
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing is read on registration."""
+        """Registration reads no values."""
         return iter(())
 
     def _read(self) -> tuple[dict[str, FeedView], Tally[tuple[str, str]]]:

@@ -15,6 +15,7 @@ from prometheus_client import (
 
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
+from stream_peer.log.observer import Observer
 from stream_peer.log.signatures import UNSIGNED_KINDS
 from stream_peer.log.stage import UNUSED, Effects, Stage
 from stream_peer.serve.metrics.catalogue import Described, described
@@ -28,7 +29,7 @@ _MADE = {"counter": Counter, "histogram": Histogram, "summary": Summary}
 _OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
 
 
-class Metrics:
+class Metrics(Observer):
     """Implements the engine's ``Observer``; ``registry`` is what ``/metrics`` serves.
 
     ``unused`` and ``unknown_fields`` are for the status page, ``senders`` also for ``/senders``.
@@ -36,7 +37,7 @@ class Metrics:
     Parameters
     ----------
     health : Health, optional
-        Whoever knows whether the worker is ready and lives.
+        Answers whether the worker is ready and live.
     settings_hash : str, optional
         Of the settings that all workers must share.
     """
@@ -96,7 +97,7 @@ class Metrics:
             self._feeds.release(partition)
 
     def rebalanced(self) -> None:
-        """Count a rebalance. What is to be recovered is told anew: part of it may be another worker's by now."""
+        """Count a rebalance. Gauges of recovery are set again: another worker may own some of the partitions now."""
         self._child("rebalances_total").inc()
         self._work.recovering.clear()
 

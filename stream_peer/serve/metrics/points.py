@@ -1,4 +1,4 @@
-"""Values of metrics, on their way from whoever knows them to the families that are scraped."""
+"""Values of metrics, between their collectors and the families that are scraped."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -46,7 +46,7 @@ _NAMES = (
 
 
 class HealthProbe(Protocol):
-    """Whoever knows how the worker is: each answer is (yes, why not)."""
+    """The state of the worker: each answer is (yes, why not)."""
 
     def live(self) -> tuple[bool, str]:
         """Whether the worker makes progress."""
@@ -138,7 +138,7 @@ class WorkCollector(Collector):
         yield from families.values()
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing is read on registration."""
+        """Registration reads no values."""
         return iter(())
 
     def _ownership(self) -> Iterator[MetricPoint]:

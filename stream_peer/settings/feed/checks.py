@@ -14,7 +14,7 @@ def contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str
     """Settings that contradict each other, or that a worker does not serve: name and reason."""
     faults = [] if in_replay else only_in_replay(settings)
     if settings.guard == "on" and (settings.preset == "paper" or settings.method != BUILT_IN):
-        faults.append(("guard", "guards reference answers as they are built in, no variants of them"))
+        faults.append(("guard", "guards the default reference answers, no variants of them"))
     named = {name for name, _ in faults}
     faults += [fault for fault in _of_method(settings) if fault[0] not in named]
     if settings.vote_rule == "own-median" and settings.min_experts < _CLASSES_NEED:
@@ -36,7 +36,7 @@ def wrong_priors(mixer: MixerSettings) -> list[str]:
 
 def only_in_replay(settings: FeedSettings) -> list[tuple[str, str]]:
     """Settings that a worker does not serve: name and reason."""
-    why = "the service runs it as built in; compare other values with stream-peer replay --set"
+    why = "the service runs the default; compare other values with stream-peer replay --set"
     faults = [(f"method.{name}", why) for name in changed_method(settings.method)]
     if settings.loss == "spherical":
         faults.append(("loss", "a worker serves squared and log; compare spherical with stream-peer replay --set"))

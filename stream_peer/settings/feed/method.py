@@ -1,6 +1,6 @@
 """Feed settings that choose among the variants of the mathematics.
 
-The service runs them as built in; ``stream-peer replay --set method.NAME=VALUE`` runs all of them, to compare.
+The service runs the defaults; ``stream-peer replay --set method.NAME=VALUE`` runs all of them, to compare.
 """
 
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)]
 class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which reference answers, error rates, learner and mixer a feed uses.
 
-    With another reference, error rate or pricing than the built-in one, the vote rule ``auto`` is ``half``.
+    With another reference, error rate or pricing than the default, the vote rule ``auto`` is ``half``.
     """
 
     reference: Literal["majority", "weighted", "mean", "product"] = "majority"
@@ -57,6 +57,6 @@ PAPER = MethodSettings(
 
 
 def changed_method(method: MethodSettings) -> dict[str, object]:
-    """What is not as built in, by name."""
+    """What differs from the default, by name."""
     values = {name: getattr(method, name) for name in BUILT_IN.__struct_fields__}
     return {name: value for name, value in values.items() if value != getattr(BUILT_IN, name)}

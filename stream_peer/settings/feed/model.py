@@ -148,7 +148,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return tuple(getattr(self, name) for name in MEANING)
 
     def changed_meaning(self) -> list[str]:
-        """What of it is not as built in, as ``name=value``, nested settings one by one: ``method.learner=hedge``.
+        """What differs from the default, as ``name=value``, nested settings one by one: ``method.learner=hedge``.
 
         Examples
         --------

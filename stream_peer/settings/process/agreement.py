@@ -1,4 +1,4 @@
-"""What all workers of a deployment must be told alike: a hash of it, so that one who is told otherwise shows."""
+"""A hash of the settings that all workers of a deployment must share, so that a difference shows."""
 
 import hashlib
 import json

@@ -127,7 +127,7 @@ def read_signing_keys(settings: Settings) -> tuple[bytes, ...]:
 
 
 def required_signing_keys(settings: Settings) -> tuple[bytes, ...]:
-    """The same for whoever cannot do without; an embedded broker, which nobody else reaches, needs no file.
+    """The same for a process that needs keys; an embedded broker, which nobody else reaches, needs no file.
 
     Raises
     ------

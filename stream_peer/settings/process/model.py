@@ -1,4 +1,4 @@
-"""What a process is told: frozen blocks of settings, each with its bounds and a word about itself."""
+"""Settings of a process: frozen blocks, each setting with its bounds and a sentence about it."""
 
 import types
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ class Partitions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a process is told. ``document`` holds the feed settings (``defaults``, ``feeds``) of the file."""
+    """All settings of a process. ``document`` holds the feed settings (``defaults``, ``feeds``) of the file."""
 
     bootstrap: Annotated[str, msgspec.Meta(min_length=1), _about("host:port of brokers, separated by commas")] = (
         "127.0.0.1:9092"
@@ -155,7 +155,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.app_id(stage)}-{stage}-state-changelog"
 
     def secrets(self) -> tuple[Secret, ...]:
-        """Every secret given, for whoever has to keep them out of texts."""
+        """Every secret given, to mask them in texts."""
         return () if self.security.password is None else (self.security.password,)
 
 

@@ -22,7 +22,7 @@ def settings_schema() -> dict[str, Any]:
     blocks["Security"]["properties"]["password_file"] = {"type": "string", "description": "file with the password"}
     for block in (root, *blocks.values()):
         block["additionalProperties"] = False
-        block.pop("description", None)  # it speaks of the class, to whoever reads the source
+        block.pop("description", None)  # it describes the class, for readers of the source
         _accept_units(block["properties"])
     _accept_durations(blocks[feed]["properties"])
     root["properties"].pop("document")

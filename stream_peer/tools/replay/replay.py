@@ -70,7 +70,7 @@ class ReplayResult(NamedTuple):
     orders: list[FileOrder]
 
     def variant(self, feed: str) -> str:
-        """What of a feed's meaning was not as built in; empty if all was."""
+        """Settings of meaning that differ from the default; empty if none does."""
         return ", ".join(self.settings.of(feed).changed_meaning())
 
 

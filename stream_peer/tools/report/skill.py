@@ -186,7 +186,7 @@ class MurphyTerms(NamedTuple):
     discrimination : float
         By how much the forecasts, recalibrated, beat the base rate; ≥ 0, larger is better. Murphy's *resolution*.
     uncertainty : float
-        r·(1 - r) with the share r of ones: the loss of whoever always says r. Nothing of it is the forecaster's.
+        r·(1 - r) with the share r of ones: the loss of always forecasting r.
     """
 
     loss: float

@@ -1,7 +1,7 @@
 """How well forecasters did on the questions whose outcome was revealed, and how hard these were.
 
 Everything here is of the squared loss, whatever loss the feed is scored by, and of the scored forecast of a question.
-Whoever is compared with others is so on the questions that several experts answered.
+Experts are compared on questions that several experts answered.
 """
 
 from collections.abc import Mapping, Sequence

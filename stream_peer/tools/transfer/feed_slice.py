@@ -120,7 +120,7 @@ class FeedSlice:
             names.give(first, event.rename)
         if event.forget:
             self._forgotten.update(names.all_of(first))
-            names.let_go(first)
+            names.drop(first)
         return _replace(event, expert_id=first)
 
     def lines(self) -> Iterator[RecordLine]:

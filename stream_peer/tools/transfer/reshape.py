@@ -18,7 +18,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.questions.dating import BEGINNING, Dating, Rules
 from stream_peer.questions.moved import QuestionLine
-from stream_peer.questions.rounds import emitted_anew
+from stream_peer.questions.rounds import refresh_emitted
 from stream_peer.questions.state import (
     QuestionState,
     Stub,
@@ -135,5 +135,5 @@ def _question_with(line: QuestionLine, names: Pseudonyms, settings: FeedSettings
         return _replace(line, question_id=question_id)
     found.history.rename(names.expert)
     found.history.rules = Rules((BEGINNING, Dating.of(settings)))
-    emitted_anew(found, found.plan())
+    refresh_emitted(found, found.plan())
     return _replace(line, question_id=question_id, stored=encode_whole(found))

@@ -144,7 +144,7 @@ def test_experts_who_are_let_go_of_leave_nothing_and_the_others_stand_as_they_di
         for expert in ("zoe", "ann", "bob"):
             said(history, expert, at, at / 10)
 
-    history.let_go({"zoe"})
+    history.drop({"zoe"})
     said(history, "cyd", 2, 0.7)
 
     assert history.experts == {"ann": 0, "bob": 1, "cyd": 2}

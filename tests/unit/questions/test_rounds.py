@@ -10,7 +10,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.partitioning import partition_of
 from stream_peer.questions.history import StandingForecasts
-from stream_peer.questions.rounds import content_digest, emitted_anew, reconcile
+from stream_peer.questions.rounds import content_digest, reconcile, refresh_emitted
 from stream_peer.questions.state import QuestionState, Truth
 from stream_peer.settings.feed.model import FeedSettings
 from tests.unit.questions.question_log import (
@@ -104,9 +104,9 @@ def test_a_resolution_withdraws_what_it_cuts_off_and_comes_last() -> None:
 def test_rounds_whose_experts_were_let_go_of_count_as_emitted_without_them() -> None:
     question = known(("ann", 1, 0.5), ("zoe", 1, 0.9), ("zoe", 50, 0.8))
     emitted(question, 105)
-    question.history.let_go({"zoe"})
+    question.history.drop({"zoe"})
 
-    emitted_anew(question, question.plan())
+    refresh_emitted(question, question.plan())
 
     assert emitted(question, 105) == []
     assert list(question.emitted) == [40, 80, 100]
@@ -115,9 +115,9 @@ def test_rounds_whose_experts_were_let_go_of_count_as_emitted_without_them() -> 
 def test_a_round_at_which_nobody_is_left_was_never_emitted() -> None:
     question = known(("zoe", 1, 0.9), ("ann", 50, 0.5))
     emitted(question, 105)
-    question.history.let_go({"zoe"})
+    question.history.drop({"zoe"})
 
-    emitted_anew(question, question.plan())
+    refresh_emitted(question, question.plan())
 
     assert list(question.emitted) == [80, 100]
     assert emitted(question, 105) == []

@@ -97,17 +97,17 @@ async def until(what: Callable[[], object]) -> None:
 async def test_it_says_that_it_has_read_all_only_when_it_has(broker: Broker) -> None:
     broker.logs["weights"] = [(b"econ", encode_output(weights(n, "a"))) for n in range(9)]
     broker.logs["error-rates"] = [(b"econ", encode_output(rates_of(weights(8))))]
-    assert FeedFollower(Settings()).obstacle
+    assert FeedFollower(Settings()).not_ready_reason
 
     async with following() as follower:
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
 
         assert follower.records.revisions("econ") == (8, 8)
 
 
 async def test_empty_topics_are_read_at_once_and_what_comes_then_is_followed(broker: Broker) -> None:
     async with following() as follower:
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
         assert follower.records.feeds() == []
         broker.logs["weights"].append((b"econ", encode_output(weights(1, "a"))))
         await until(lambda: follower.records.feeds() == ["econ"])
@@ -118,18 +118,18 @@ async def test_empty_topics_are_read_at_once_and_what_comes_then_is_followed(bro
 async def test_a_broker_that_is_away_is_waited_for_and_told_of(broker: Broker) -> None:
     broker.is_away = True
     async with following() as follower:
-        await until(lambda: follower.obstacle == "No broker answers.")
+        await until(lambda: follower.not_ready_reason == "No broker answers.")
         broker.is_away = False
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
 
 
 async def test_after_an_error_it_goes_on_where_it_was_and_answers_meanwhile(broker: Broker) -> None:
     broker.logs["weights"].append((b"econ", encode_output(weights(1, "a"))))
     async with following() as follower:
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
         broker.is_away = True
         await until(lambda: broker.reads == 1 and follower._told)
-        meanwhile = follower.obstacle, follower.records.feeds()
+        meanwhile = follower.not_ready_reason, follower.records.feeds()
         broker.is_away = False
         broker.logs["weights"].append((b"econ", encode_output(weights(2, "a"))))
         await until(lambda: follower.records.revisions("econ")[0] == 2)
@@ -143,21 +143,21 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(
 ) -> None:
     broker.logs["weights"] = [(b"old", encode_output(weights(n, "a", feed="old"))) for n in range(5)]
     async with following() as follower:
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
         broker.is_away = True
         await until(lambda: follower._told)
         broker.logs["weights"] = [(b"new", encode_output(weights(1, "a", feed="new")))]
         begun: list[str] = []
-        begin = follower._begin_anew
+        begin = follower._restart
 
         def noted() -> None:
             begin()
-            begun.append(follower.obstacle)
+            begun.append(follower.not_ready_reason)
 
-        monkeypatch.setattr(follower, "_begin_anew", noted)
+        monkeypatch.setattr(follower, "_restart", noted)
         broker.is_away = False
         await until(lambda: follower.records.feeds() == ["new"])
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
 
     assert all(begun)  # until it has read it again, nobody is told that there is no feed
     assert begun
@@ -166,6 +166,6 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start(
 async def test_what_is_no_record_is_passed_over(broker: Broker) -> None:
     broker.logs["weights"] = [(b"econ", b"\xff"), (b"econ", b"{}"), (b"econ", encode_output(weights(1, "a")))]
     async with following() as follower:
-        await until(lambda: not follower.obstacle)
+        await until(lambda: not follower.not_ready_reason)
 
         assert follower.records.feeds() == ["econ"]

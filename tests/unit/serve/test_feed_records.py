@@ -121,11 +121,11 @@ def test_the_feeds_that_changed_longest_ago_are_let_go_when_there_are_too_many_b
 
     for number in (0, 1, 2):
         add(records, weights(1, "a", feed=f"f{number}"))
-    gone = set(records.let_go)
+    gone = set(records.evicted)
     add(records, weights(2, "a", feed="f0"))
 
     assert gone == {"f0"}
-    assert records.let_go == {"f1"}
+    assert records.evicted == {"f1"}
     assert records.feeds() == ["f0", "f1", "f2"]
     assert (records.weights("f1"), records.heads()["f1"].questions) == (None, 1)
     assert records.weights("f0") == weights(2, "a", feed="f0")

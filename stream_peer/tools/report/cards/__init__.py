@@ -8,5 +8,5 @@
 - ``calibration``: reliability diagrams and Murphy's terms
 - ``dependence``, ``alarms``: who agrees with whom beyond skill; groups that the guard names, and drift
 - ``experts``, ``why``: the table of experts, and why the leading ones have their weights
-- ``settings``: what was not as built in
+- ``settings``: what differs from the default
 """

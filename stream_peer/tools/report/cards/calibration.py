@@ -65,7 +65,7 @@ def calibration_card(page: FeedPage) -> str:
 
 
 def _named(page: FeedPage, record: TrackRecord) -> list[str]:
-    """The experts whose calibration is told in full: the best one and the leaders, with enough questions."""
+    """The experts with a full calibration: the best one and the leaders, with enough questions."""
     names = dict.fromkeys([*([page.best] if page.best else []), *leaders(page.weights)])
     return [name for name in names if name in record.said and len(record.said[name][0]) >= FEWEST_CALIBRATED][:EXPERTS]
 

@@ -35,7 +35,7 @@ def mixers_card(page: FeedPage) -> str:
 
 
 def _only_mixer(variant: str) -> str:
-    """The name of the mixer that makes the mix alone, by what was not as built in; empty if there are several."""
+    """The name of the mixer that makes the mix alone, by what differed from the default; empty if there are several."""
     chosen = dict(part.partition("=")[::2] for part in variant.split(", "))
     if chosen.get("preset") == "paper":
         return "weights of the paper"

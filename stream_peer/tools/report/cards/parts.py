@@ -22,8 +22,8 @@ TONES = {"ok": "good", "warming-up": "warn", "low-evidence": "warn", "dependent"
 class FeedExtras(NamedTuple):
     """What a replay knows of a feed beyond its outputs.
 
-    ``variant`` is what of its settings changes its meaning and was not as built in, ``explanations`` say why weights
-    of the leading experts moved, ``shadows`` are those folded beside it.
+    ``variant`` names settings of meaning that differ from the default, ``explanations`` say why weights of the leading
+    experts moved, ``shadows`` are those folded beside it.
     """
 
     variant: str = ""

@@ -1,4 +1,4 @@
-"""The settings of a feed that are not as built in."""
+"""The settings of a feed that differ from the default."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from stream_peer.tools.report.cards.parts import FeedPage, card, html_table
 
 
 def settings_card(page: FeedPage) -> str:
-    """Name, value and built-in value of each, and the hash that all outputs bear."""
+    """Name, value and default of each, and the hash that all outputs bear."""
     if page.settings is None:
         return ""
     rows = [(f"<code>{escape(name)}</code>", *map(_shown, values)) for name, *values in changed(page.settings)]
@@ -22,7 +22,7 @@ def settings_card(page: FeedPage) -> str:
 
 
 def changed(settings: FeedSettings) -> Iterator[tuple[str, object, object]]:
-    """Path, value and built-in value of each setting that is not as built in."""
+    """Path, value and default of each setting that differs from it."""
     built_in = dict(shown_feed_settings(FeedSettings()))
     for name, value in shown_feed_settings(settings):
         if value != built_in.get(name):

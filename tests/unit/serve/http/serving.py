@@ -42,9 +42,9 @@ class Patient:
 class Followed:
     """What was published, as a test says it."""
 
-    def __init__(self, *published: Weights, obstacle: str = "") -> None:
+    def __init__(self, *published: Weights, not_ready_reason: str = "") -> None:
         self.records = FeedRecords()
-        self.obstacle = obstacle
+        self.not_ready_reason = not_ready_reason
         for each in published:
             self.publish(each)
 

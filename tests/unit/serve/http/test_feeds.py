@@ -165,7 +165,7 @@ async def test_what_there_is_not_is_told_with_what_may_be_meant(path: str, detai
 
 @pytest.mark.parametrize("path", ["/feeds", "/feeds/econ", "/feeds/econ/experts/a"])
 async def test_before_all_was_read_whoever_asks_is_told_to_come_again(path: str) -> None:
-    async with serving(sources(following=Followed(obstacle="no broker answers"))) as client:
+    async with serving(sources(following=Followed(not_ready_reason="no broker answers"))) as client:
         found = await client.get(path)
         page = await client.get("/")
 

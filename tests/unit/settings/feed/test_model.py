@@ -123,7 +123,7 @@ def test_what_is_no_mapping_is_a_fault(document: dict[str, Any], path: str) -> N
 @pytest.mark.parametrize("variant", [{"preset": "paper"}, {"method": {"reference": "mean"}}])
 def test_the_guard_is_for_reference_answers_as_they_are_built_in(variant: dict[str, Any]) -> None:
     assert load_document({"feeds": {"econ": {"guard": "on"}}}).of("econ").guard == "on"
-    with pytest.raises(SettingsError, match="guards reference answers as they are built in"):
+    with pytest.raises(SettingsError, match="guards the default reference answers"):
         load_document({"feeds": {"econ": {"guard": "on", **variant}}}, in_replay=True)
 
 
