@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import lru_cache
 
 Milliseconds = int
 
@@ -82,6 +83,7 @@ def to_milliseconds(moment: datetime) -> Milliseconds:
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
+@lru_cache(1024)  # the same moment stands in several outputs of a record
 def to_iso(moment: Milliseconds) -> str:
     """ISO 8601 in UTC with a ``Z``; milliseconds only where there are any.
 

@@ -34,9 +34,12 @@ class _WeightedSum:
         self._votes: FloatArray = np.zeros(VOTES_SHAPE)
         self._matrix: FloatArray = np.zeros((EXPERT.size, n_experts))
         self._shadows: dict[int, FloatArray] = {}
+        self._blocks: list[tuple[Sums, float]] = []
+        self._bins: FloatArray | None = None
 
     def add(self, block: Sums, factor: float) -> None:
         """Add a block."""
+        self._blocks.append((block, factor))
         of_feed, of_votes = np.full(len(self._feed), factor), np.full(VOTES_SHAPE[-1], factor)
         of_feed[_SQUARED_WEIGHTS] = of_votes[_SQUARED_VOTES] = factor * factor
         self._feed += of_feed * np.array(block.feed, np.float64)
@@ -54,6 +57,15 @@ class _WeightedSum:
         twin._shadows = dict(self._shadows)
         return twin
 
+    def bins(self) -> FloatArray | None:
+        """The weighted sum of histograms; None if no block has any."""
+        if self._bins is None and any(len(block.histograms) for block, _ in self._blocks):
+            n_experts = self._matrix.shape[1]
+            self._bins = np.zeros((n_experts, BINS))
+            for block, factor in self._blocks:
+                self._bins += factor * block.all_histograms()[:n_experts]
+        return self._bins
+
     def fill(self, sums: Sums) -> None:
         """Put the rounded values into sums."""
         sums.feed = np.rint(self._feed).astype(np.int64).tolist()
@@ -65,17 +77,22 @@ class _WeightedSum:
 class _ReadSums(Sums):
     """Sums to be read, of weighted blocks. Histograms are the largest part, and few ask for them: they come last."""
 
-    def __init__(self, n_experts: int, blocks: list[tuple[Sums, float]]) -> None:
+    def __init__(self, older: _WeightedSum, newest: Sums, factor: float) -> None:
         super().__init__()
-        self._n_experts, self._blocks = n_experts, blocks
+        self._older: _WeightedSum | None = older
+        self._newest, self._factor = newest, factor
+        total = older.copy()
+        total.add(newest, factor)
+        total.fill(self)
 
     def _reserve_bins(self) -> None:
-        if any(len(block.histograms) for block, _ in self._blocks):
-            total = np.zeros((self._n_experts, BINS))
-            for block, factor in self._blocks:
-                total += factor * block.all_histograms()[: self._n_experts]
-            self.histograms = np.rint(total).astype(np.int64)
-        self._blocks = []
+        if self._older is not None:
+            total = self._older.bins()
+            if total is not None or len(self._newest.histograms):
+                n_experts = self.matrix.shape[1]
+                newest = self._factor * self._newest.all_histograms()[:n_experts]
+                self.histograms = np.rint(newest if total is None else total + newest).astype(np.int64)
+            self._older = None
         super()._reserve_bins()
 
 
@@ -185,10 +202,7 @@ class Blocks:
             self._older = _WeightedSum(self.n_experts)
             for block, factor in older:
                 self._older.add(block, factor)
-        total, sums = self._older.copy(), _ReadSums(self.n_experts, [*older, newest])
-        total.add(*newest)
-        total.fill(sums)
-        return sums
+        return _ReadSums(self._older, *newest)
 
     # --- comparing and storing ---
 

@@ -8,7 +8,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.methods.variants import N_GROUPS, Chance, n_groups
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.log.draws import draw, group_of
+from stream_peer.log.draws import draw_after, group_of, prefix_of
 from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.settings.feed.method import MethodSettings
@@ -29,6 +29,7 @@ class Chances:
     def __init__(self, seed: bytes, feed: str, variant: MethodSettings | None) -> None:
         self._seed = seed
         self._feed = feed
+        self._prefix = prefix_of(seed, feed)
         self._variant = variant
         self._groups: IntArray = np.zeros(0, np.int64)
 
@@ -65,7 +66,7 @@ class Chances:
         return Chance(groups, (coins[0], coins[1], coins[2]), flip)
 
     def _drawn(self, question_id: str, boundary: Milliseconds, purpose: str) -> float:
-        return draw(self._seed, self._feed, question_id, boundary, purpose)
+        return draw_after(self._prefix, question_id, boundary, purpose)
 
     def _drawn_groups(self, roster: Roster, experts: Iterable[int], asked: int, of_round: str = "") -> IntArray:
         """The groups of some experts, 0 where none are asked. Members of a team are in the same."""

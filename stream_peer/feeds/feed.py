@@ -210,6 +210,8 @@ class Feed:
 
     def signs(self, reading: Reading) -> Signs:
         """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
+        if not self.standing.groups:
+            return Signs(reading.dependence, reading.ranks)
         named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
         return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
 

@@ -151,11 +151,12 @@ class Feeds:
         """A record has changed the feed."""
         standing = feed.standing
         standing.revision, standing.at = standing.base + record.offset, record.timestamp
-        vote_rule = feed.read().next_vote_rule
-        if vote_rule != standing.vote_rule:
-            standing.vote_rule = vote_rule
+        reading = feed.read()
+        if reading.next_vote_rule != standing.vote_rule:
+            standing.vote_rule = reading.next_vote_rule
             standing.switches += 1
-        standing.trusted(feed.trust(feed.read()).state, standing.acknowledged)
+            reading = feed.read()
+        standing.trusted(feed.trust(reading).state, standing.acknowledged)
         self.board.changed(feed)
 
     # --- settings and controls ---

@@ -1,5 +1,7 @@
 """Outputs keyed by question: what was said of its latest round, re-published when the evidence changes."""
 
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
@@ -39,8 +41,10 @@ _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
-    answer, forecast = _reading(feed, entry, facts, common)
-    losses = PeerLosses(**common, error_rate=answer.error_rate, experts=_scored(feed, facts, outcome) if facts else [])
+    rates = _rates(feed, facts)
+    answer, forecast = _reading(feed, entry, facts, common, rates)
+    experts = _scored(feed, facts, outcome, rates) if facts else []
+    losses = PeerLosses(**common, error_rate=answer.error_rate, experts=experts)
     at = feed.standing.at
     return [
         *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
@@ -51,17 +55,16 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
 
 def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> QuestionReading:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
-    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts))
+    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(feed, facts))
 
 
-def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any]) -> QuestionReading:
+def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: Rates) -> QuestionReading:
     provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
     outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
-    rates = summary(_rates(feed, facts))
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
     return QuestionReading(
-        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=rates),
+        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=summary(rates)),
         MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
     )
 
@@ -135,25 +138,21 @@ def _answer(facts: Facts | None) -> dict[str, Any]:
     }
 
 
-def _scored(feed: Feed, facts: Facts, outcome: Outcome | None) -> list[ScoredExpert]:
+def _scored(feed: Feed, facts: Facts, outcome: Outcome | None, rates: Rates) -> list[ScoredExpert]:
     """Losses of the experts present: against the others, priced at the newest error rates, and against the outcome."""
-    forecasts = facts.forecasts
-    losses = _peer_losses(facts, _rates(feed, facts), feed.method).round(DECIMALS).tolist()
-    rows = zip(facts.experts.tolist(), forecasts.tolist(), facts.answers.tolist(), losses, strict=True)
+    losses = _peer_losses(facts, rates, feed.method).round(DECIMALS).tolist()
+    true_losses: Iterable[float | None] = repeat(None)
+    if outcome is not None and outcome != "annulled":
+        against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
+        true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
+    columns = (facts.experts.tolist(), facts.forecasts.tolist(), facts.answers.tolist(), losses, true_losses)
+    rows: Iterator[tuple[int, float, Any, float, float | None]] = zip(*columns, strict=False)
     ids, shown, excluded = feed.experts, feed.shown, feed.roster.excluded
-    if outcome is None or outcome == "annulled":
-        found = [
-            ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=None)
-            for place, p, answer, loss in rows
-            if ids[place] not in excluded
-        ]
-        return _by_id(feed, found)
-    against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
-    true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
+    if excluded:
+        rows = (row for row in rows if ids[row[0]] not in excluded)
     found = [
         ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
-        for (place, p, answer, loss), true_loss in zip(rows, true_losses, strict=True)
-        if ids[place] not in excluded
+        for place, p, answer, loss, true_loss in rows
     ]
     return _by_id(feed, found)
 

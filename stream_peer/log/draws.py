@@ -32,7 +32,17 @@ def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpo
     >>> draw(seed, "econ", "q1", 0, "tie") == draw(seed, "econ", "q1", 0, "select")
     False
     """
-    parts = _joined(seed, feed.encode(), question_id.encode(), b"%d" % boundary, purpose.encode())
+    return draw_after(prefix_of(seed, feed), question_id, boundary, purpose)
+
+
+def prefix_of(seed: bytes, feed: str) -> bytes:
+    """What all draws of a feed begin with."""
+    return _joined(seed, feed.encode())
+
+
+def draw_after(prefix: bytes, question_id: str, boundary: Milliseconds, purpose: str) -> float:
+    """``draw`` of a feed whose prefix is at hand."""
+    parts = prefix + _joined(question_id.encode(), b"%d" % boundary, purpose.encode())
     digest = hashlib.blake2b(parts, digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 

@@ -79,7 +79,8 @@ def median(forecasts: FloatArray) -> float:
     >>> round(median(np.array([0.9, 0.2, 0.6, 0.3])), 4)
     0.45
     """
-    ordered = np.sort(forecasts)
+    ordered = forecasts.copy()
+    ordered.sort()
     middle = len(ordered) // 2
     return float(ordered[middle] + ordered[-1 - middle]) / 2.0
 
