@@ -184,9 +184,7 @@ class Sums:
     def read(self, experts: IndexArray, rows: slice = slice(0, EXPERT.size)) -> FloatArray:
         """Columns of some experts as numbers, (``rows.stop``, n); those before ``rows`` are 0."""
         found = np.zeros((rows.stop, len(experts)))
-        wanted = found[rows]
-        wanted[:] = self.matrix[rows].take(experts, axis=1)
-        wanted *= UNIT
+        np.multiply(self.matrix[rows].take(experts, axis=1), UNIT, out=found[rows])
         return found
 
     def read_histograms(self, experts: IndexArray) -> IntArray:

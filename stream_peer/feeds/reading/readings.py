@@ -170,7 +170,8 @@ def read_weights(
     weights = _softmax(_log_weights(columns, rates, mixer))
     if method.variant is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
-    weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
+    if mixer.uniform_share:
+        weights[1] = with_uniform_share(weights[1], mixer.uniform_share)
     select, peer, *from_truth = weights.round(DECIMALS)
     slow, fast = from_truth or _uniform(columns.shape[1])
     return ExpertWeights(select, peer, slow, fast)
