@@ -64,7 +64,7 @@ def microseconds(call: Callable[[], object], before: Callable[[], object] = lamb
 
 def scored(feed: Feed, number: int, experts: IndexArray, forecasts: FloatArray) -> Facts:
     """Facts of a question's round."""
-    under = feed.circumstances(experts, f"question-{number}", number)
+    under = feed.scoring_inputs(experts, f"question-{number}", number)
     return score(number, experts, forecasts, under, feed.method)
 
 
@@ -80,11 +80,11 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
         facts = scored(feed, number, experts, forecasts)
         feed.put_in(contribution_of((facts,), Entry(evidence=1 if number % 4 == 0 else "open"), feed.method), Entry())
     forecasts = random.random(n_experts)
-    under = feed.circumstances(experts, "question", 0)
+    under = feed.scoring_inputs(experts, "question", 0)
     facts = score(0, experts, forecasts, under, feed.method)
     part = contribution_of((facts,), Entry(), feed.method)
     weights = microseconds(
-        lambda: feed.circumstances(experts, "question", 0),
+        lambda: feed.scoring_inputs(experts, "question", 0),
         before=lambda: feed.put_in(part, Entry()),  # so that nothing is read from what was kept
     )
     return {

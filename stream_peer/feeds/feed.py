@@ -9,9 +9,9 @@ from stream_peer.feeds.accounts import Accounts
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Recent
 from stream_peer.feeds.blocks import Blocks
-from stream_peer.feeds.chances import Chances
 from stream_peer.feeds.columns import VOTE_RULES
 from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.draws import Draws
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry, Limits
 from stream_peer.feeds.medians import own_medians
@@ -94,7 +94,7 @@ class Feed:
         self.method: Method = method_of(settings)
         self.shadows = Shadows(settings, self.method)
         self.settings_hash = settings_hash
-        self._chances = Chances(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.variant)
+        self._draws = Draws(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.variant)
         if settings.memory != self.accounts.blocks.memory:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
@@ -215,9 +215,9 @@ class Feed:
         named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
         return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
 
-    def circumstances(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> ScoringInputs:
+    def scoring_inputs(self, experts: IndexArray, question_id: str, boundary: Milliseconds) -> ScoringInputs:
         """What a round of a question whose contribution is taken out is scored under."""
-        reading, chances = self.read(), self._chances
+        reading, draws = self.read(), self._draws
         rates, columns = reading.rates, reading.learnt(experts)
         seen = reading.extent(self.n_seen(experts)) if self.method.variant is not None else _NOT_ASKED
         medians = own_medians(reading.histograms(experts)) if reading.rule else None
@@ -232,14 +232,14 @@ class Feed:
             rate_one=rates.one,
             min_experts=self.settings.min_experts,
             stretch=self.settings.stretch,
-            coin=chances.coin(question_id, boundary),
-            ticket=chances.ticket(question_id, boundary),
-            chance=chances.of_variant(self.roster, experts, question_id, boundary),
+            coin=draws.coin(question_id, boundary),
+            ticket=draws.ticket(question_id, boundary),
+            chance=draws.of_variant(self.roster, experts, question_id, boundary),
             n_experts=seen.experts,
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
             groups=self.roster.group_numbers(experts),
-            block=chances.block(question_id),
+            block=draws.block(question_id),
             shrink=self.standing.shrink,
             shadows=self.shadows.read(reading.feed, columns, reading.mixing),
         )

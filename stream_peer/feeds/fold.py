@@ -212,7 +212,7 @@ class FeedFold:
     def _facts(self, feed: Feed, event: Round) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""
         experts = feed.places(event.experts)
-        under = feed.circumstances(experts, event.question_id, event.boundary)
+        under = feed.scoring_inputs(experts, event.question_id, event.boundary)
         forecasts = np.array(event.probabilities, dtype=np.float64)
         return score(event.boundary, experts, forecasts, under, feed.method, final=event.final)
 

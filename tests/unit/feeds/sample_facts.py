@@ -12,7 +12,7 @@ from stream_peer.feeds.scoring import ScoringInputs, score
 METHOD = Method()
 
 
-def circumstances(
+def scoring_inputs(
     n_experts: int,
     *,
     select: Sequence[float] | None = None,
@@ -45,4 +45,4 @@ def facts_of(
     method: Method = METHOD,
 ) -> Facts:
     places = np.array(range(len(forecasts)) if experts is None else experts, dtype=np.int32)
-    return score(boundary, places, np.array(forecasts), under or circumstances(len(forecasts)), method)
+    return score(boundary, places, np.array(forecasts), under or scoring_inputs(len(forecasts)), method)

@@ -13,7 +13,7 @@ from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES, Evidence, Layout, evaluated_span
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
-from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
+from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 
 def named(layout: Layout) -> list[str]:
@@ -51,7 +51,7 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
 def test_a_question_adds_to_those_columns_only_that_the_table_says(evidence: Verdict, rules: tuple[int, ...]) -> None:
     entry = Entry(evidence=evidence)
     for number, rule in enumerate(rules):
-        entry.put(facts_of([0.1, 0.4, 0.8, 0.7], boundary=number, under=replace(circumstances(4), rule=rule)))
+        entry.put(facts_of([0.1, 0.4, 0.8, 0.7], boundary=number, under=replace(scoring_inputs(4), rule=rule)))
     part = contribution(entry, METHOD)
     known: Evidence = "open" if evidence == "open" else "resolved"
 

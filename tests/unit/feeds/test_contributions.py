@@ -14,7 +14,7 @@ from stream_peer.feeds.sums import BINS, NOTHING, UNIT, Contribution
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
 from stream_peer.numerics.losses import LOG
-from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
+from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 FORECASTS = [0.9, 0.6, 0.2]
 SELECT = [0.5, 0.3, 0.2]
@@ -58,7 +58,7 @@ def feed(part: Contribution, name: str) -> float:
 
 
 def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
-    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
+    facts = facts_of(FORECASTS, under=scoring_inputs(3, select=SELECT))
     part = contribution(entry_of([facts]))
 
     if_one, if_zero, mean = [0.01, 0.16, 0.64], [0.81, 0.36, 0.04], 17 / 30
@@ -100,7 +100,7 @@ def test_columns_of_a_question_without_outcome_worked_out_by_hand() -> None:
 
 def resolved_question() -> Contribution:
     """Contribution of one round, with mixed forecasts set by hand, of a question whose outcome is 1."""
-    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT))
+    facts = facts_of(FORECASTS, under=scoring_inputs(3, select=SELECT))
     mix = replace(facts.mix, peer=0.7, truth_slow=0.6, truth_fast=0.5, unguarded=0.65, mix=0.62)
     return contribution(entry_of([replace(facts, mix=mix)], 1))
 
@@ -233,7 +233,7 @@ OWN = [0.5, 0.7, 0.1]
 
 @pytest.mark.parametrize("evidence", ["open", 1])
 def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evidence: Verdict) -> None:
-    facts = facts_of(FORECASTS, under=circumstances(3, select=SELECT, thresholds=OWN))
+    facts = facts_of(FORECASTS, under=scoring_inputs(3, select=SELECT, thresholds=OWN))
     as_if_half = replace(facts, votes=replace(facts.votes, rule=0))
 
     own, half = (columns_of(contribution(entry_of([f], evidence))) for f in (facts, as_if_half))
@@ -248,7 +248,7 @@ def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evide
 
 
 def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half() -> None:
-    facts = facts_of(FORECASTS, under=circumstances(3, thresholds=OWN))
+    facts = facts_of(FORECASTS, under=scoring_inputs(3, thresholds=OWN))
     part = contribution(entry_of([facts], 1, 0.5))
 
     def of_rule(name: str) -> float:
@@ -264,8 +264,8 @@ def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half
 
 
 def test_rounds_of_both_rules_go_to_their_own_columns_each_with_its_share() -> None:
-    half = facts_of(FORECASTS, boundary=1, under=circumstances(3, select=SELECT))
-    own = facts_of([0.3, 0.2, 0.4], boundary=2, under=circumstances(3, select=SELECT, thresholds=OWN))
+    half = facts_of(FORECASTS, boundary=1, under=scoring_inputs(3, select=SELECT))
+    own = facts_of([0.3, 0.2, 0.4], boundary=2, under=scoring_inputs(3, select=SELECT, thresholds=OWN))
 
     both = columns_of(contribution(entry_of([half, own])))
     alone = [columns_of(contribution(entry_of([facts]))) for facts in (half, own)]

@@ -29,7 +29,7 @@ from tests.feed_histories import (
     withdrawn,
     without_evaluations,
 )
-from tests.unit.feeds.sample_facts import circumstances, facts_of
+from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
 
 P = np.array([0.9, 0.6, 0.2, 0.35])
 W = np.array([0.4, 0.3, 0.2, 0.1])
@@ -51,7 +51,7 @@ NOTHING = [0.0] * 4
 
 def part_of(evidence: Verdict, *, keeps: bool = False) -> tuple[Callable[[str], list[float]], Callable[[str], float]]:
     """What a question of weight 1/2 with one round adds to a column of each expert, and to one of the feed."""
-    facts = facts_of(P.tolist(), under=circumstances(4, select=W.tolist()))
+    facts = facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist()))
     assert facts.answers.tolist() == ANSWERS.tolist()
     entry = Entry(weight=WEIGHT, evidence=evidence)
     entry.put(facts)
@@ -194,7 +194,7 @@ CROSSED = ("peer_error", "slow_error", "fast_error")
 
 @pytest.mark.parametrize("evidence", EVIDENCE)
 def test_outer_layer_and_safety_net_learn_from_outcomes_alone(evidence: Verdict) -> None:
-    facts = facts_of(P.tolist(), under=circumstances(4, select=W.tolist()))
+    facts = facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist()))
     said = replace(facts.mix, mean=0.5, peer=0.6, truth_slow=0.7, truth_fast=0.4, unguarded=0.8, mix=0.65)
     entry = Entry(evidence=evidence)
     entry.put(replace(facts, mix=said))

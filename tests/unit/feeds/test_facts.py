@@ -7,7 +7,7 @@ import pytest
 
 from stream_peer.feeds.facts import Facts, boundary_of, losses_of, mix_of, unpack
 from stream_peer.feeds.shadow_mixers import ShadowForecast
-from tests.unit.feeds.sample_facts import METHOD, circumstances, facts_of
+from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 WHOLE = {"rule": 1, "counts": 1, "final": 1, "answer": 1, "tie": 1, "groups": 26, "half_voters": 7, "half_yes": 4}
 CLASSES, FOURTH = (0.5, 0.25, 0.125, 0.75, 0.375), (0.5, 0.3, 0.2, 0.1)
@@ -63,7 +63,7 @@ def test_what_there_is_not_of_facts_is_none() -> None:
 @pytest.mark.parametrize("thresholds", [None, [0.4] * 50])
 def test_packed_facts_come_back_bit_for_bit(thresholds: list[float] | None) -> None:
     generator = np.random.default_rng(5)
-    under = circumstances(50, thresholds=thresholds)
+    under = scoring_inputs(50, thresholds=thresholds)
     facts = facts_of(generator.random(50).tolist(), boundary=1_700_000_000_123, under=under)
 
     again = unpack(facts.pack())

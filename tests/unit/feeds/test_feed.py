@@ -13,7 +13,7 @@ def feed_with_a_round(names: list[str]) -> Feed:
     places = feed.places(names)
     forecasts = np.linspace(0.1, 0.8, len(names))
     entry = feed.take_in("q")
-    entry.put(score(1, places, forecasts, feed.circumstances(places, "q", 1), feed.method))
+    entry.put(score(1, places, forecasts, feed.scoring_inputs(places, "q", 1), feed.method))
     feed.put_in(contribution(entry, feed.method), entry)
     return feed
 

@@ -54,7 +54,7 @@ def feed_with(**defaults: object) -> Feed:
 
 def next_round(feed: Feed) -> Facts:
     forecasts = np.linspace(0.1, 0.95, 8)
-    return score(7, feed.listed(), forecasts, feed.circumstances(feed.listed(), "q", 7), feed.method)
+    return score(7, feed.listed(), forecasts, feed.scoring_inputs(feed.listed(), "q", 7), feed.method)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -62,11 +62,11 @@ def next_round(feed: Feed) -> Facts:
 def test_a_shadow_says_what_the_feed_would_say_of_the_same_sums_under_its_settings(name: str, grouped: bool) -> None:
     feed = feed_with(shadows=[{"name": "other", "mixer": other(name)}])
     groups = np.array([1, 1, 1, -1, -1, -1, 2, 2]) if grouped else None
-    of_feed = replace(feed.circumstances(feed.listed(), "q", 7), groups=groups, net_share=0.25)
+    of_feed = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=groups, net_share=0.25)
     (said,) = score(7, feed.listed(), np.linspace(0.1, 0.95, 8), of_feed, feed.method).shadows
 
     feed.adopt(load_document({"defaults": {"mixer": other(name)}}).default, "")
-    under = replace(feed.circumstances(feed.listed(), "q", 7), groups=groups, net_share=0.25)
+    under = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=groups, net_share=0.25)
     live = score(7, feed.listed(), np.linspace(0.1, 0.95, 8), under, feed.method).mix
 
     assert [said.mix, said.stretched] == pytest.approx([live.mix, live.stretched], abs=1e-10)
@@ -84,7 +84,7 @@ def test_a_shadow_as_live_says_the_same_bits() -> None:
 @pytest.mark.parametrize("groups", [[3, -1, -1, 0, -1, 3, 3, 1], [1, 1, 1, 0, 3, 0, 2, 0], [1, 3, 3, 0, -1, 2, 2, 2]])
 def test_a_shadow_says_at_most_1_though_weights_of_groups_are_rounded(groups: list[int]) -> None:
     feed = feed_with(shadows=[EAGER])
-    under = replace(feed.circumstances(feed.listed(), "q", 7), groups=np.array(groups))
+    under = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=np.array(groups))
 
     (said,) = score(7, feed.listed(), np.ones(8), under, feed.method).shadows
 

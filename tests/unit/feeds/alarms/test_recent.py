@@ -15,7 +15,7 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.numerics.dependence.suspicion import Float32Array
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
-from tests.unit.feeds.sample_facts import circumstances, facts_of
+from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
 
 FORECASTS = {"ann": 0.9, "bob": 0.5, "cyd": 0.2, "dan": 0.8}
 
@@ -102,7 +102,7 @@ def arrays(window: Window) -> list[npt.NDArray[Any]]:
 
 def test_votes_are_stored_with_facts_whatever_the_rule() -> None:
     for thresholds in (None, [0.95, 0.1, 0.2, 0.1]):
-        facts = facts_of([0.9, 0.5, 0.2, 0.8], under=circumstances(4, thresholds=thresholds))
+        facts = facts_of([0.9, 0.5, 0.2, 0.8], under=scoring_inputs(4, thresholds=thresholds))
         again = unpack(facts.pack())
 
         expected = [1, 0, -1, 1] if thresholds is None else [-1, 1, 0, 1]

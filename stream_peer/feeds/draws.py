@@ -14,7 +14,7 @@ from stream_peer.numerics.dependence import N_BLOCKS
 from stream_peer.settings.feed.method import MethodSettings
 
 
-class Chances:
+class Draws:
     """Draws for the rounds of one feed.
 
     Parameters
