@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.method import Method
@@ -182,50 +183,30 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def pack(self) -> bytes:
         """Stored form: a header, 21 bytes an expert, and ``SHADOW_BYTES`` a shadow."""
-        votes, losses, mix, moments = self.votes, self.losses, self.mix, self.moments
-        return b"".join(
-            (
-                _HEADER.pack(
-                    self.boundary,
-                    votes.rule,
-                    votes.counts,
-                    self.final,
-                    votes.answer,
-                    votes.tie,
-                    votes.groups,
-                    votes.half_voters,
-                    votes.half_yes,
-                    votes.voters,
-                    _NOBODY if self.selected is None else self.selected,
-                    len(self.experts),
-                    losses.rate_zero,
-                    losses.rate_one,
-                    *losses.own,
-                    *losses.published,
-                    losses.spread,
-                    moments.pair,
-                    moments.rest,
-                    moments.ones,
-                    *(_NO_CLASSES if moments.classes is None else moments.classes),
-                    mix.mean,
-                    mix.peer,
-                    mix.truth_slow,
-                    mix.truth_fast,
-                    mix.unguarded,
-                    mix.mix,
-                    mix.stretched,
-                    mix.median,
-                    mix.logit_mean,
-                    losses.gap,
-                    *(_NO_FOURTH if moments.fourth is None else moments.fourth),
-                    moments.block,
-                ),
-                self.experts.astype(_INDEX, copy=False).tobytes(),
-                self.forecasts.astype(_NUMBER, copy=False).tobytes(),
-                self.select.astype(_NUMBER, copy=False).tobytes(),
-                (self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)).tobytes(),
-                *(shadow.pack() for shadow in self.shadows),
-            )
+        bits = self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)
+        arrays = (
+            self.experts.astype(_INDEX, copy=False),
+            self.forecasts.astype(_NUMBER, copy=False),
+            self.select.astype(_NUMBER, copy=False),
+            bits,
+        )
+        parts = [_HEADER.pack(*self._numbers()), *[array.tobytes() for array in arrays]]
+        return b"".join([*parts, *[shadow.pack() for shadow in self.shadows]])
+
+    def _numbers(self) -> tuple[float, ...]:
+        """The header's fields, in the order in which they are stored."""
+        votes, losses, moments = self.votes, self.losses, self.moments
+        return (
+            *(self.boundary, votes.rule, votes.counts, self.final, votes.answer, votes.tie, votes.groups),
+            *(votes.half_voters, votes.half_yes, votes.voters),
+            _NOBODY if self.selected is None else self.selected,
+            *(len(self.experts), losses.rate_zero, losses.rate_one, *losses.own, *losses.published, losses.spread),
+            *(moments.pair, moments.rest, moments.ones),
+            *(_NO_CLASSES if moments.classes is None else moments.classes),
+            *astuple(self.mix),
+            losses.gap,
+            *(_NO_FOURTH if moments.fourth is None else moments.fourth),
+            moments.block,
         )
 
 

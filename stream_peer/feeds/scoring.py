@@ -122,11 +122,9 @@ def score(
     """Facts of a round whose experts are sorted by id; ``final``: the boundary is the question's close."""
     if under.thresholds is not None and under.steady is not None:
         under = replace(under, thresholds=Medians(under.thresholds, under.steady).lines(forecasts))
-    at_half = _votes(forecasts)
-    at_half_counted = _counted(at_half)
-    if under.thresholds is None:
-        cast, counted = at_half, at_half_counted
-    else:
+    cast = at_half = _votes(forecasts)
+    counted = at_half_counted = _counted(at_half)
+    if under.thresholds is not None:
         cast = _votes(forecasts, under.thresholds)
         counted = _counted(cast)
     everybody = _everybody(at_half, at_half_counted, forecasts, under)
@@ -135,39 +133,20 @@ def score(
     voters, moments = _moments(cast, counted, others, under, method)
     losses, weights = method.losses(forecasts, answers, others.alike), under.weights
     select = selection_published(weights.select, under.shrink, under.groups)
-    if select is weights.select:
-        published, spread, mixers = _weighted(forecasts, losses, weights)
-        own = learnt = published
-    else:
-        published, spread, mixers = _weighted(forecasts, losses, replace(weights, select=select))
-        own = learnt = _weighted(forecasts, losses, weights)[0]
-    if method.is_paper:
-        own = _weighted(forecasts, losses, _uniform(weights))[0]
+    published, spread, mixers = _weighted(forecasts, losses, weights, select)
+    learnt = published if select is weights.select else _weighted(forecasts, losses, weights, weights.select)[0]
+    own = _weighted(forecasts, losses, weights, _uniform(len(forecasts)))[0] if method.is_paper else learnt
     counts = voters >= under.min_experts and others.given
+    of_all = everybody.answer, everybody.tie, others.coded, everybody.voters, everybody.yes
     return Facts(
         boundary,
         final,
-        Votes(
-            under.rule,
-            counts,
-            everybody.answer,
-            everybody.tie,
-            others.coded,
-            everybody.voters,
-            everybody.yes,
-            voters,
-        ),
+        Votes(under.rule, counts, *of_all, voters),
         Losses(under.rate_zero, under.rate_one, own, published, spread, _gap(losses, learnt, under, method)),
         _mix(forecasts, mixers, under),
         moments,
         _drawn(select, under.ticket),
-        experts,
-        forecasts,
-        select,
-        answers,
-        ties,
-        cast,
-        losses,
+        *(experts, forecasts, select, answers, ties, cast, losses),
         _shadows(forecasts, mixers, under),
     )
 
@@ -276,7 +255,7 @@ def _vote_counts(cast: SmallIntArray, counted: tuple[int, int], others: OwnAnswe
 
 
 def _weighted(
-    forecasts: FloatArray, losses: FloatArray, weights: ExpertWeights
+    forecasts: FloatArray, losses: FloatArray, weights: ExpertWeights, select: FloatArray
 ) -> tuple[LossMeans, float, MixerForecasts]:
     """Weighted means, summed in one go.
 
@@ -286,7 +265,7 @@ def _weighted(
     parts = np.empty((8, len(forecasts)))
     parts[:3] = losses
     np.abs(np.subtract(losses[1], losses[2], out=parts[3]), out=parts[3])
-    parts[:4] *= weights.select
+    parts[:4] *= select
     parts[4] = forecasts
     np.multiply(weights.peer, forecasts, out=parts[5])
     np.multiply(weights.truth_slow, forecasts, out=parts[6])
@@ -295,9 +274,8 @@ def _weighted(
     return (sums[0], sums[1], sums[2]), sums[3], (sums[4] / len(forecasts), sums[5], sums[6], sums[7])
 
 
-def _uniform(weights: ExpertWeights) -> ExpertWeights:
-    n_experts = len(weights.select)
-    return replace(weights, select=np.full(n_experts, 1.0 / n_experts))
+def _uniform(n_experts: int) -> FloatArray:
+    return np.full(n_experts, 1.0 / n_experts)
 
 
 def _drawn(select: FloatArray, ticket: float) -> int:
