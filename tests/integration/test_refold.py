@@ -184,7 +184,7 @@ def test_a_feed_whose_settings_change_ends_where_one_is_that_had_them_from_the_s
     deployed.finish()
 
     assert ready[0] == 503
-    assert f"{made.topic(topics.FEED_LOG)}-{partition_of(FEED, FEEDS)} anew" in ready[1]
+    assert f"rebuilds {made.topic(topics.FEED_LOG)}-{partition_of(FEED, FEEDS)}" in ready[1]
     assert live[0] == 200
     assert 0.0 < progress < 1.0
     assert remaining > 0
