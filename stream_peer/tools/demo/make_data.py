@@ -198,7 +198,7 @@ def _iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def write(path: Path) -> int:
+def write_events(path: Path) -> int:
     """Write the events, compressed and free of dates, so that equal events are equal bytes; return how many."""
     lines = make_events()
     path.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", compresslevel=9, mtime=0))
@@ -208,7 +208,7 @@ def write(path: Path) -> int:
 def main() -> None:
     """Write the data to the path given, or to its place in the package."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA
-    count = write(path)
+    count = write_events(path)
     sys.stdout.write(f"{path}: {count:,} events, {path.stat().st_size:,} bytes\n")
 
 
