@@ -95,7 +95,7 @@ house: $(VENV)/.dev
 
 bench-short: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline --short
-	$(VENV)/bin/python -m benchmarks.refold --short
+	$(VENV)/bin/python -m benchmarks.rebuild --short
 	$(VENV)/bin/python -m benchmarks.soak --short --quiet
 
 soak: $(VENV)/.dev

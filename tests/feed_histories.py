@@ -99,19 +99,19 @@ def stage(**defaults: object) -> FeedStage:
 def folded(
     records: Iterable[LogRecord], into: FeedStage | None = None, before: Sequence[LogRecord] = ()
 ) -> tuple[FeedStage, Effects]:
-    """A stage that has folded the records and published, and all that came out; ``before``: what refolds need."""
+    """A stage that has folded the records and published, and all that came out; ``before``: what rebuilds need."""
     feed_stage, effects = into or stage(), Effects()
     log = list(before)
-    effects.outputs += refold(feed_stage, log)
+    effects.outputs += carry_out_rebuilds(feed_stage, log)
     for record in records:
         feed_stage.step(record, effects)
         log.append(record)
-        effects.outputs += refold(feed_stage, log)
+        effects.outputs += carry_out_rebuilds(feed_stage, log)
     feed_stage.publish(effects)
     return feed_stage, effects
 
 
-def refold(feed_stage: FeedStage, log: Sequence[LogRecord]) -> list[Output]:
+def carry_out_rebuilds(feed_stage: FeedStage, log: Sequence[LogRecord]) -> list[Output]:
     """Carry out rebuilds that are due; return the corrections."""
     corrections: list[Output] = []
     while feed_stage.needs_rebuild:

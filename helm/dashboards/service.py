@@ -161,12 +161,12 @@ def _outputs() -> Panel:
 
 def _recovery() -> Panel:
     says = (
-        "Records still to be read by recoveries, and by rebuilds (refolds); their feeds wait meanwhile. Above 0 and"
+        "Records still to be read by recoveries, and by rebuilds (rebuilds); their feeds wait meanwhile. Above 0 and"
         " not falling: stuck."
     )
     queries = [
         over_time(or_none(f"sum({worker('recovery_remaining_records')})"), "recovery"),
-        over_time(or_none(f"sum({worker('refold_remaining_records')})"), "rebuild"),
+        over_time(or_none(f"sum({worker('rebuild_remaining_records')})"), "rebuild"),
     ]
     return graph(
         About("Recovery and rebuilds", "short", says, NONE, alerts=("StreamPeerRecoveryStuck",)),
@@ -184,7 +184,7 @@ def _rebalances() -> Panel:
     queries = [
         over_time(or_none(rate(worker("rebalances_total"), times=60)), "rebalances"),
         over_time(or_none(rate(worker("producer_retries_total"), times=60)), "producer retries"),
-        over_time(or_none(rate(worker("refolds_total"), times=60)), "rebuilds"),
+        over_time(or_none(rate(worker("rebuilds_total"), times=60)), "rebuilds"),
         over_time(or_none(rate(worker("audits_total", 'result="differs"'), times=60)), "failed audits"),
         over_time(or_none(rate(worker("input_lost_records_total"), times=60)), "input lost"),
         over_time(or_none(rate(worker("unsigned_records_total"), times=60)), "unsigned records"),

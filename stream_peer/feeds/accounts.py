@@ -86,7 +86,7 @@ class Accounts:
         self.settled.reach(max(ordinals - 1, 0))
 
     def keep_evaluations(self, before: "Accounts", places: IndexArray) -> None:
-        """After a refold: how scored forecasts did of questions that have left the ledger stays as it was known.
+        """After a rebuild: how scored forecasts did of questions that have left the ledger stays as it was known.
 
         ``places``: by the places of experts before it, those that they have now, -1 where they have none.
         """

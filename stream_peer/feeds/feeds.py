@@ -306,6 +306,6 @@ class Feeds:
 
 
 def _places_in(feed: Feed, before: Feed) -> IndexArray:
-    """By the places of a feed's experts before a refold: their places after it, -1 of those who are not there."""
+    """By the places of a feed's experts before a rebuild: their places after it, -1 of those who are not there."""
     found = map(feed.roster.place, before.experts)
     return np.array([-1 if place is None else place for place in found], dtype=np.int32)

@@ -147,7 +147,7 @@ class Roster:
     def forget(self, expert: str) -> list[str]:
         """Refuse all ids of the expert from here on, and keep nothing of them but digests; which ids these were.
 
-        Its place goes with a refold.
+        Its place goes with a rebuild.
         """
         ids = self.names.all_of(expert)
         self.names.drop(expert)

@@ -24,7 +24,7 @@ from stream_peer.feeds.standing import Ended, Standing
 from stream_peer.log.chunks import cut, join_chunks, removed
 
 SCHEMA = 7
-"""Of the stored form. Any other one leads to a refold: the feed-log holds all that is needed."""
+"""Of the stored form. Any other one leads to a rebuild: the feed-log holds all that is needed."""
 
 Rows = dict[bytes, bytes | None]
 

@@ -47,14 +47,14 @@ class Observer:
     def input_lost(self, topic: str, partition: int, records: int) -> None:
         """Records were gone from the input before they were read (retention shorter than the outage)."""
 
-    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+    def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
         """So many of the log's records were folded anew: of a partition that stands still until all are."""
 
-    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
-        """A refold has ended, and the partition goes on."""
+    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
+        """A rebuild has ended, and the partition goes on."""
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
-        """The state was compared with what it follows from. If it does not agree, a refold follows."""
+        """The state was compared with what it follows from. If it does not agree, a rebuild follows."""
 
     def retried(self, batches: int) -> None:
         """So many batches had to be sent once more, because a broker did not take them."""

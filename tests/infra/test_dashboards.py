@@ -33,7 +33,7 @@ UNUSED = {
     "snapshot_rows_total": "what snapshots write, for sizing",
     "snapshot_bytes_total": "what snapshots write, for sizing",
     "state_records": "state is shown in bytes",
-    "refold_done_ratio": "the records that are left are shown",
+    "rebuild_done_ratio": "the records that are left are shown",
     "shadow_regret": "the Brier scores that it is the difference of are shown",
 }
 """Metrics that no dashboard and no rule uses, and why."""

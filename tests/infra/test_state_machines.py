@@ -33,7 +33,7 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.explain.question_events import state_of
 from stream_peer.tools.explain.question_timeline import PlanAt
-from tests.feed_histories import refold
+from tests.feed_histories import carry_out_rebuilds
 from tests.unit.questions.question_log import (
     T0,
     book,
@@ -112,13 +112,13 @@ def test_a_question_takes_every_arrow_of_its_picture_and_no_other() -> None:
 
 
 def folded(records: Iterator[FeedLogRecord]) -> Iterator[tuple[FeedStage, Effects]]:
-    """A feed stage after each record, refolded where it asks for it, and what the record gave."""
+    """A feed stage after each record, rebuilt where it asks for it, and what the record gave."""
     of, log = FeedStage(topic=topics.FEED_LOG, partition=0), list[LogRecord]()
     for offset, record in enumerate(records):
         log.append(LogRecord(offset, T0 + offset, b"econ", encode_feed_log(record)))
         effects = Effects()
         of.step(log[-1], effects)
-        refold(of, log)
+        carry_out_rebuilds(of, log)
         yield of, effects
 
 

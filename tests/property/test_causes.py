@@ -10,7 +10,7 @@ from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from stream_peer.tools.explain.causes import Cause, WeightReading, explain, weight_reading
-from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
+from tests.feed_histories import carry_out_rebuilds, changed, expert, log_of, outcome, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import OF_THE_PATH, VARIANTS, Settings, crowd
 from tests.hypothesis_profiles import examples
@@ -36,7 +36,7 @@ def steps(history: Sequence[FeedLogRecord], method: Settings, experts: Sequence[
     before: WeightReading | None = None
     for number, record in enumerate(log):
         feed_stage.step(record, Effects())
-        refold(feed_stage, log[: number + 1])
+        carry_out_rebuilds(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
         after = None if feed is None else weight_reading(feed)
         check_reading(feed_stage, after, experts)

@@ -20,7 +20,7 @@ from stream_peer.serve.pages.status import status_page
 from stream_peer.serve.pages.status_view import FeedStatus, StatusView
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from tests.feed_histories import Changelog, log_of, newest, outcome, refold, round_of, stage, withdrawn
+from tests.feed_histories import Changelog, carry_out_rebuilds, log_of, newest, outcome, round_of, stage, withdrawn
 from tests.slow_gauges import SlowGauges
 from tests.unit.serve.metrics.scraping import Series, series
 
@@ -58,7 +58,7 @@ class Both:
             effects = Effects()
             self.stage.step(record, effects)
             self.log.append(record)
-            effects.outputs += refold(self.stage, self.log)
+            effects.outputs += carry_out_rebuilds(self.stage, self.log)
             self.stage.publish(effects)
             self.metrics.folded("feed", 0, 1, 0.01, effects, record.offset)
             self.twin.take(read_feed_log(record.value), {topic: newest(effects.outputs, topic) for topic in RECORDS})
@@ -171,7 +171,7 @@ def test_every_series_of_a_feed_is_what_follows_from_what_was_published_after_ea
     assert shown["feed_outcomes_total", (("kind", "revised"),)] > 3.0
 
 
-def test_a_restart_a_refold_and_the_end_of_the_ledger_change_no_series_but_counters() -> None:
+def test_a_restart_a_rebuild_and_the_end_of_the_ledger_change_no_series_but_counters() -> None:
     spans = {"ledger_for": "1h", "retract_for": "1h"}
     both = Both(**spans)
     both.tell(log_of([*crowd(40, 9, seed=5), *corrections()]))
@@ -182,7 +182,7 @@ def test_a_restart_a_refold_and_the_end_of_the_ledger_change_no_series_but_count
     assert gauges(both) == before
 
     both.stage.rebuild_all()
-    refold(both.stage, both.log)
+    carry_out_rebuilds(both.stage, both.log)
     both.stage.publish(Effects())
     both.compare()
     assert gauges(both) == before

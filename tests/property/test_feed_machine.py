@@ -29,12 +29,12 @@ from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import (
     START,
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     outcome,
-    refold,
     round_of,
     settings,
     stage,
@@ -205,7 +205,7 @@ class LongLife(RuleBasedStateMachine):
         self.said.append(Timed(event, self.now))
         self.log.append(record)
         self.stage.step(record, Effects())
-        refold(self.stage, self.log)
+        carry_out_rebuilds(self.stage, self.log)
 
     @rule(question=questions, said=forecasts, boundary=st.integers(1, 3), weight=st.sampled_from([1.0, 1.0, 0.3]))
     def a_round(self, question: str, said: Mapping[str, float], boundary: int, weight: float) -> None:
@@ -262,7 +262,7 @@ class LongLife(RuleBasedStateMachine):
     def another_release(self) -> None:
         self.stage = stage(**LIMITS)
         self.stage.load(msgspec.msgpack.encode([3, "of another layout"]), self.changelog.entries)
-        refold(self.stage, self.log)
+        carry_out_rebuilds(self.stage, self.log)
 
     @rule()
     def an_audit(self) -> None:

@@ -18,7 +18,7 @@ from stream_peer.tools.transfer.feed_import import question_events
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
 from stream_peer.tools.transfer.reshape import all_with_pseudonyms
 from stream_peer.tools.transfer.stored_feed import StageState, questions_of
-from tests.feed_histories import expert, folded, log_of, refold, round_of, stage
+from tests.feed_histories import carry_out_rebuilds, expert, folded, log_of, round_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds
 from tests.property import test_question_stage as of_questions
@@ -42,7 +42,7 @@ def every_record(feed_stage: FeedStage, log: Sequence[LogRecord]) -> list[Any]:
     for record in log:
         feed_stage.step(record, effects)
         before.append(record)
-        refold(feed_stage, before)
+        carry_out_rebuilds(feed_stage, before)
         feed_stage.publish(effects)
     decoded = [(output.topic, output.key, msgspec.json.decode(output.value or b"null")) for output in effects.outputs]
     return [(topic, key, _without_revisions(value)) for topic, key, value in decoded if value and value["feed"] == "f"]

@@ -15,7 +15,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, read_feed_log
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from tests.feed_histories import Changelog, refold
+from tests.feed_histories import Changelog, carry_out_rebuilds
 from tests.feed_histories import stage as feed_stage_with
 from tests.hypothesis_profiles import examples
 from tests.unit.questions.question_log import DAY, HOUR, T0, Partition, forecast, question, resolution, tick
@@ -138,7 +138,7 @@ def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored
     changelog.take(straight)
     assert scored(changelog.restored()) == scored(straight)
     stage.rebuild_all()
-    refold(stage, log)
+    carry_out_rebuilds(stage, log)
     assert scored(stage) == scored(straight)
     assert stage.feeds.by_name.keys() == straight.feeds.by_name.keys()
     for name, feed in stage.feeds.by_name.items():
@@ -155,7 +155,7 @@ def test_whatever_the_order_of_the_lines_no_scored_forecast_changes(
 
 @settings(max_examples=examples(40), deadline=None)
 @given(histories, st.sampled_from([{"loss": "log"}, {"min_experts": 2}, {"vote_rule": "own-median"}]))
-def test_a_refold_under_another_meaning_leaves_the_scored_forecasts_and_their_scores(
+def test_a_rebuild_under_another_meaning_leaves_the_scored_forecasts_and_their_scores(
     history: list[tuple[bytes, int]], meaning: dict[str, Any]
 ) -> None:
     log = feed_log(mingled([change for change, _ in history], [place for _, place in history]))
@@ -165,7 +165,7 @@ def test_a_refold_under_another_meaning_leaves_the_scored_forecasts_and_their_sc
     for name in stage.feeds.by_name:
         stage.feeds.due.add(name)
     stage.feeds.book = feed_stage_with(**meaning).feeds.book
-    refold(stage, log)
+    carry_out_rebuilds(stage, log)
 
     assert scored(stage) == before
     assert evaluated(stage) == evaluations

@@ -1,6 +1,6 @@
 """Now and then a feed's last questions are looked through: for what sums cannot tell.
 
-When, depends on the log alone: with every so many new questions. So a restart or a refold looks at the same moments.
+When, depends on the log alone: with every so many new questions. So a restart or a rebuild looks at the same moments.
 """
 
 from collections.abc import Sequence

@@ -89,7 +89,7 @@ class FeedOwners:
         owned = ownership.owned(tp)
         if owned is None:
             return _elsewhere(tp, member) if member.is_settled else Unknown("partitions are being reassigned")
-        if owned.counting or owned.refolding is not None:
+        if owned.counting or owned.rebuilding is not None:
             return Unknown("the feed is being rebuilt")
         return Here(cast("Home", owned.stage))  # what folds the feed-log is one
 

@@ -72,7 +72,7 @@ def _waits(app: RunningApp) -> Iterator[str]:
 def _rebuilds(app: RunningApp) -> Iterator[str]:
     """Which partitions are rebuilt, and how far they are, or still compute sums of what they loaded."""
     for partition in app.ownership.partitions():
-        progress = partition.refolding
+        progress = partition.rebuilding
         if partition.counting:
             yield f"{app.member.group} counts what {partition.tp.topic}-{partition.tp.partition} knows"
         elif progress is not None:

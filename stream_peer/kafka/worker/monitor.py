@@ -205,7 +205,7 @@ class StallLimits:
 
     def __init__(self, session: float, rebalance_timeout: float, broker_patience: float) -> None:
         self.folding = max(session / 2, 10.0)
-        self.refolding = self.folding + broker_patience  # nothing comes from a log whose broker is away
+        self.rebuilding = self.folding + broker_patience  # nothing comes from a log whose broker is away
         self.joining = session + rebalance_timeout + 30.0
 
 
@@ -297,11 +297,13 @@ class HealthMonitor:
         if has_read and partition.stage_name == QUESTION:
             caught_up.append(partition)
         name = f"{partition.stage_name} {partition.tp.partition}"
-        refold = partition.refolding
-        if refold is None:
+        rebuild = partition.rebuilding
+        if rebuild is None:
             self._heartbeats.progress(name, (partition.progress_token, position) if lag else None, self._stalls.folding)
         else:
-            self._heartbeats.progress(name, partition.progress_token if refold.total else None, self._stalls.refolding)
+            self._heartbeats.progress(
+                name, partition.progress_token if rebuild.total else None, self._stalls.rebuilding
+            )
         return name
 
     def _look_at_membership(self, member: GroupMember) -> set[str]:

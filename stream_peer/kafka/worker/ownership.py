@@ -356,7 +356,7 @@ class Ownership:
             await asyncio.sleep(0)
         partitions = list(self.partitions())
         for partition in partitions:
-            partition.give_up_refold()
+            partition.give_up_rebuild()
         resting = asyncio.gather(*(partition.rest() for partition in partitions))
         if not await _ends_within(_DRAIN_SECONDS, resting):  # a rebalance does not wait for a partition that catches up
             for partition in partitions:

@@ -3,7 +3,7 @@
 Records come in batches, are checked for order and gathered while the last ones wait for acknowledgement; then: step
 through the stage, outputs acknowledged, state entries acknowledged, head acknowledged, messages acknowledged.
 
-Two things take long: a refold, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
+Two things take long: a rebuild, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
 whoever takes this one away gets it at once: what was not finished counts for nothing, the next owner does it again.
 """
 
@@ -157,8 +157,8 @@ class OwnedPartition:
         return not (self.counting or self._inbox or self._driver.records or self._busy or self._driver.needs_rebuild)
 
     @property
-    def refolding(self) -> RebuildProgress | None:
-        """How far a refold is that is under way or due, or a fold of what was lost; None: there is none."""
+    def rebuilding(self) -> RebuildProgress | None:
+        """How far a rebuild is that is under way or due, or a fold of what was lost; None: there is none."""
         if self._progress or self._driver.needs_rebuild:
             return self._progress or _WAITS_FOR_ITS_TURN
         whole_at = self._writer.rows.origin.whole_at if self._writer else 0
@@ -187,8 +187,8 @@ class OwnedPartition:
         """Let go of what is not folded yet: whoever owns the partition next reads it again."""
         self._inbox.leave(self.reached)
 
-    def give_up_refold(self) -> None:
-        """End at once if a refold is due or under way, or sums are still counted: the durable state is what it was."""
+    def give_up_rebuild(self) -> None:
+        """End at once if a rebuild is due or under way, or sums are still counted: the durable state is what it was."""
         if (self.counting or self._driver.needs_rebuild) and not self._stopped:
             self._give_up()
 
@@ -272,7 +272,7 @@ class OwnedPartition:
             await self._checkpoint()
 
     async def _wait(self) -> None:
-        """Until there are records, or a refold, a snapshot, a publication or a piece of an audit is due."""
+        """Until there are records, or a rebuild, a snapshot, a publication or a piece of an audit is due."""
         if not (self._inbox or self._driver.needs_rebuild or self._checkpoint_due()):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._inbox.filled.wait(), self._until_due())
@@ -334,7 +334,9 @@ class OwnedPartition:
             return
         self._audits.give_up()
         if self._writer is not None and self._writer.rows.origin.whole_at == OUTLIVES:
-            log.warning("refold_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER)
+            log.warning(
+                "rebuild_of_new_topic", topic=self.tp.topic, partition=self.tp.partition, reason=_WITHOUT_FORMER
+            )
         began = self._now()
         work = self._driver.rebuild()
         item: NeedsLog | Write | None = next(work, None)
@@ -351,8 +353,8 @@ class OwnedPartition:
                     item = next(work, None)
             self._progress = None
         seconds = self._now() - began
-        log.info("refold_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
-        self._context.observer.refolded(self.stage_name, self.tp.partition, seconds)
+        log.info("rebuild_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
+        self._context.observer.rebuilt(self.stage_name, self.tp.partition, seconds)
 
     async def _write(self, outputs: Iterator[Output]) -> None:
         """Write outputs, as many at a time as are made without holding up the event loop."""
@@ -363,7 +365,7 @@ class OwnedPartition:
 
     def _rebuilt_up_to(self, progress: RebuildProgress) -> None:
         self._progress = progress
-        self._context.observer.refolding(self.stage_name, self.tp.partition, *progress)
+        self._context.observer.rebuilding(self.stage_name, self.tp.partition, *progress)
 
     def _checkpoint_due(self) -> bool:
         if self._writer is None:

@@ -43,7 +43,7 @@ async def answer(
     async with context.rebuilds, context.logs.reading(tp, need.up_to) as reading:
         begin = reading.begin
         total = max(0, need.up_to + 1 - begin)
-        log.info("refold_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
+        log.info("rebuild_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
         tell(RebuildProgress(0, total))
         while records := await reading.batch():
             start = 0

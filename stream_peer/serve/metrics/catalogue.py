@@ -370,19 +370,19 @@ STATE = (
         "partition",
     ),
     _gauge(
-        "refold_remaining_records",
-        "Log records that a rebuild (refold) has still to read; the partition waits meanwhile. Not falling: the"
+        "rebuild_remaining_records",
+        "Log records that a rebuild has still to read; the partition waits meanwhile. Not falling: the"
         " rebuild is stuck.",
         "stage",
         "partition",
     ),
     _gauge(
-        "refold_done_ratio",
+        "rebuild_done_ratio",
         "Share of the log that a rebuild has read. No series: no rebuild.",
         "stage",
         "partition",
     ),
-    _counter("refolds", "Rebuilds from the log: after settings, an erasure, an upgrade, a failed audit.", "stage"),
+    _counter("rebuilds", "Rebuilds from the log: after settings, an erasure, an upgrade, a failed audit.", "stage"),
     _counter(
         "audits",
         "Comparisons of the sums with the ledger. differs: a fault, corrected by a rebuild.",

@@ -92,7 +92,7 @@ class Metrics(Observer):
         """End every gauge of the partition: its next owner reports it."""
         self._work.owned.pop((stage_name, partition), None)
         self._work.recovering.pop((stage_name, partition), None)
-        self._work.refolding.pop((stage_name, partition), None)
+        self._work.rebuilding.pop((stage_name, partition), None)
         if stage_name == "feed":
             self._feeds.release(partition)
 
@@ -185,15 +185,15 @@ class Metrics(Observer):
         logical = next((name for name in INPUTS.values() if topic.endswith(name)), topic)
         self._child("input_lost_records_total", logical, str(partition)).inc(records)
 
-    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        """Note how far a refold is."""
-        self._work.refolding[stage_name, partition] = done, total
+    def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        """Note how far a rebuild is."""
+        self._work.rebuilding[stage_name, partition] = done, total
 
-    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
-        """Count a refold; its progress ends."""
+    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
+        """Count a rebuild; its progress ends."""
         del seconds
-        self._work.refolding.pop((stage_name, partition), None)
-        self._child("refolds_total", stage_name).inc()
+        self._work.rebuilding.pop((stage_name, partition), None)
+        self._child("rebuilds_total", stage_name).inc()
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
         """Count an audit."""

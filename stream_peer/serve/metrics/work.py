@@ -30,8 +30,8 @@ _NAMES = (
     "lag_seconds",
     "waiting_for_transaction_seconds",
     "recovery_remaining_records",
-    "refold_remaining_records",
-    "refold_done_ratio",
+    "rebuild_remaining_records",
+    "rebuild_done_ratio",
     "snapshot_age_seconds",
     "state_records",
     "state_bytes",
@@ -103,7 +103,7 @@ class InputLag(NamedTuple):
 
 
 class WorkCollector(Collector):
-    """Ownership, lag, state, questions, recovery, refolds; health, clock and settings of the worker.
+    """Ownership, lag, state, questions, recovery, rebuilds; health, clock and settings of the worker.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class WorkCollector(Collector):
     ) -> None:
         self.owned: dict[tuple[str, int], Owned] = {}
         self.recovering: dict[tuple[str, int], int] = {}
-        self.refolding: dict[tuple[str, int], tuple[int, int]] = {}
+        self.rebuilding: dict[tuple[str, int], tuple[int, int]] = {}
         self.skew: float | None = None
         self.clock = clock
         self._health, self._settings_hash, self._wall = health, settings_hash, wall
@@ -183,9 +183,9 @@ class WorkCollector(Collector):
     def _progress(self) -> Iterator[MetricPoint]:
         for (stage, partition), records in sorted(self.recovering.items()):
             yield MetricPoint("recovery_remaining_records", (stage, str(partition)), max(0, records))
-        for (stage, partition), (folded, total) in sorted(self.refolding.items()):
-            yield MetricPoint("refold_remaining_records", (stage, str(partition)), total - folded)
-            yield MetricPoint("refold_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
+        for (stage, partition), (folded, total) in sorted(self.rebuilding.items()):
+            yield MetricPoint("rebuild_remaining_records", (stage, str(partition)), total - folded)
+            yield MetricPoint("rebuild_done_ratio", (stage, str(partition)), folded / total if total else 0.0)
 
     def _of_worker(self) -> Iterator[MetricPoint]:
         if self._health is not None:

@@ -105,7 +105,7 @@ class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of one feed, durations in milliseconds.
 
-    Question stage: ``round_every`` to ``history``. Meaning (a change needs a refold): ``preset`` to ``method``.
+    Question stage: ``round_every`` to ``history``. Meaning (a change needs a rebuild): ``preset`` to ``method``.
     Reading: ``mixer`` to ``shadows``. Ledger: the last three.
     """
 
@@ -144,7 +144,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ledger_max: Number = 1_000_000
 
     def meaning(self) -> tuple[object, ...]:
-        """What may not change for a feed with rounds without a refold."""
+        """What may not change for a feed with rounds without a rebuild."""
         return tuple(getattr(self, name) for name in MEANING)
 
     def changed_meaning(self) -> list[str]:

@@ -38,7 +38,7 @@ class KeptLog:
         try:
             self._file.write(_LENGTH.pack(len(row)) + row)
         except OSError as error:
-            msg = f"no room in {gettempdir()} for what a refold needs: {error.strerror or error}"
+            msg = f"no room in {gettempdir()} for what a rebuild needs: {error.strerror or error}"
             raise UnwritableFileError(msg) from error
 
     def up_to(self, offset: int) -> Iterator[LogRecord]:

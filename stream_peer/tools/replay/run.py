@@ -90,7 +90,7 @@ class NullProbe:
 
 
 class ReplayPlan(NamedTuple):
-    """What a run is made of. ``keeps_log``: the feed-log may be refolded, or a feed exported."""
+    """What a run is made of. ``keeps_log``: the feed-log may be rebuilt, or a feed exported."""
 
     book: FeedSettingsBook
     partitions: int = 1

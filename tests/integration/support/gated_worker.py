@@ -1,7 +1,7 @@
-"""``stream-peer worker`` that waits for the test: before it folds, in the middle of a refold, or of its snapshot.
+"""``stream-peer worker`` that waits for the test: before it folds, in the middle of a rebuild, or of its snapshot.
 
 ``python -m tests.integration.support.gated_worker``. The environment names a directory (``GATES``): while it holds a
-file ``fold``, ``refold`` or ``snapshot``, the worker waits at that place and leaves a file ``fold.reached`` and the
+file ``fold``, ``rebuild`` or ``snapshot``, the worker waits at that place and leaves a file ``fold.reached`` and the
 like. Portions and slices are small, so that there is a middle.
 """
 
@@ -39,7 +39,7 @@ def gate() -> None:
 
     async def gated_batch(self: LogReading) -> Any:
         if waiting:
-            await passed("refold")
+            await passed("rebuild")
         else:
             waiting.extend(await batch(self))
         portion = waiting[:_PORTION]

@@ -11,13 +11,13 @@ from stream_peer.log.driver import rebuild
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     newest,
     outcome,
-    refold,
     round_of,
     settings,
     stage,
@@ -115,7 +115,7 @@ def test_after_forgetting_nothing_of_an_expert_is_left_as_if_it_had_never_been()
     assert later.counts["dead-letter", "forgotten"] == 1
 
 
-def test_a_refold_that_is_not_finished_leaves_no_trace() -> None:
+def test_a_rebuild_that_is_not_finished_leaves_no_trace() -> None:
     log = log_of([*(round_of(f"q{k}", FORECASTS) for k in range(5)), settings({"defaults": {"loss": "log"}})])
     feed_stage, effects = stage(), Effects()
     for record in log:
@@ -126,14 +126,14 @@ def test_a_refold_that_is_not_finished_leaves_no_trace() -> None:
     half.send(log[:3])
     half.close()
 
-    refold(feed_stage, log)
+    carry_out_rebuilds(feed_stage, log)
 
     assert not is_due(feed_stage)
     assert feed_stage.agrees()
     assert feed_stage.views() == folded(log)[0].views()
 
 
-def test_a_refold_of_one_feed_leaves_its_neighbours_alone() -> None:
+def test_a_rebuild_of_one_feed_leaves_its_neighbours_alone() -> None:
     events: list[FeedLogRecord] = []
     for k in range(6):
         events += [round_of(f"q{k}", FORECASTS), round_of(f"q{k}", WITHOUT_DAN, feed="g")]
@@ -200,7 +200,7 @@ def test_a_deleted_feed_leaves_no_part_of_when_it_was_larger(monkeypatch: pytest
     assert written <= {o.key for o in effects.outputs if o.topic == topics.WEIGHTS and o.value is None}
 
 
-def test_an_audit_finds_what_does_not_agree_and_a_refold_mends_it() -> None:
+def test_an_audit_finds_what_does_not_agree_and_a_rebuild_mends_it() -> None:
     log = log_of(
         [
             *(round_of(f"q{k}", FORECASTS) for k in range(80)),
@@ -219,7 +219,7 @@ def test_an_audit_finds_what_does_not_agree_and_a_refold_mends_it() -> None:
     list(feed_stage.audit())
     assert is_due(feed_stage)
 
-    refold(feed_stage, log)
+    carry_out_rebuilds(feed_stage, log)
     assert feed_stage.agrees()
     assert feed_stage.views() == whole
 
@@ -242,7 +242,7 @@ def test_an_erasure_corrects_the_records_of_the_questions_that_the_expert_had_an
     for record in log:
         made.step(record, Effects())
 
-    corrections = refold(made, log)
+    corrections = carry_out_rebuilds(made, log)
 
     assert {output.key for output in corrections} == {b"q0", b"q1", b"q2", b"q3"}
     assert not [output for output in corrections if b"ann" in (output.value or b"")]
@@ -262,7 +262,7 @@ def test_a_forgotten_expert_has_no_place_in_a_feed_that_was_reset_later_when_all
     anew = stage()
     anew.rebuild_all()
 
-    refold(anew, log)
+    carry_out_rebuilds(anew, log)
 
     assert anew.feeds.feed("f").experts == straight.feeds.feed("f").experts == ["ann", "bob", "cyd"]
 
@@ -280,13 +280,13 @@ def test_an_outcome_that_came_first_is_still_known_when_the_meaning_has_changed(
 
 
 @pytest.mark.parametrize("change", [settings({"defaults": {"loss": "log"}}), expert("dan", forget=True)])
-def test_a_feed_whose_log_was_purged_begins_anew_with_a_refold_and_revisions_go_on(change: FeedLogRecord) -> None:
+def test_a_feed_whose_log_was_purged_begins_anew_with_a_rebuild_and_revisions_go_on(change: FeedLogRecord) -> None:
     feed_stage, _ = folded(log_of([round_of("q", FORECASTS)], 7))
     feed_stage.rebase(100)
     (record,) = log_of([change], 8)
     feed_stage.step(record, Effects())
 
-    refold(feed_stage, [record])
+    carry_out_rebuilds(feed_stage, [record])
 
     feed = feed_stage.feeds.feed("f")
     assert not feed.entries

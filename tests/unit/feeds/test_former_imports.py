@@ -15,13 +15,13 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from tests.feed_histories import (
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     newest,
     outcome,
-    refold,
     round_of,
     settings,
     stage,
@@ -305,7 +305,7 @@ def test_folding_the_log_anew_from_its_start_gives_the_same() -> None:
     changelog.head = msgspec.msgpack.encode([0, *head[1:]])
 
     anew = changelog.restored()
-    refold(anew, log)
+    carry_out_rebuilds(anew, log)
 
     assert_same_feed(anew, kept)
 

@@ -16,13 +16,13 @@ from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     newest,
     outcome,
-    refold,
     round_of,
     settings,
     stage,
@@ -46,7 +46,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
     feed_stage, effects, log = stage(), Effects(), log_of(events)
     for place, record in enumerate(log):
         feed_stage.step(record, effects)
-        effects.outputs += refold(feed_stage, log[: place + 1])
+        effects.outputs += carry_out_rebuilds(feed_stage, log[: place + 1])
         feed_stage.publish(effects)
     assert feed_stage.agrees()
     decoded = (msgspec.json.decode(o.value or b"{}") for o in effects.outputs if o.topic == topics.MIXED_FORECASTS)
@@ -211,7 +211,7 @@ def test_a_scored_forecast_of_which_nobody_is_left_stays_as_it_was_published() -
     assert resolved_then["state"] == "resolved"
 
 
-def test_a_refold_keeps_how_scored_forecasts_did_of_questions_that_have_left_the_ledger() -> None:
+def test_a_rebuild_keeps_how_scored_forecasts_did_of_questions_that_have_left_the_ledger() -> None:
     short = {"ledger_for": "1h", "retract_for": "1h"}
     events = [*OTHERS, *OPEN, outcome("q", 1)]
     log = log_of(events)

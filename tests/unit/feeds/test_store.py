@@ -7,7 +7,7 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
-from tests.feed_histories import Changelog, changed, expert, folded, log_of, refold, round_of, stage
+from tests.feed_histories import Changelog, carry_out_rebuilds, changed, expert, folded, log_of, round_of, stage
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
 BEFORE: Sequence[FeedLogRecord] = [round_of("q1", FORECASTS), round_of("q2", FORECASTS), expert("eve", team="t")]
@@ -21,7 +21,7 @@ def forgets(who: str) -> tuple[FeedStage, list[bytes]]:
         stage.step(record, Effects())
         if record.offset == len(BEFORE) - 1:
             stage.snapshot()
-    refold(stage, log)
+    carry_out_rebuilds(stage, log)
     return stage, sorted(stage.snapshot().entries)
 
 

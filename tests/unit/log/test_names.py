@@ -17,7 +17,17 @@ from stream_peer.tools.transfer.feed_import import Landing
 from stream_peer.tools.transfer.pseudonyms import Pseudonyms
 from stream_peer.tools.transfer.reshape import all_with_pseudonyms
 from tests import feed_histories as history
-from tests.feed_histories import Changelog, changed, expert, folded, log_of, newest, outcome, refold, round_of
+from tests.feed_histories import (
+    Changelog,
+    carry_out_rebuilds,
+    changed,
+    expert,
+    folded,
+    log_of,
+    newest,
+    outcome,
+    round_of,
+)
 from tests.feed_transfers import import_log, lines_of
 from tests.unit.questions.question_log import DAY, GRACE, HOUR, T0, Partition, delete, event, forecast, forget, question
 from tests.unit.questions.question_log import stage as question_stage
@@ -276,13 +286,13 @@ def restored(feed_stage: FeedStage) -> FeedStage:
     return changelog.restored()
 
 
-def rebuilt(feed_stage: FeedStage) -> FeedStage:
+def lost_and_rebuilt(feed_stage: FeedStage) -> FeedStage:
     feed_stage.rebuild_all()
-    refold(feed_stage, RENAMED)
+    carry_out_rebuilds(feed_stage, RENAMED)
     return feed_stage
 
 
-def refolded(feed_stage: FeedStage) -> FeedStage:
+def rebuilt(feed_stage: FeedStage) -> FeedStage:
     change = log_of([history.settings({"defaults": {"loss": "log"}})], len(RENAMED))
     return folded(change, feed_stage, RENAMED)[0]
 
@@ -290,7 +300,7 @@ def refolded(feed_stage: FeedStage) -> FeedStage:
 RENAMED = log_of([*PAST, expert("ann", rename="zoe"), expert("zoe", rename="zo")])
 
 
-@pytest.mark.parametrize("way", [restored, rebuilt, refolded])
+@pytest.mark.parametrize("way", [restored, lost_and_rebuilt, rebuilt])
 def test_names_survive(way: Callable[[FeedStage], FeedStage]) -> None:
     feed_stage, _ = folded(RENAMED)
 

@@ -14,7 +14,18 @@ from stream_peer.feeds.columns import FEED, RULE_PART, rule_span
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from tests.feed_histories import Changelog, expert, folded, log_of, newest, outcome, refold, round_of, settings, stage
+from tests.feed_histories import (
+    Changelog,
+    carry_out_rebuilds,
+    expert,
+    folded,
+    log_of,
+    newest,
+    outcome,
+    round_of,
+    settings,
+    stage,
+)
 from tests.unit.numerics.drift_worlds import moments, steady, votes_and_answers
 
 ERRORS = [0.15, 0.15, 0.2, 0.2, 0.25, 0.25, 0.3, 0.3, 0.3, 0.35, 0.35, 0.4]
@@ -161,14 +172,14 @@ def test_a_restart_goes_on_as_if_there_was_none(at: int) -> None:
     assert drift_of(second).error_rate is not None
 
 
-def test_a_refold_finds_the_same() -> None:
+def test_a_rebuild_finds_the_same() -> None:
     log = log_of([settings({}), *rounds(1, with_step(WEAK, WEAKER, 300, 500))])
     feed_stage = stage()
     folded(log, feed_stage)
     before = drift_of(feed_stage)
 
     feed_stage.feeds.due.add("f")
-    refold(feed_stage, log)
+    carry_out_rebuilds(feed_stage, log)
 
     assert drift_of(feed_stage) == before
 

@@ -16,13 +16,13 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     newest,
     outcome,
-    refold,
     round_of,
     settings,
     stage,
@@ -209,7 +209,7 @@ def test_one_who_follows_the_crowd_alone_is_named_but_is_no_reason_for_distrust(
     assert "echo0" in weights_of(three)["status_reasons"][0]
 
 
-def test_who_is_forgotten_leaves_its_group_and_a_refold_finds_the_others_again() -> None:
+def test_who_is_forgotten_leaves_its_group_and_a_rebuild_finds_the_others_again() -> None:
     log = log_of([*Attack(130).rounds(), expert("copy0", forget=True)])
     without, _ = folded(log, stage(guard="on"))
     never, _ = folded(log_of(Attack(130).rounds(without=["copy0"])), stage(guard="on"))
@@ -224,7 +224,7 @@ def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time(
     feed_stage, answers = lived([*rounds[:110], on, *rounds[110:120], off, *rounds[120:]])
     log = log_of([*rounds, changed(reset=True)])
     fresh, _ = folded(log, stage(guard="on"))
-    refold(feed_stage, log)
+    carry_out_rebuilds(feed_stage, log)
 
     assert [answer["votes"] for answer in answers] == [10] * 110 + [5] * 10 + [10] * 10
     assert fresh.feeds.by_name["f"].standing.groups == []

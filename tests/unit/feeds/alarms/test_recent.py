@@ -182,7 +182,7 @@ def test_it_is_a_function_of_the_ledger(cut: int) -> None:
     assert straight.feeds.by_name["f"].standing.checked == 75
 
 
-def test_expiry_reset_and_refold_keep_it_in_step() -> None:
+def test_expiry_reset_and_rebuild_keep_it_in_step() -> None:
     limited = settings({"defaults": {"ledger_max": 40}})
     expired, _ = folded(log_of([limited, *LIFE]))
     assert len(window_of(expired).ordinals) == 41  # room is made before a question is taken in

@@ -295,15 +295,15 @@ class Telling(NullObserver):
     """An observer that remembers what it was told."""
 
     def __init__(self) -> None:
-        self.refolds: list[tuple[int, int]] = []
+        self.rebuilds: list[tuple[int, int]] = []
         self.audits: list[bool] = []
         self.lost: list[int] = []
         self.ended = 0
 
-    def refolding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        self.refolds.append((done, total))
+    def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
+        self.rebuilds.append((done, total))
 
-    def refolded(self, stage_name: str, partition: int, seconds: float) -> None:
+    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
         self.ended += 1
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:

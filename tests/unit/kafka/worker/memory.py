@@ -203,7 +203,7 @@ class MemoryWorker:
 
     def _has_read(self) -> bool:
         partitions = [partition for listener in self._listeners for partition in listener.partitions()]
-        return all(each.reached == self._topics.end(each.tp).high and not each.refolding for each in partitions)
+        return all(each.reached == self._topics.end(each.tp).high and not each.rebuilding for each in partitions)
 
     async def leave(self) -> None:
         """Give all partitions back."""

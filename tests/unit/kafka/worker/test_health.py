@@ -25,16 +25,16 @@ def app(
     owned: int = 2,
     rebalancing: bool = False,
     joined: int = 1,
-    refolds: Sequence[RebuildProgress] = (),
+    rebuilds: Sequence[RebuildProgress] = (),
     is_member: bool = True,
     waiting: float | None = None,
 ) -> Any:
-    refolding: list[RebuildProgress | None] = [None, *refolds]
+    rebuilding: list[RebuildProgress | None] = [None, *rebuilds]
     partitions = [
-        SimpleNamespace(refolding=each, counting=False, waiting=waiting, tp=TopicPartition("feed-log", n))
-        for n, each in enumerate(refolding)
+        SimpleNamespace(rebuilding=each, counting=False, waiting=waiting, tp=TopicPartition("feed-log", n))
+        for n, each in enumerate(rebuilding)
     ]
-    partitions += [SimpleNamespace(refolding=None, counting=False, waiting=None)] * (owned - len(partitions))
+    partitions += [SimpleNamespace(rebuilding=None, counting=False, waiting=None)] * (owned - len(partitions))
     places = {TopicPartition("forecast-events", n) for n in range(assigned)}
     member = FakeMember(rebalances=joined, rebalancing=rebalancing, is_member=is_member, assigned=places)
     ownership: Any = SimpleNamespace(inputs_among=len, partitions=lambda: partitions)
@@ -84,7 +84,7 @@ def test_a_worker_that_was_expelled_from_its_group_is_not_ready() -> None:
 
 
 def test_a_worker_that_folds_a_log_anew_is_not_ready_says_how_far_it_is_and_lives() -> None:
-    health, _, _ = health_of(app(refolds=[RebuildProgress(12, 200), RebuildProgress(0, 0)]))
+    health, _, _ = health_of(app(rebuilds=[RebuildProgress(12, 200), RebuildProgress(0, 0)]))
 
     ready, reason = health.ready()
 
@@ -103,9 +103,9 @@ def test_a_worker_whose_stage_still_counts_what_it_loaded_is_not_ready() -> None
     assert health_of(worker)[0].ready() == (False, "acme-feed counts what feed-log-0 knows")
 
 
-def test_a_refold_at_the_start_does_not_count_as_starting() -> None:
+def test_a_rebuild_at_the_start_does_not_count_as_starting() -> None:
     """However long it takes: an orchestrator that ended the worker would make it begin anew."""
-    health, _, _ = health_of(app(refolds=[RebuildProgress(12, 200)]))
+    health, _, _ = health_of(app(rebuilds=[RebuildProgress(12, 200)]))
 
     assert health.started() == (True, "")
 

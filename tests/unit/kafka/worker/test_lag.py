@@ -98,13 +98,13 @@ async def test_the_end_that_the_consumer_is_past_is_read_again_and_then_known_to
 async def test_a_state_is_whole_although_its_log_ends_in_aborted_records(clock: Clock) -> None:
     lags, reader = Lags(clock), Reader(10)
     folding = await partition(7, LogOrigin(whole_at=10))
-    before = folding.refolding
+    before = folding.rebuilding
 
     reader.sought = 7
     for _ in range(2):
         await lags.of(folding, END, reader)
 
-    assert (before, folding.refolding) == (RebuildProgress(7, 10), None)
+    assert (before, folding.rebuilding) == (RebuildProgress(7, 10), None)
 
 
 async def test_an_end_that_was_never_read_again_is_given_up_as_lag_but_is_not_passed_over(clock: Clock) -> None:

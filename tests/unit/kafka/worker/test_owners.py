@@ -41,15 +41,15 @@ def group(
     return owners
 
 
-def partition(*, counting: bool = False, refolding: object = None) -> Any:
-    return SimpleNamespace(counting=counting, refolding=refolding, stage="the stage")
+def partition(*, counting: bool = False, rebuilding: object = None) -> Any:
+    return SimpleNamespace(counting=counting, rebuilding=rebuilding, stage="the stage")
 
 
 async def test_what_it_owns_it_answers_from() -> None:
     assert await group({PLACE: partition()}, {THEIRS: [PLACE]}).of(FEED) == Here("the stage")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("unready", [partition(counting=True), partition(refolding=(3, 10))])
+@pytest.mark.parametrize("unready", [partition(counting=True), partition(rebuilding=(3, 10))])
 async def test_what_is_being_folded_anew_is_not_answered_from(unready: Any) -> None:
     assert await group({PLACE: unready}).of(FEED) == Unknown("the feed is being rebuilt")
 

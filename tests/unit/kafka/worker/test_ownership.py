@@ -376,12 +376,12 @@ async def test_what_was_dropped_is_not_whole_before_the_end_that_the_new_topic_h
     partition = world.take_over(found=InputLog("", 0, 3))[HERE]
     folded = []
     for batch in (records(0, 1), records(2, 2)):
-        folded.append(partition.refolding)
+        folded.append(partition.rebuilding)
         await partition.put(FakeEvent(batch))
         await eventually(lambda: partition.idle or partition.reached == 3)
 
     assert folded == [RebuildProgress(0, 3), RebuildProgress(2, 3)]
-    assert partition.refolding is None
+    assert partition.rebuilding is None
     world.ownership.lost()
 
 

@@ -148,26 +148,26 @@ def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
     assert {labels["stage"]: value for labels, value in of(metrics, "owned_partitions")}["feed"] == 1
 
 
-def test_a_refold_has_series_while_it_lasts_and_is_counted_when_it_ends() -> None:
+def test_a_rebuild_has_series_while_it_lasts_and_is_counted_when_it_ends() -> None:
     metrics = metrics_of({})
-    metrics.refolding("feed", 3, 150, 200)
-    during = {name: list(of(metrics, name)) for name in ("refold_done_ratio", "refold_remaining_records")}
+    metrics.rebuilding("feed", 3, 150, 200)
+    during = {name: list(of(metrics, name)) for name in ("rebuild_done_ratio", "rebuild_remaining_records")}
 
-    metrics.refolded("feed", 3, 1.5)
+    metrics.rebuilt("feed", 3, 1.5)
 
     place = {"stage": "feed", "partition": "3"}
-    assert during == {"refold_done_ratio": [(place, 0.75)], "refold_remaining_records": [(place, 50.0)]}
-    assert list(of(metrics, "refold_done_ratio")) == list(of(metrics, "refold_remaining_records")) == []
-    assert list(of(metrics, "refolds_total")) == [({"stage": "feed"}, 1.0)]
+    assert during == {"rebuild_done_ratio": [(place, 0.75)], "rebuild_remaining_records": [(place, 50.0)]}
+    assert list(of(metrics, "rebuild_done_ratio")) == list(of(metrics, "rebuild_remaining_records")) == []
+    assert list(of(metrics, "rebuilds_total")) == [({"stage": "feed"}, 1.0)]
 
 
-def test_a_refold_that_was_given_up_ends_with_its_partition() -> None:
+def test_a_rebuild_that_was_given_up_ends_with_its_partition() -> None:
     metrics = metrics_of({}, partition=3)
-    metrics.refolding("feed", 3, 0, 0)
+    metrics.rebuilding("feed", 3, 0, 0)
 
     metrics.released("feed", 3)
 
-    assert list(of(metrics, "refold_done_ratio")) == []
+    assert list(of(metrics, "rebuild_done_ratio")) == []
 
 
 def test_audits_are_counted_by_their_result() -> None:

@@ -9,7 +9,7 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord, decode_feed_log
 from stream_peer.log.stage import Effects
 from stream_peer.tools.explain.causes import CAUSES, Cause, WeightReading, explain, weight_reading
-from tests.feed_histories import changed, expert, log_of, outcome, refold, round_of, stage
+from tests.feed_histories import carry_out_rebuilds, changed, expert, log_of, outcome, round_of, stage
 from tests.feed_histories import settings as applied
 from tests.feed_variants import crowd
 from tests.unit.feeds.alarms.test_groups import Attack
@@ -23,7 +23,7 @@ def moved(events: Sequence[FeedLogRecord], name: str, **defaults: Any) -> list[l
     found: list[list[Cause]] = []
     for number, record in enumerate(log):
         feed_stage.step(record, Effects())
-        refold(feed_stage, log[: number + 1])
+        carry_out_rebuilds(feed_stage, log[: number + 1])
         feed = feed_stage.feeds.by_name.get("f")
         after: WeightReading | None = None if feed is None else weight_reading(feed)
         found.append(explain(before, decode_feed_log(record.value or b""), after, [name]).get(name, []))

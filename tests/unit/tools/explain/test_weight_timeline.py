@@ -11,7 +11,7 @@ from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.serve.explanation import Bound
 from stream_peer.tools.explain.causes import Cause
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
-from tests.feed_histories import START, changed, expert, log_of, outcome, refold, round_of, stage
+from tests.feed_histories import START, carry_out_rebuilds, changed, expert, log_of, outcome, round_of, stage
 from tests.feed_variants import crowd
 from tests.former_release import former_import, former_lines
 
@@ -30,7 +30,7 @@ def kept_of(log: Sequence[LogRecord], *timelines: WeightTimeline) -> FeedStage:
     for number, record in enumerate(log):
         probe.before_record(record, feed_stage)
         feed_stage.step(record, Effects())
-        refold(feed_stage, log[: number + 1])
+        carry_out_rebuilds(feed_stage, log[: number + 1])
         probe.after_record(Effects(), feed_stage)
     probe.finish()
     return feed_stage

@@ -21,13 +21,13 @@ from stream_peer.tools.transfer.pseudonyms import Pseudonyms
 from stream_peer.tools.transfer.reshape import all_with_pseudonyms, renamed
 from tests.feed_histories import (
     Changelog,
+    carry_out_rebuilds,
     changed,
     expert,
     folded,
     log_of,
     newest,
     outcome,
-    refold,
     round_of,
     settings,
     without_evaluations,
@@ -165,7 +165,7 @@ def test_after_a_move_other_settings_score_its_rounds_again_and_a_rebuild_gives_
     head = msgspec.msgpack.decode(changelog.head or b"")
     changelog.head = msgspec.msgpack.encode([0, *head[1:]])
     again = changelog.restored()
-    refold(again, log)
+    carry_out_rebuilds(again, log)
 
     assert here.feeds.feed("f").settings.loss == "log"
     assert_same_feed(here, there)

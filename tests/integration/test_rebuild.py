@@ -66,7 +66,7 @@ class Gates:
         wait_until(reached.exists, 60, lambda: f"the worker never came to the {place}\n{service.logs()}")
 
 
-class Refolding(NamedTuple):
+class Rebuilding(NamedTuple):
     """A deployment whose worker has gates."""
 
     service: Service
@@ -93,9 +93,9 @@ class Refolding(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def deployed(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refolding]:
+def deployed(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rebuilding]:
     """A feed with rounds under the built-in settings, a twin that has other ones from the start, and a bystander."""
-    directory = tmp_path_factory.mktemp("refolds")
+    directory = tmp_path_factory.mktemp("rebuilds")
     feeds: Mapping[str, Any] = {FEED: {"vote_rule": "half"}, TWIN: FROM_THE_START}
     with service(kafka, directory / "service", shape=Shape(1, FEEDS), feeds=feeds) as made:
         made.set_up()
@@ -105,7 +105,7 @@ def deployed(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> It
         made.tick(milliseconds(CLOSED))
         made.settle()
         assert made.workers["w1"].terminate() == 0
-        yield Refolding(made, Gates(directory / "gates"))
+        yield Rebuilding(made, Gates(directory / "gates"))
 
 
 def published(service: Service) -> dict[str, list[tuple[Any, Any, int]]]:
@@ -162,24 +162,24 @@ def test_the_bystander_lies_in_another_partition() -> None:
     assert partition_of(FEED, FEEDS) != partition_of(BYSTANDER, FEEDS)
 
 
-def test_a_feed_whose_settings_change_ends_where_one_is_that_had_them_from_the_start(deployed: Refolding) -> None:
+def test_a_feed_whose_settings_change_ends_where_one_is_that_had_them_from_the_start(deployed: Rebuilding) -> None:
     made, gates = deployed.service, deployed.gates
     worker = deployed.start().wait_ready()
     before = published(made)
-    gates.close("refold")
+    gates.close("rebuild")
 
     deployed.apply(FEED, **FROM_THE_START)
-    gates.wait_reached("refold", made)
+    gates.wait_reached("rebuild", made)
     ready, live = worker.http("/healthz/ready"), worker.http("/healthz/live")
-    (progress,) = [sample.value for sample in made.samples("stream_peer_refold_done_ratio")]
-    remaining = made.metric("stream_peer_refold_remaining_records", stage="feed")
+    (progress,) = [sample.value for sample in made.samples("stream_peer_rebuild_done_ratio")]
+    remaining = made.metric("stream_peer_rebuild_remaining_records", stage="feed")
     meanwhile = published(made)
     made.send(events_of(BYSTANDER, "while it lasts", 3, 100))
     made.send(events_of(FEED, "late", 3, 100))
     made.send(events_of(TWIN, "late", 3, 100))
     made.tick(milliseconds(100 + CLOSED))
     wait_until(lambda: made.last(topics.WEIGHTS, BYSTANDER), 60, lambda: f"a bystander waited\n{made.logs()}")
-    gates.open("refold")
+    gates.open("rebuild")
     worker.wait_ready()
     deployed.finish()
 
@@ -189,8 +189,8 @@ def test_a_feed_whose_settings_change_ends_where_one_is_that_had_them_from_the_s
     assert 0.0 < progress < 1.0
     assert remaining > 0
     assert meanwhile == before
-    assert list(made.samples("stream_peer_refold_done_ratio")) == []
-    assert made.metric("stream_peer_refolds_total", stage="feed") == 1
+    assert list(made.samples("stream_peer_rebuild_done_ratio")) == []
+    assert made.metric("stream_peer_rebuilds_total", stage="feed") == 1
     weights, twin = made.weights(FEED), made.weights(TWIN)
     assert weights["questions"] == QUESTIONS + 3
     assert {**order_free(weights), "feed": ""} == {**order_free(twin), "feed": ""}
@@ -204,10 +204,10 @@ def test_a_feed_whose_settings_change_ends_where_one_is_that_had_them_from_the_s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["refold", "snapshot"])
+@pytest.mark.parametrize("place", ["rebuild", "snapshot"])
 @pytest.mark.parametrize("end", [Worker.kill, Worker.terminate], ids=["kill", "terminate"])
 def test_a_worker_that_ends_in_the_middle_leaves_the_rest_to_the_next_one(
-    deployed: Refolding, place: str, end: Callable[[Worker], int]
+    deployed: Rebuilding, place: str, end: Callable[[Worker], int]
 ) -> None:
     made, gates = deployed.service, deployed.gates
     worker = deployed.start().wait_ready()

@@ -1,9 +1,9 @@
-"""A refold alone, without Kafka: records per CPU-second of the fold with its decoding, and the memory that it takes.
+"""A rebuild alone, without Kafka: records per CPU-second of the fold with its decoding, and the memory that it takes.
 
-``python -m benchmarks.refold [--rounds N] [--experts N] [--short] [--json]``. One feed, each round of another question;
-at the end of the log settings change how many experts a question needs, so that everything is folded anew. What follows
-a refold is measured too: making the rows of its snapshot, and taking that snapshot up again, as the next owner of the
-partition does.
+``python -m benchmarks.rebuild [--rounds N] [--experts N] [--short] [--json]``. One feed, each round of another
+question; at the end of the log settings change how many experts a question needs, so that everything is rebuilt. What
+follows a rebuild is measured too: making the rows of its snapshot, and loading that snapshot again, as the next owner
+of the partition does.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def refold(stage: FeedStage, count: int, experts: int) -> float:
+def carry_out_rebuilds(stage: FeedStage, count: int, experts: int) -> float:
     """Carry it out; CPU seconds without the making of the records."""
     steps = rebuild(stage, count)
     next(steps)
@@ -118,7 +118,7 @@ def measure(count: int, experts: int) -> dict[str, float]:
     """Everything, as figures by name."""
     stage = stage_that_needs_rebuild(count, experts)
     before = peak_mb()
-    seconds = refold(stage, count, experts)
+    seconds = carry_out_rebuilds(stage, count, experts)
     after = peak_mb()
     snapshot_seconds, head, rows = snapshot(stage)
     del stage

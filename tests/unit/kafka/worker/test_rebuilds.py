@@ -109,7 +109,7 @@ async def test_stepping_stops_after_the_record_that_changes_meaning_and_goes_on_
     assert event.acked
 
 
-async def test_a_refold_tells_its_progress_and_ends_with_what_is_newest_and_a_snapshot(
+async def test_a_rebuild_tells_its_progress_and_ends_with_what_is_newest_and_a_snapshot(
     bench: Callable[..., Bench],
 ) -> None:
     here = bench()
@@ -117,7 +117,7 @@ async def test_a_refold_tells_its_progress_and_ends_with_what_is_newest_and_a_sn
     await here.put(0, 4)
     await here.partition.rest()
 
-    assert here.observer.refolds == [(0, 5), (2, 5), (4, 5), (5, 5)]
+    assert here.observer.rebuilds == [(0, 5), (2, 5), (4, 5), (5, 5)]
     assert here.observer.ended == 1
     assert here.producer.written[5:] == [
         ("output", b"econ"),
@@ -150,7 +150,7 @@ async def test_while_it_lasts_nothing_is_acknowledged_and_the_partition_says_how
     here.logs.gate.clear()
     event = await here.put(0, 8)
 
-    await eventually(lambda: here.partition.refolding == RebuildProgress(0, 5))
+    await eventually(lambda: here.partition.rebuilding == RebuildProgress(0, 5))
 
     assert not event.acked
     assert not here.partition.idle
@@ -233,7 +233,7 @@ async def test_batches_without_room_are_read_again_later_and_keep_nobody_waiting
     assert kept.acked
 
 
-async def test_who_waits_for_room_when_a_refold_begins_waits_no_longer(
+async def test_who_waits_for_room_when_a_rebuild_begins_waits_no_longer(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stream_peer.kafka.worker.inbox.ROOM", 2)
@@ -255,7 +255,7 @@ async def test_told_to_stop_it_gives_up_at_once_and_nothing_of_it_is_stored(benc
     await eventually(lambda: here.logs.opened)
 
     here.draining = True
-    here.partition.give_up_refold()
+    here.partition.give_up_rebuild()
     await here.partition.rest()
     await eventually(lambda: here.logs.closed)
 
@@ -266,7 +266,7 @@ async def test_told_to_stop_it_gives_up_at_once_and_nothing_of_it_is_stored(benc
     assert not waiting.acked
 
 
-async def test_a_refold_that_becomes_due_while_faust_waits_for_work_to_end_is_left_to_the_next_owner(
+async def test_a_rebuild_that_becomes_due_while_faust_waits_for_work_to_end_is_left_to_the_next_owner(
     bench: Callable[..., Bench],
 ) -> None:
     here = bench()
@@ -302,7 +302,7 @@ async def test_a_log_without_its_start_is_folded_as_far_as_it_is_there_and_the_r
     assert here.stage.counts == {b"a": 4, MEANING: 2}
     assert here.stage.lost_records == [2]
     assert here.observer.lost == [2]
-    assert here.observer.refolds[-1] == (3, 3)
+    assert here.observer.rebuilds[-1] == (3, 3)
 
 
 async def test_one_log_is_folded_anew_at_a_time(bench: Callable[..., Bench]) -> None:
@@ -314,7 +314,7 @@ async def test_one_log_is_folded_anew_at_a_time(bench: Callable[..., Bench]) -> 
 
     await second.put(0, 8)
     await eventually(lambda: second.stage.needs_rebuild)
-    waiting = second.partition.refolding
+    waiting = second.partition.rebuilding
     first.logs.gate.set()
     await second.partition.rest()
 
@@ -326,12 +326,12 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
     here = bench()
     here.logs.gate.clear()
     await here.put(0, 8)
-    await eventually(lambda: here.partition.refolding == RebuildProgress(0, 5))
+    await eventually(lambda: here.partition.rebuilding == RebuildProgress(0, 5))
     before = here.partition.progress_token
 
     still = here.partition.progress_token
     here.logs.gate.set()
-    await eventually(lambda: here.observer.refolds[-1] != (0, 5))
+    await eventually(lambda: here.observer.rebuilds[-1] != (0, 5))
 
     assert still == before
     assert here.partition.progress_token != before
@@ -349,7 +349,7 @@ async def test_everybody_else_gets_a_turn_between_two_slices(
         turns += 1
         await asyncio.sleep(0)
 
-    assert here.observer.refolds == [(done, 5) for done in range(6)]
+    assert here.observer.rebuilds == [(done, 5) for done in range(6)]
     assert turns >= 5
 
 
@@ -404,7 +404,7 @@ async def test_a_partition_that_is_taken_away_while_it_counts_gives_up(bench: Ca
     here.partition.start()
     event = await here.put(0, 3)
 
-    here.partition.give_up_refold()
+    here.partition.give_up_rebuild()
     await here.partition.rest()
 
     assert here.source.forgotten == [event]
