@@ -20,6 +20,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
+from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log.driver import pump, rebuild
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.settings.feed.document import document_hash, load_document
@@ -93,7 +94,7 @@ def log_of(events: Iterable[FeedLogRecord], first: int = 0) -> list[LogRecord]:
 def stage(**defaults: object) -> FeedStage:
     """An empty stage, all feeds of which have the given settings; those that only a replay takes are welcome."""
     settings = load_document({"defaults": defaults}, in_replay=True)
-    return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=settings)
+    return FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=settings, method_of=replayed_method)
 
 
 def folded(

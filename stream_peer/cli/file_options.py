@@ -27,6 +27,7 @@ class OfFiles(NamedTuple):
 
     def options(self, invocation: Invocation, **more: Any) -> "ReplayOptions":
         """All that a replay wants to know; ``more`` are other fields of its options."""
+        from stream_peer.lab.methods.replayed import replayed_method
         from stream_peer.tools.replay.replay import ReplayOptions, with_settings
 
         return ReplayOptions(
@@ -34,6 +35,7 @@ class OfFiles(NamedTuple):
             feed_as=self.feed_as,
             reveal=self.reveal,
             secret=read_secret(invocation.settings),
+            method_of=replayed_method,
             **more,
         )
 

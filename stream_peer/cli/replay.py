@@ -253,6 +253,7 @@ def _explain(asked: _Asked) -> None:
 
 def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
+    from stream_peer.lab.methods.replayed import replayed_method
     from stream_peer.tools.replay.feed_log_reader import replay_from_log
     from stream_peer.tools.replay.shadow_table import shadow_table
     from stream_peer.tools.replay.shadows import books_of, read_shadows
@@ -263,7 +264,13 @@ def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
         progress = stack.enter_context(progress_bar("events"))
         secret = read_secret(invocation.settings)
         found = replay_from_log(
-            invocation.settings, feed, secret=secret, write=write, progress=progress, shadows=shadows
+            invocation.settings,
+            feed,
+            secret=secret,
+            write=write,
+            progress=progress,
+            shadows=shadows,
+            method_of=replayed_method,
         )
     if not (found.equal or found.different or found.never):
         msg = f"nothing was published of feed {feed!r}"

@@ -38,7 +38,7 @@ class ReplayReport:
         require_matplotlib()
         self._path = path
         self._secret = options.secret
-        self._log = ReplayedLog(options.feed_log_partitions)
+        self._log = ReplayedLog(options.feed_log_partitions, options.method_of)
 
     def __enter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry, Ledger, Limits
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.sums import Contribution, IndexArray
 from stream_peer.settings.feed.model import FeedSettings
 

@@ -129,10 +129,10 @@ COLUMNS: tuple[Column, ...] = (
         for field in fields(ClassMomentSums)
     ),
     *(
-        Column(f"group_{name}", "feed", open="answers of groups that are 1", resolved=_SAME, doc="variants only")
+        Column(f"group_{name}", "feed", open="answers of groups that are 1", resolved=_SAME, doc="by method")
         for name in ("weight", "weight2", "1", "2", "3", "12", "13", "23", "123")
     ),
-    Column("mixability_gap", "feed", open="mixability gap", resolved=_SAME, doc="variants only"),
+    Column("mixability_gap", "feed", open="mixability gap", resolved=_SAME, doc="by method"),
     *(
         Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
         for name in ("weight", "weight2", "first", "second", "third", "fourth")

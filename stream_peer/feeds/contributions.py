@@ -27,8 +27,8 @@ from stream_peer.feeds.columns import (
 from stream_peer.feeds.facts import Bits, Facts, Mix, losses_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.medians import binned
-from stream_peer.feeds.method import Method
-from stream_peer.feeds.methods.variants import group_moments, n_groups
+from stream_peer.feeds.methods.group_answers import group_moments
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.scored import evaluation, scored_facts
 from stream_peer.feeds.sums import NOTHING, SCALE, Amount, Binned, Contribution, IndexArray, fixed
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
@@ -331,8 +331,8 @@ def _feed_amounts(
     if classes:
         values = _of_moments(classes, len(rounds), weight, products=True)
         amounts += _amounts(classes_span().start, values, weight)
-    if method.variant:
-        values = _variant_columns(counting, len(rounds), weight, method)
+    if method.draws is not None or method.gap is not None:
+        values = _group_columns(counting, len(rounds), weight, method)
         amounts += _amounts(FEED.at("group_weight"), values, weight)
     return amounts
 
@@ -399,9 +399,9 @@ def _of_moments(
     return [share * number for number in moments]
 
 
-def _variant_columns(counting: Sequence[Facts], n_rounds: int, weight: float, method: Method) -> list[float]:
+def _group_columns(counting: Sequence[Facts], n_rounds: int, weight: float, method: Method) -> list[float]:
     """Answers of groups over the rounds that count, of ``n_rounds`` in all; and the mixability gap."""
-    asked = n_groups(method.variant) if method.variant else 0
+    asked = method.draws.groups if method.draws else 0
     found = (group_moments(facts.votes.groups, asked) for facts in counting)
     answered = [moments for moments in found if moments is not None]
     share = len(answered) / n_rounds

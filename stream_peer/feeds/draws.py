@@ -5,13 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.methods.variants import N_GROUPS, Chance, n_groups
+from stream_peer.feeds.methods.method import N_GROUPS, NOTHING_DRAWN, Chance, NeededDraws
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.draws import draw_after, group_of, prefix_of
 from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
-from stream_peer.settings.feed.method import MethodSettings
 
 
 class Draws:
@@ -22,15 +21,15 @@ class Draws:
     seed : bytes
         See ``feed_seed``.
     feed : str
-    variant : MethodSettings, optional
-        What is other than as built in; None if nothing is.
+    needed : NeededDraws, optional
+        What its method needs to have drawn besides.
     """
 
-    def __init__(self, seed: bytes, feed: str, variant: MethodSettings | None) -> None:
+    def __init__(self, seed: bytes, feed: str, needed: NeededDraws | None) -> None:
         self._seed = seed
         self._feed = feed
         self._prefix = prefix_of(seed, feed)
-        self._variant = variant
+        self._needed = needed
         self._groups: IntArray = np.zeros(0, np.int64)
 
     def coin(self, question_id: str, boundary: Milliseconds) -> int:
@@ -45,15 +44,13 @@ class Draws:
         """The part of the votes' moments that a question belongs to."""
         return int(N_BLOCKS * self._drawn(question_id, 0, "block"))
 
-    def of_variant(
-        self, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds
-    ) -> Chance | None:
-        """What a variant needs to have drawn for a round besides; None as built in."""
-        variant = self._variant
-        if variant is None:
-            return None
-        of_round = f"{question_id}/{boundary}" if variant.groups == "redrawn" else ""
-        asked = n_groups(variant) or 1
+    def of_method(self, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
+        """What the method needs to have drawn for a round besides."""
+        needed = self._needed
+        if needed is None:
+            return NOTHING_DRAWN
+        of_round = f"{question_id}/{boundary}" if needed.redrawn else ""
+        asked = needed.groups or 1
         if of_round or roster.teams:
             groups = self._drawn_groups(roster, experts.tolist(), asked, of_round)
         else:
@@ -62,7 +59,7 @@ class Draws:
                 self._groups = np.append(self._groups, self._drawn_groups(roster, new, asked))
             groups = self._groups[experts]
         coins = [int(self._drawn(question_id, boundary, f"tie {n}") < 0.5) for n in range(N_GROUPS)]
-        flip = self._drawn(question_id, boundary, "flip") < variant.flip_probability
+        flip = self._drawn(question_id, boundary, "flip") < needed.flip_probability
         return Chance(groups, (coins[0], coins[1], coins[2]), flip)
 
     def _drawn(self, question_id: str, boundary: Milliseconds, purpose: str) -> float:

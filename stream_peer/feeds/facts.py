@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec.structs import astuple
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.shadow_mixers import ShadowForecast, unpack_shadows
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray

@@ -15,8 +15,8 @@ from stream_peer.feeds.draws import Draws
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry, Limits
 from stream_peer.feeds.medians import own_medians
-from stream_peer.feeds.method import Method, method_of
-from stream_peer.feeds.methods.paths import Paths
+from stream_peer.feeds.methods.method import MethodOf, Path
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.reading.published import Basis, expert_weights
 from stream_peer.feeds.reading.reading import Reading, read
 from stream_peer.feeds.reading.readings import (
@@ -54,7 +54,9 @@ class Feed:
     of the last ones in ``recent``.
     """
 
-    def __init__(self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes) -> None:
+    def __init__(
+        self, name: str, settings: FeedSettings, settings_hash: str, secret: bytes, method_of: MethodOf = served_method
+    ) -> None:
         self.name = name
         self.roster = Roster(name, secret)
         self.accounts = Accounts(settings)
@@ -62,10 +64,12 @@ class Feed:
         self.recent = Recent()
         self.pieces = 0
         self.stored = False
+        self.method_of = method_of
         self._secret = secret
         self._reading: Reading | None = None
         self._outcomes = 0  # how often an outcome moved the sums
-        self._paths = Paths.beginning()
+        self.settings, self.method = settings, method_of(settings)
+        self._path = self._beginning()
         self.adopt(settings, settings_hash)
 
     @property
@@ -90,11 +94,13 @@ class Feed:
 
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
         """Settings from here on. Those that change meaning may differ only while nothing was scored."""
-        self.settings = settings
-        self.method: Method = method_of(settings)
+        chooses_anew = (settings.preset, settings.method) != (self.settings.preset, self.settings.method)
+        self.settings, self.method = settings, self.method_of(settings)
+        if chooses_anew:
+            self._path = self._beginning()
         self.shadows = Shadows(settings, self.method)
         self.settings_hash = settings_hash
-        self._draws = Draws(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.variant)
+        self._draws = Draws(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.draws)
         if settings.memory != self.accounts.blocks.memory:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
@@ -104,6 +110,9 @@ class Feed:
             self.standing.vote_rule = "half"
         self.heed_groups()
         self.stored = False
+
+    def _beginning(self) -> Path | None:
+        return None if self.method.path is None else self.method.path()
 
     def has_rounds(self) -> bool:
         """Whether anything was scored that a change of meaning would contradict."""
@@ -115,7 +124,7 @@ class Feed:
         self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
         self.heed_groups()
         self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
-        self._paths = Paths.beginning()
+        self._path = self._beginning()
 
     # --- experts ---
 
@@ -155,7 +164,8 @@ class Feed:
         if entry.rounds:
             self.accounts.subtract(contribution(entry, self.method), entry)
             self._outcomes += entry.evidence in (0, 1)
-            self._paths.take_out(entry)
+            if self._path is not None:
+                self._path.take_out(entry)
 
     def put_in(self, part: Contribution, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
@@ -167,7 +177,8 @@ class Feed:
         """Questions whose time in the ledger is over; what they added to the sums stays."""
         expired = list(self.accounts.expire(now, self.method))
         for _, entry in expired:
-            self._paths.settle(entry)
+            if self._path is not None:
+                self._path.settle(entry)
             self.recent.leave(entry)
             self.stored = False
         return expired
@@ -219,7 +230,7 @@ class Feed:
         """What a round of a question whose contribution is taken out is scored under."""
         reading, draws = self.read(), self._draws
         rates, columns = reading.rates, reading.learnt(experts)
-        seen = reading.extent(self.n_seen(experts)) if self.method.variant is not None else _NOT_ASKED
+        seen = reading.extent(self.n_seen(experts)) if self.method.reads_extent else _NOT_ASKED
         medians = own_medians(reading.histograms(experts)) if reading.rule else None
         return ScoringInputs(
             weights=self.weights(reading, experts, columns, seen),
@@ -234,7 +245,7 @@ class Feed:
             stretch=self.settings.stretch,
             coin=draws.coin(question_id, boundary),
             ticket=draws.ticket(question_id, boundary),
-            chance=draws.of_variant(self.roster, experts, question_id, boundary),
+            chance=draws.of_method(self.roster, experts, question_id, boundary),
             n_experts=seen.experts,
             gaps=seen.gaps,
             teams=self.roster.team_numbers(experts),
@@ -247,20 +258,21 @@ class Feed:
     def weights(self, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
         """Weights of some experts, whose columns are given."""
         basis = Basis(experts, columns, reading.all_rates, seen, self.settings.mixer, self.method)
-        return expert_weights(basis, self._paths)
+        return expert_weights(basis, self._path)
 
-    def frozen_paths(self) -> Paths:
-        """What learners have said that go by it, as it is now: of variants that only a replay can choose."""
-        return self._paths.frozen(self.method)
+    def frozen_path(self) -> Path | None:
+        """The path of the learner as it is now, if it has one: of methods that only a replay computes."""
+        return None if self._path is None else self._path.frozen()
 
     def follow(self, entry: Entry) -> None:
         """A question is in the sums again: what ``learn`` has not heard of, learners with a path take up now."""
-        self._paths.put_in(entry, len(self.experts), self.method)
+        if self._path is not None:
+            self._path.put_in(entry, len(self.experts))
 
     def learn(self, facts: Facts, entry: Entry) -> None:
         """Go on by a round of a question, if the learner is one that remembers what it said and not only the sums."""
-        if self.method.shares:
-            self._paths.learn(facts, entry, self.read().extent(self.n_seen(facts.experts)), self.method)
+        if self._path is not None:
+            self._path.learn(facts, entry, self.read().extent(self.n_seen(facts.experts)), self.method)
 
     # --- stored form ---
 

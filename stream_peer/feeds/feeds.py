@@ -14,6 +14,8 @@ from stream_peer.feeds.alarms.checks import check
 from stream_peer.feeds.board import Board
 from stream_peer.feeds.feed import Feed, with_meaning
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.standing import Ended
@@ -51,6 +53,8 @@ class Feeds:
         In force until the log says otherwise.
     pins : mapping of str to RebuildPins
         Of the feeds that are being rebuilt.
+    method_of : FeedSettings -> Method
+        How settings choose a method; a replay knows more methods than a worker serves.
 
     Attributes
     ----------
@@ -67,7 +71,13 @@ class Feeds:
         Feeds that were deleted.
     """
 
-    def __init__(self, secret: bytes, book: FeedSettingsBook, pins: Mapping[str, RebuildPins]) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        book: FeedSettingsBook,
+        pins: Mapping[str, RebuildPins],
+        method_of: MethodOf = served_method,
+    ) -> None:
         self.book = book
         self.by_name: dict[str, Feed] = {}
         self.store = FeedStore()
@@ -77,12 +87,13 @@ class Feeds:
         self.ended: dict[str, Ended] = {}
         self._secret = secret
         self._pins = pins
+        self._method_of = method_of
 
     def feed(self, name: str) -> Feed:
         """The feed, a new one if need be."""
         feed = self.by_name.get(name)
         if feed is None:
-            feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret)
+            feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret, self._method_of)
             feed.standing.base = max(self.base, self.ended.get(name, Ended()).base)
             if name in self._pins:
                 feed.roster.forgotten.update(self._pins[name].erased)
@@ -99,7 +110,7 @@ class Feeds:
 
         The question stage keeps names as well: it goes on to say first ids.
         """
-        anew = Feeds(self._secret, self.book, self._pins)
+        anew = Feeds(self._secret, self.book, self._pins, self._method_of)
         anew.base = self.base
         for name, feed in self.by_name.items():
             if feed.roster.forgotten:

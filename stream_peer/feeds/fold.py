@@ -38,6 +38,8 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feeds import Feeds, RebuildPins
 from stream_peer.feeds.former_imports import fresh, take_up
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.output_records import feed_tombstones
 from stream_peer.feeds.question_outputs import question_outputs, question_tombstones
 from stream_peer.feeds.round_parts import Assembly
@@ -94,6 +96,8 @@ class FeedFold:
         In force until the log holds a settings record; the built-in ones if left out.
     pins : mapping of str to RebuildPins, optional
         What of feeds is fixed during a rebuild.
+    method_of : FeedSettings -> Method, optional
+        How settings choose a method; a replay knows more methods than a worker serves.
 
     Attributes
     ----------
@@ -116,13 +120,15 @@ class FeedFold:
         secret: bytes = b"",
         settings: FeedSettingsBook | None = None,
         pins: Mapping[str, RebuildPins] | None = None,
+        method_of: MethodOf = served_method,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._secret = secret
         self._first_book = settings if settings is not None else load_document({})
         self._rebuilds_all = False
-        self.feeds = Feeds(secret, self._first_book, pins or {})
+        self._method_of = method_of
+        self.feeds = Feeds(secret, self._first_book, pins or {}, method_of)
         self.document: dict[str, object] | None = None
         self._now: Milliseconds = YEAR_1900
         self.seen = DedupWatermarks()
@@ -320,7 +326,12 @@ class FeedFold:
         """An empty fold for the rebuild that is due: of all feeds, or of those that need it."""
         pins = {} if self._rebuilds_all else self.feeds.pins()
         fold = FeedFold(
-            topic=self._topic, partition=self._partition, secret=self._secret, settings=self._first_book, pins=pins
+            topic=self._topic,
+            partition=self._partition,
+            secret=self._secret,
+            settings=self._first_book,
+            pins=pins,
+            method_of=self._method_of,
         )
         fold.feeds.base = self.feeds.base
         return Blank(fold, None if self._rebuilds_all else keys_of(*pins))

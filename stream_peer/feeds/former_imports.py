@@ -24,7 +24,6 @@ from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, StoredFeed
 from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.method import method_of
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
 from stream_peer.feeds.standing import Imported, Standing
@@ -210,7 +209,7 @@ def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
 def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
     """Those of all questions, under the settings under which they were scored."""
     settings = msgspec.convert({**msgspec.to_builtins(feed.settings), **line.meaning}, FeedSettings)
-    method = method_of(settings)
+    method = feed.method_of(settings)
     blocks = Blocks.from_bytes(line.settled, len(line.experts), settings.memory)
     blocks.reach(max(line.standing.ordinals - 1, 0))
     for entry in ledger.values():

@@ -23,7 +23,7 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.facts import Facts, losses_of, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.output_records import published
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import DECIMALS

@@ -11,8 +11,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import united
 from stream_peer.feeds.facts import Facts, Losses, LossMeans, Mix, Moments, Votes
 from stream_peer.feeds.medians import Medians
-from stream_peer.feeds.method import Method
-from stream_peer.feeds.methods.variants import Chance, OwnAnswers, round_gap, variant_answers
+from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Method, OwnAnswers
 from stream_peer.feeds.reading.readings import (
     ExpertWeights,
     Mixing,
@@ -24,7 +23,7 @@ from stream_peer.feeds.reading.readings import (
 )
 from stream_peer.feeds.shadow_mixers import ShadowForecast, ShadowReading
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.answers import MajorityAnswer, leave_one_out_of, majority_of, votes
+from stream_peer.numerics.answers import MajorityAnswer, majority_of, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
@@ -67,8 +66,8 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
         The answer where nothing else decides.
     ticket : float
         In [0, 1): draws the selected expert.
-    chance : Chance, optional
-        What variants need to have drawn besides.
+    chance : Chance
+        What the method needs to have drawn besides.
     n_experts : int
         Experts seen.
     gaps : float
@@ -99,7 +98,7 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
     stretch: bool
     coin: int
     ticket: float
-    chance: Chance | None = None
+    chance: Chance = NOTHING_DRAWN
     n_experts: int = 1
     gaps: float = 0.0
     teams: IntArray | None = None
@@ -128,14 +127,14 @@ def score(
         cast = _votes(forecasts, under.thresholds)
         counted = _counted(cast)
     everybody = _everybody(at_half, at_half_counted, forecasts, under)
-    others = own_answers(cast, counted, forecasts, under, method)
+    others = method.answers(cast, counted, forecasts, under)
     answers, ties = others.answers.view(np.uint8), others.ties.view(np.uint8)
     voters, moments = _moments(cast, counted, others, under, method)
     losses, weights = method.losses(forecasts, answers, others.alike), under.weights
     select = selection_published(weights.select, under.shrink, under.groups)
     published, spread, mixers = _weighted(forecasts, losses, weights, select)
     learnt = published if select is weights.select else _weighted(forecasts, losses, weights, weights.select)[0]
-    own = _weighted(forecasts, losses, weights, _uniform(len(forecasts)))[0] if method.is_paper else learnt
+    own = _weighted(forecasts, losses, weights, _uniform(len(forecasts)))[0] if method.from_mean else learnt
     counts = voters >= under.min_experts and others.given
     of_all = everybody.answer, everybody.tie, others.coded, everybody.voters, everybody.yes
     return Facts(
@@ -188,33 +187,12 @@ def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: ScoringInput
     return under.shadows.shared_forecasts(forecasts, under.weights, under.groups, under.net_share)
 
 
-def own_answers(
-    cast: SmallIntArray, counted: tuple[int, int], forecasts: FloatArray, under: ScoringInputs, method: Method
-) -> OwnAnswers:
-    """The reference answer that each expert is scored against, given the votes by the rule in force.
-
-    Where a majority is clear without any one of its votes, nobody's answer is another one than that of all.
-    """
-    if method.variant is not None and under.chance is not None:
-        select = under.weights.select
-        line, teams = under.thresholds, under.teams
-        return variant_answers(forecasts, line, select, under.coin, under.chance, method.variant, teams)
-    if under.groups is not None:
-        units = united(cast, forecasts, under.thresholds, under.groups, under.teams)
-        return OwnAnswers(*units.leave_one_out(under.coin))
-    lead = 2 * counted[1] - counted[0]
-    if under.teams is None and abs(lead) > 1:
-        alike = int(lead > 0)
-        return OwnAnswers(np.full(len(cast), alike, np.int8), np.zeros(len(cast), np.bool_), alike=alike)
-    return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
-
-
 def _gap(losses: FloatArray, means: Sequence[float], under: ScoringInputs, method: Method) -> float:
     """Mixability gap of the round at the rates of the time."""
-    if method.variant is None or method.variant.learner != "ada-hedge":
+    if method.gap is None:
         return 0.0
     regrets = priced_regrets(losses, means, (under.rate_zero, under.rate_one))
-    return round_gap(regrets, under.weights.select, under.n_experts, under.gaps)
+    return method.gap(regrets, under.weights.select, under.n_experts, under.gaps)
 
 
 def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[float, float]) -> FloatArray:

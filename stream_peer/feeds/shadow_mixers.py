@@ -17,7 +17,7 @@ import numpy as np
 
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.feeds.columns import EXPERT
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.readings import (
     DECIMALS,
     ExpertWeights,

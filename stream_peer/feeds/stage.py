@@ -7,6 +7,8 @@ from stream_peer.events import topics
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.fold import Change, FeedFold
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.question_outputs import read_question
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.store import (
@@ -36,8 +38,9 @@ class FeedStage(FeedFold):
         partition: int,
         secret: bytes = b"",
         settings: FeedSettingsBook | None = None,
+        method_of: MethodOf = served_method,
     ) -> None:
-        super().__init__(topic=topic, partition=partition, secret=secret, settings=settings)
+        super().__init__(topic=topic, partition=partition, secret=secret, settings=settings, method_of=method_of)
         self._fingerprint = fingerprint(secret)
         self._uncounted: list[str] = []
         self._loaded: Iterable[bytes] = ()

@@ -30,7 +30,7 @@ drift: Are error rates and experts still what they were?
     ExpertChanges, expert_limit, expert_changes
 
 peer_losses: What does a loss against it say about the loss against the outcome?
-    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss, flipped_error_rate
+    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss
 
 learners: Whom to follow?
     softmax, ada_normal_hedge, ada_normal_hedge_logs, hedge_rate, hedge
@@ -44,11 +44,6 @@ outer_layer: How much of each mixer, and what is published of the mix?
 certificate: What can be promised?
     LEAST_INFORMATION, noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms,
     shared_answer_spread
-
-variants: What else can a replay choose?
-    FIVE_MIXERS_PRIOR, hybrid_sums, FiveMixerWeights, FiveMixerSums, SlopeSums, peer_gradients, outcome_gradients,
-    shared_with_all, gradient_hedge, gradient_normal_hedge, mixability_gap, ada_hedge_rate, ada_hedge, top_committee,
-    follow_the_leader, fixed_share, RegretSums, ThreeReferenceRates, ThreeReferenceSums, ThreeReferenceClassSums
 
 arguments: What do formulas take, and what do they refuse?
     FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers
@@ -69,7 +64,6 @@ from stream_peer.numerics import (
     outer_layer,
     peer_losses,
     reference_rules,
-    variants,
 )
 from stream_peer.numerics.answers import *
 from stream_peer.numerics.arguments import *
@@ -83,7 +77,6 @@ from stream_peer.numerics.mixers import *
 from stream_peer.numerics.outer_layer import *
 from stream_peer.numerics.peer_losses import *
 from stream_peer.numerics.reference_rules import *
-from stream_peer.numerics.variants import *
 
 __all__ = [
     "answers",
@@ -98,5 +91,4 @@ __all__ = [
     "outer_layer",
     "peer_losses",
     "reference_rules",
-    "variants",
 ]

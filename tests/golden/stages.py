@@ -20,6 +20,7 @@ from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
+from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log import driver
 from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
 from stream_peer.log.producers import Producer, Producers
@@ -116,6 +117,7 @@ def _replay(life: Life, tape: Tape) -> None:
         secret=SECRET,
         partitions=life.partitions,
         feed_log_partitions=life.feed_log_partitions,
+        method_of=replayed_method,
     )
     replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), probe=looking)
     looking.look()

@@ -10,6 +10,11 @@ import numpy as np
 
 from stream_peer import numerics
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas import five_mixers, gradients, learners, regret_sums, three_references
+from stream_peer.lab.formulas.five_mixers import FiveMixerSums
+from stream_peer.lab.formulas.gradients import SlopeSums, peer_gradients
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.numerics import (
     SPHERICAL,
     ClassMomentSums,
@@ -18,30 +23,28 @@ from stream_peer.numerics import (
     Earlier,
     EqualGroupSums,
     ErrorRate,
-    FiveMixerSums,
     LossParts,
     MomentSums,
     MomentTerms,
     RankAgreement,
-    RegretSums,
     SideBySide,
-    SlopeSums,
-    ThreeReferenceClassSums,
-    ThreeReferenceSums,
     TruthSums,
     TwoGroupSums,
     VoteMoments,
     answers_of_groups,
     ballots,
-    peer_gradients,
     team_votes,
 )
 from stream_peer.tools.report import residuals, skill
 
 NUMBERS = (np.nan, np.inf, -np.inf, -1, 2, 1e300, -1e300, 1e49)
 NO_NUMBERS: tuple[Any, ...] = (None, "half", [[0.5], [0.5, 0.5]], {}, object())
-ROOMS = [*(getattr(numerics, room) for room in numerics.__all__), skill, residuals]
-"""Those of the service, and what only a report reads."""
+ROOMS = [
+    *(getattr(numerics, room) for room in numerics.__all__),
+    *(five_mixers, gradients, learners, regret_sums, three_references),
+    *(residuals, skill),
+]
+"""Formulas of the service, of methods that only a replay computes, and of reports."""
 
 UNCHECKED = {"sides", "scaled_sides"}
 """Of a loss: what its other methods check the arguments for."""

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
+from stream_peer.lab.formulas.learners import ada_hedge, fixed_share, follow_the_leader, top_committee
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
-from stream_peer.numerics.variants.learners import ada_hedge, fixed_share, follow_the_leader, top_committee
 
 Learner: TypeAlias = Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]
 """Regrets, sums of absolute regrets, who is awake: weights."""

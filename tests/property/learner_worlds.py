@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.formulas.forms import peer_loss
+from stream_peer.lab.formulas.regret_sums import RegretSums
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
@@ -16,7 +17,6 @@ from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.losses import squared_loss
 from stream_peer.numerics.peer_losses import loss_parts
 from stream_peer.numerics.reference_rules import answers_of_all, answers_of_groups, ballots
-from stream_peer.numerics.variants.regret_sums import RegretSums
 from tests.reference.plain_formulas import own_answer_spread
 
 

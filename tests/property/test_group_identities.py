@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.numerics.error_rates import (
     EqualGroupSums,
     ErrorRate,
@@ -13,7 +14,6 @@ from stream_peer.numerics.error_rates import (
     two_group_deviations,
     two_group_solution,
 )
-from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from tests.reference.plain_formulas import three_reference_solution
 
 answers = st.sampled_from([0, 1, None])

@@ -9,18 +9,18 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stream_peer.lab.formulas.online import normal_hedge_regret
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.error_rates import block_factors, block_size
-from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
-from stream_peer.numerics.variants.learners import (
+from stream_peer.lab.formulas.learners import (
     ada_hedge,
     fixed_share,
     follow_the_leader,
     mixability_gap,
     top_committee,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.online import normal_hedge_regret
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.error_rates import block_factors, block_size
+from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 
 MILLION = 1_000_000
 BETTER, WORSE = np.array([0.1, 0.15, 0.9]), np.array([0.9, 0.85, 0.1])

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
-from stream_peer.numerics.variants.learners import (
+from stream_peer.lab.formulas.learners import (
     ada_hedge,
     ada_hedge_rate,
     fixed_share,
@@ -18,7 +15,10 @@ from stream_peer.numerics.variants.learners import (
     mixability_gap,
     top_committee,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 
 HORIZON, RUNS_EACH, KINDS = 600, 12, 5
 

@@ -5,17 +5,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.arguments import BoolArray, FloatArray
-from stream_peer.numerics.mixers import logit_mean
-from stream_peer.numerics.outer_layer import outer_weights, safety_net_step, stretch_factor, stretched
-from stream_peer.numerics.variants.five_mixers import FiveMixerSums
-from stream_peer.numerics.variants.gradients import (
+from stream_peer.lab.formulas.five_mixers import FiveMixerSums
+from stream_peer.lab.formulas.gradients import (
     gradient_hedge,
     gradient_normal_hedge,
     outcome_gradients,
     peer_gradients,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.mixers import logit_mean
+from stream_peer.numerics.outer_layer import outer_weights, safety_net_step, stretch_factor, stretched
 from tests.reference.plain_formulas import denoised_answers, peer_mixer, truth_slow
 
 PRIORS = [(0.30, 0.50, 0.12, 0.08), (0.25, 0.25, 0.25, 0.25), (0.0, 0.7, 0.2, 0.1), (0.5, 0.0, 0.5, 0.0)]

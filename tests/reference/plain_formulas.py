@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from stream_peer.lab.formulas.three_references import central_moments, class_rates, share_of_zeros
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.learners import softmax
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs, with_uniform_share
-from stream_peer.numerics.variants.three_references import central_moments, class_rates, share_of_zeros
 
 _NO_SIGNAL = 1e-12
 _EstimatorSums = TypeVar("_EstimatorSums", bound=Any)

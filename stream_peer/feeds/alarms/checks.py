@@ -51,12 +51,11 @@ def largest(groups: Sequence[Group]) -> list[Group]:
 
 def _look(feed: Feed) -> Look:
     """What drift is looked for in. With ``memory`` the past is left out: it is forgotten anyhow."""
-    variant = feed.method.variant
     return Look(
         window=feed.recent.read(len(feed.roster)),
         number=feed.standing.ordinals // CHECK_EVERY,
         rule=feed.rule,
         past=feed.sums.feed if feed.settings.memory is None else None,
-        leaves_one_out=variant is None or variant.against == "others",
+        leaves_one_out=feed.method.leaves_one_out,
         revealed_at_random=not any(shift is not None and shift.found for shift in feed.read().rates.shifts),
     )

@@ -1,1 +1,1 @@
-"""Variants of the mathematics."""
+"""What a feed computes with: a method, and those that a worker serves."""

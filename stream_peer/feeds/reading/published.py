@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from stream_peer.feeds.method import Method
-from stream_peer.feeds.methods.paths import Paths
+from stream_peer.feeds.methods.method import Method, Path
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import (
     DECIMALS,
@@ -48,18 +46,10 @@ class Basis(msgspec.Struct, frozen=True, gc=False, eq=False):
     method: Method
 
 
-def expert_weights(basis: Basis, paths: Paths) -> ExpertWeights:
-    """The learners' weights: read off the sums, or off the paths of those that have one."""
-    experts, method = basis.experts, basis.method
-    weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, method)
-    if method.shares and len(experts):
-        select = paths.shared.of(experts).round(DECIMALS)
-        weights = replace(weights, select=select, peer=weights.peer if method.mixes else select)
-    if method.side_mixer is not None:
-        rates = basis.rates[0].zero, basis.rates[0].one
-        mixed = paths.five.weights(experts, rates, basis.seen.experts, method.side_mixer)
-        weights = replace(weights, peer=mixed.round(DECIMALS))
-    return weights
+def expert_weights(basis: Basis, path: Path | None) -> ExpertWeights:
+    """The learners' weights: read off the sums, or off the path of one that has a path."""
+    weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, basis.method)
+    return weights if path is None else path.weights(weights, basis)
 
 
 class Published(NamedTuple):

@@ -5,8 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from stream_peer.events.outputs import ErrorRateStatus
 from stream_peer.feeds.columns import FEED, RULE_PART, VOTE_RULES, classes_span, rule_span
-from stream_peer.feeds.method import Method
-from stream_peer.feeds.methods.variants import variant_rate
+from stream_peer.feeds.methods.method import Method, RateSums
 from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.error_rates import (
@@ -112,7 +111,7 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
     known = [amount * UNIT for amount in feed[rule_span(rule)]]
     moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
-    chosen = _of_variant(feed, moments, cells, confidence, method)
+    chosen = _of_method(feed, moments, cells, confidence, method)
     free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
     estimate = free
     if chosen is None:
@@ -131,15 +130,15 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
     return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
 
 
-def _of_variant(
+def _of_method(
     feed: Sequence[int], moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
 ) -> ErrorRate | None:
-    """Error rates by the estimator that a variant names; None for those from moments of the votes."""
-    if method.variant is None:
+    """Error rates by the method's own estimator; None for those from moments of the votes."""
+    if method.rate is None:
         return None
     groups = [amount * UNIT for amount in feed[FEED.span("group_weight", "group_123")]]
     questions = effective_size(*moments[:2])
-    return variant_rate(method.variant, groups, truth, questions, confidence)
+    return method.rate(RateSums(groups, truth, questions), confidence)
 
 
 def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
 from stream_peer.feeds.reading.readings import (
     Extent,

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES, expert_span
-from stream_peer.feeds.method import Method
-from stream_peer.feeds.methods.variants import Situation, variant_selection
+from stream_peer.feeds.methods.method import Method, Situation
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
 from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.answers import team_numbers
@@ -95,7 +94,7 @@ def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mi
 def mixing_of(key: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
     """``read_mixing`` of what it depends on."""
     pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in key]
-    stretch = 0.0 if method.is_paper else unchecked(stretch_factor)(product, square)
+    stretch = unchecked(stretch_factor)(product, square) if method.adjusts else 0.0
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
     second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
@@ -151,9 +150,9 @@ def _loss_range(rates: Sequence[Rates]) -> float:
 def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent, method: Method) -> FloatArray:
     """Weights for following one expert: the learner's, of regrets priced at the newest rates."""
     loss_range = _loss_range(rates)
-    if method.variant is not None:
+    if method.select is not None:
         regrets, absolute = selection_sums(columns, rates, 1.0)
-        return variant_selection(Situation(regrets, absolute, loss_range, *seen), method.variant)
+        return method.select(Situation(regrets, absolute, loss_range, *seen))
     return unchecked(ada_normal_hedge)(*selection_sums(columns, rates, loss_range))
 
 
@@ -168,7 +167,7 @@ def read_weights(
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
     weights = _softmax(_log_weights(columns, rates, mixer))
-    if method.variant is not None:
+    if method.select is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     if mixer.uniform_share:
         weights[1] = with_uniform_share(weights[1], mixer.uniform_share)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from stream_peer.events.outputs import TrustState
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
 from stream_peer.feeds.reading.signs import Signs
 from stream_peer.numerics.arguments import unchecked
@@ -236,7 +236,7 @@ def next_shrink(before: float, state: TrustState, method: Method) -> float:
     float
         In [0, 1].
     """
-    target = 0.0 if method.is_paper else SHRINK.get(state, 0.0)
+    target = SHRINK.get(state, 0.0) if method.adjusts else 0.0
     return round(min(max(target, before - SHRINK_STEP), before + SHRINK_STEP), 12)
 
 

@@ -1,1 +1,1 @@
-"""Formulas of the paper that the worker does not need: the simulations compare them."""
+"""Formulas that no worker computes: of methods that a replay compares, and of the paper, for its simulations."""

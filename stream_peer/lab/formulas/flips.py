@@ -8,6 +8,8 @@ from stream_peer.numerics.arguments import (
     ANSWER_BITS,
     ANSWERS,
     EACH_FORECAST,
+    HALF,
+    HALF_RATE,
     INSIDE,
     SHARE,
     Answers,
@@ -16,6 +18,7 @@ from stream_peer.numerics.arguments import (
     unchecked,
 )
 from stream_peer.numerics.losses import Sides, read_linearly
+from stream_peer.numerics.peer_losses import Rate
 
 
 class FlippedQuestion(NamedTuple):
@@ -166,3 +169,42 @@ def flip_answer(reference_answer: Answers, coin: Answers) -> FloatArray:
     """
     answer = np.asarray(reference_answer, dtype=np.float64)
     return np.asarray(read_linearly(Sides(1.0 - answer, answer), coin), dtype=np.float64)
+
+
+@checked(error_rate=HALF_RATE, flip_probability=HALF)
+def flipped_error_rate(error_rate: Rate, flip_probability: float) -> Rate:
+    """Error rate of reference answers that were flipped with some probability.
+
+    ``η̃ = η·(1 - 2p̂) + p̂``, section "Heterogeneous error rates" of Liu & Helmbold; so ``1 - 2η̃ = (1 - 2p̂)(1 - 2η)``.
+
+    Notes
+    -----
+    Erratum E17: this is the rate to score flipped answers with, ``s = ℓ(p, ỹ) + 2η̃·p·(1 - p)``; the paper prints
+    the term without the factor 2. Erratum E18: rates come closer to each other, yet the weights 1 - 2η_t with
+    which questions count in the peer losses all shrink by the same factor 1 - 2p̂: no ratio of two of them
+    changes, so no order of experts does.
+
+    Parameters
+    ----------
+    error_rate : float or array
+        η of each question, in [0, ½].
+    flip_probability : float
+        p̂, in [0, ½].
+
+    Returns
+    -------
+    float or array
+        In [p̂, ½].
+
+    Raises
+    ------
+    FormulaInputError
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flipped_error_rate(np.array([0.05, 0.45]), 0.4)
+    array([0.41, 0.49])
+    """
+    return error_rate * (1.0 - 2.0 * flip_probability) + flip_probability

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.lab.formulas.flips import flip_answer
+from stream_peer.lab.formulas.flips import flip_answer, flipped_error_rate
 from stream_peer.lab.paper.following import fixed_hedge
 from stream_peer.lab.paper.promises import Heterogeneous, heterogeneous_promises
 from stream_peer.lab.paper.results import (
@@ -25,7 +25,7 @@ from stream_peer.lab.paper.results import (
     shown,
 )
 from stream_peer.lab.paper.worlds import outcomes
-from stream_peer.numerics import BoolArray, FloatArray, flipped_error_rate, loss_parts, squared_loss, unbiased_peer_loss
+from stream_peer.numerics import BoolArray, FloatArray, loss_parts, squared_loss, unbiased_peer_loss
 
 QUESTIONS, N_EXPERTS = 4000, 4
 EASY, HARD = 0.05, 0.45

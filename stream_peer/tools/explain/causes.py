@@ -21,7 +21,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.methods.paths import Paths
+from stream_peer.feeds.methods.method import Path
 from stream_peer.feeds.reading.published import Basis, expert_weights, published_weights
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.readings import Extent, Mixing
@@ -51,7 +51,7 @@ class WeightReading(NamedTuple):
     rates : tuple of Rates
     seen : Extent
     mixer : MixerSettings
-    paths : Paths
+    path : Path, optional
     mixing : Mixing
     groups : (n,) int64, optional
         Numbers of the groups that share one weight, by place, -1 for none; None if nobody does.
@@ -66,7 +66,7 @@ class WeightReading(NamedTuple):
     rates: tuple[Rates, ...]
     seen: Extent
     mixer: MixerSettings
-    paths: Paths
+    path: Path | None
     mixing: Mixing
     groups: IntArray | None
     shrink: float
@@ -98,7 +98,7 @@ def weight_reading(feed: Feed) -> WeightReading:
         reading.all_rates,
         reading.extent(len(listed)),
         feed.settings.mixer,
-        feed.frozen_paths(),
+        feed.frozen_path(),
         reading.mixing,
         feed.roster.group_numbers(places),
         feed.standing.shrink,
@@ -115,7 +115,7 @@ def _read(reading: WeightReading) -> FloatArray:
     if len(listed):
         columns, method = reading.columns[:, listed], reading.feed.method
         basis = Basis(listed, columns, reading.rates, reading.seen, reading.mixer, method)
-        weights = expert_weights(basis, reading.paths)
+        weights = expert_weights(basis, reading.path)
         groups = None if reading.groups is None else reading.groups[listed]
         found[:, listed] = published_weights(weights, reading.mixing, reading.net_share, reading.shrink, groups)
     return found
@@ -188,7 +188,7 @@ class _Exchange:
         self._listed = _with(before, listed=after.listed, seen=before.seen._replace(experts=after.seen.experts))
         self._after = after
         self._moved = np.logical_or.reduce(before.columns != after.columns, axis=0)
-        others = _with(self._listed, columns=after.columns, paths=after.paths)
+        others = _with(self._listed, columns=after.columns, path=after.path)
         priced = _with(others, rates=after.rates, seen=after.seen, mixer=after.mixer)
         mixed = _with(priced, mixing=after.mixing)
         guarded = _with(mixed, groups=after.groups)
@@ -238,17 +238,15 @@ def _took_part(place: int, event: QuestionRecord, after: WeightReading) -> bool:
 def _with(reading: WeightReading, **changes: Any) -> WeightReading:
     """A reading with some inputs exchanged, and the weights that are read from them."""
     changed = reading._replace(**changes)
-    if all(_same(getattr(reading, name), value, changed.feed) for name, value in changes.items()):
+    if all(_same(getattr(reading, name), value) for name, value in changes.items()):
         return changed
     return changed._replace(weights=_read(changed))
 
 
-def _same(one: Any, other: Any, feed: Feed) -> bool:
+def _same(one: Any, other: Any) -> bool:
     """Whether exchanging an input changes nothing, so that nothing need be read again."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return one is not None and np.array_equal(one, other)
-    if isinstance(one, Paths):
-        return not (feed.method.shares or feed.method.side_mixer)
     return bool(one == other)
 
 

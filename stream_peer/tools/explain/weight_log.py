@@ -7,6 +7,8 @@ from typing import Any
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.fold import FeedFold, keys_of
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.kafka.client.read import onlooker, read_to_end
 from stream_peer.log.driver import Steps, fold, pump
 from stream_peer.log.stage import Effects, LogRecord, Output, Record
@@ -30,13 +32,22 @@ class ProbedFold:
         The deployment's.
     settings : FeedSettingsBook, optional
         In force until the log says otherwise.
+    method_of : FeedSettings -> Method, optional
+        As of ``FeedFold``.
     """
 
     def __init__(
-        self, probe: WeightProbe, partition: int = 0, secret: bytes = b"", settings: FeedSettingsBook | None = None
+        self,
+        probe: WeightProbe,
+        partition: int = 0,
+        secret: bytes = b"",
+        settings: FeedSettingsBook | None = None,
+        method_of: MethodOf = served_method,
     ) -> None:
         self.probe = probe
-        self._stage = FeedFold(topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings)
+        self._stage = FeedFold(
+            topic=topics.FEED_LOG, partition=partition, secret=secret, settings=settings, method_of=method_of
+        )
         self._keys = keys_of(probe.feed)
 
     def fold(self, record: Record) -> Steps:
@@ -53,11 +64,12 @@ class ReplayedLog:
 
     Parameters
     ----------
-    feed_log_partitions : int
+    feed_log_partitions, method_of
         As of the replay.
     """
 
-    def __init__(self, feed_log_partitions: int = 1) -> None:
+    def __init__(self, feed_log_partitions: int = 1, method_of: MethodOf = served_method) -> None:
+        self._method_of = method_of
         self._logs = [KeptLog() for _ in range(feed_log_partitions)]
         self._records = [0] * feed_log_partitions
 
@@ -102,7 +114,7 @@ class ReplayedLog:
         probe = WeightProbe(feed, [WeightTimeline(expert) for expert in experts])
         partition = partition_of(feed, len(self._logs))
         log = self._logs[partition]
-        folding = ProbedFold(probe, partition, secret, settings)
+        folding = ProbedFold(probe, partition, secret, settings, self._method_of)
         for record in log.up_to(self._records[partition]):
             pump(folding.fold(record), log.up_to)
         found = (explanation_of(timeline, feed, weight, questions) for timeline in probe.timelines)

@@ -11,6 +11,8 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.fold import keys_of
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, read_to_end
 from stream_peer.log.driver import Steps, answer, fold_and_publish
@@ -62,6 +64,7 @@ def replay_from_log(
     write: Callable[[Output], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     shadows: Mapping[str, FeedSettingsBook] | None = None,
+    method_of: MethodOf = served_method,
 ) -> Comparison:
     """Fold a feed's partition of the feed-log from its start, and compare what comes out with what was published.
 
@@ -78,7 +81,9 @@ def replay_from_log(
     progress : callable or None
         Told how many records of how many were folded.
     shadows : mapping of str to FeedSettingsBook
-        Variants of the settings to fold the same log under.
+        Other settings to fold the same log under.
+    method_of : FeedSettings -> Method
+        How those choose a method.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def replay_from_log(
         place = place_of_log(consumer, settings, feed)
         start, end = _ends(consumer, place)
         stage, folded = FeedStage(topic=place.topic, partition=place.partition, secret=secret), 0
-        beside = _Beside(feed, place, secret, shadows or {})
+        beside = _Beside(feed, place, secret, shadows or {}, method_of)
         for records in read_to_end(consumer, [place]):
             for record in records:
                 effects = _folded(stage, record, settings, place)
@@ -122,7 +127,12 @@ class _Beside:
     """Folds the records of a log for each shadow, too, and keeps how the forecasts of all did."""
 
     def __init__(
-        self, feed: str, place: TopicPartition, secret: bytes, shadows: Mapping[str, FeedSettingsBook]
+        self,
+        feed: str,
+        place: TopicPartition,
+        secret: bytes,
+        shadows: Mapping[str, FeedSettingsBook],
+        method_of: MethodOf,
     ) -> None:
         self._feed = feed
         self._keys = keys_of(feed)
@@ -130,7 +140,9 @@ class _Beside:
         self._live = Prequential()
         self._shadows = {
             name: (
-                FeedStage(topic=place.topic, partition=place.partition, secret=secret, settings=book),
+                FeedStage(
+                    topic=place.topic, partition=place.partition, secret=secret, settings=book, method_of=method_of
+                ),
                 Prequential(),
             )
             for name, book in shadows.items()

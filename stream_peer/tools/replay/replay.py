@@ -9,6 +9,8 @@ import yaml
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.log.stage import Warned
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.process.yaml_file import read_yaml
@@ -39,7 +41,7 @@ class ReplayOptions(NamedTuple):
 
     ``document`` holds feed settings (``defaults`` and ``feeds``); ``feed_as`` puts every event into one feed;
     ``reveal`` is of how many questions outcomes are told, each when its question closes (None: as the file has them);
-    ``shuffle`` seeds another interleaving of the questions.
+    ``shuffle`` seeds another interleaving of the questions; ``method_of`` says which methods settings can choose.
     """
 
     document: Mapping[str, Any] = {}
@@ -49,6 +51,7 @@ class ReplayOptions(NamedTuple):
     partitions: int = 1
     feed_log_partitions: int = 1
     secret: bytes = b""
+    method_of: MethodOf = served_method
 
 
 class ReplayResult(NamedTuple):
@@ -147,6 +150,7 @@ def _plan(
         keeps_log=keeps_log or any(event.kind in CONTROLS for event in events),
         write=write,
         probe=probe or NullProbe(),
+        method_of=options.method_of,
     )
 
 

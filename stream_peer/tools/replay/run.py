@@ -14,6 +14,8 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
+from stream_peer.feeds.methods.method import MethodOf
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
 from stream_peer.log.driver import fold_and_publish, fold_portion, pump
@@ -99,6 +101,17 @@ class ReplayPlan(NamedTuple):
     keeps_log: bool = False
     write: Write | None = None
     probe: ReplayProbe = NullProbe()
+    method_of: MethodOf = served_method
+
+
+def _feed_stage(plan: ReplayPlan, partition: int) -> FeedStage:
+    return FeedStage(
+        topic=topics.FEED_LOG,
+        partition=partition,
+        secret=plan.secret,
+        settings=plan.book,
+        method_of=plan.method_of,
+    )
 
 
 class Run:
@@ -130,10 +143,7 @@ class Run:
             forecast_partitions=plan.partitions,
             feed_log_partitions=plan.feed_log_partitions,
         )
-        self._feeds = [
-            FeedStage(topic=topics.FEED_LOG, partition=partition, secret=plan.secret, settings=plan.book)
-            for partition in range(plan.feed_log_partitions)
-        ]
+        self._feeds = [_feed_stage(plan, partition) for partition in range(plan.feed_log_partitions)]
         self._kept = [KeptLog() for _ in self._feeds] if plan.keeps_log else []
         self._offsets = [count() for _ in self._questions]
         self._control_offsets = count()

@@ -9,7 +9,7 @@ from stream_peer.feeds import contributions
 from stream_peer.feeds.columns import EXPERT, FEED, VOTES, expert_span
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.sums import BINS, NOTHING, UNIT, Contribution
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms

@@ -6,7 +6,7 @@ from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums

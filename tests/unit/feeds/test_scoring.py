@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from msgspec.structs import astuple, replace
 
-from stream_peer.feeds.methods.variants import NO_ANSWERS
+from stream_peer.feeds.methods.method import NO_ANSWERS
 from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
 
 

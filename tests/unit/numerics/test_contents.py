@@ -12,13 +12,17 @@ from typing import Any, get_type_hints
 import pytest
 
 from stream_peer import numerics
+from stream_peer.lab.formulas import five_mixers, gradients, learners, regret_sums, three_references
 from stream_peer.tools.report import residuals, skill
 
 MODULES = [getattr(numerics, name) for name in numerics.__all__]
 PUBLIC = [(module, name, getattr(module, name)) for module in MODULES for name in module.__all__]
+BESIDE = (five_mixers, gradients, learners, regret_sums, three_references, residuals, skill)
+"""Where formulas stand that only a replay or a report computes."""
+
 DESCRIBED = [
     *PUBLIC,
-    *((module, name, getattr(module, name)) for module in (skill, residuals) for name in module.__all__),
+    *((module, name, getattr(module, name)) for module in BESIDE for name in module.__all__),
 ]
 CLASSES = [(f"{module.__name__}.{name}", value) for module, name, value in DESCRIBED if inspect.isclass(value)]
 FUNCTIONS = [(f"{module.__name__}.{name}", value) for module, name, value in DESCRIBED if inspect.isfunction(value)]

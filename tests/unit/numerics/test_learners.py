@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas.learners import fixed_share
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, hedge, hedge_rate, softmax
-from stream_peer.numerics.variants.learners import fixed_share
 
 
 def test_it_never_overflows() -> None:

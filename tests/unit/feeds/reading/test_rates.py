@@ -1,13 +1,12 @@
 import pytest
 
 from stream_peer.feeds.columns import EXPERT, FEED
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_rules
 from stream_peer.feeds.reading.readings import (
     rows_of,
 )
-from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums
-from stream_peer.settings.feed.method import MethodSettings
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums, known_error_rate
 from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 
 METHOD = Method()
@@ -143,6 +142,6 @@ def test_a_biased_reveal_may_explain_a_contradiction_and_both_are_said() -> None
 
 
 def test_rates_that_nobody_estimated_are_not_contradicted() -> None:
-    known = Method(variant=MethodSettings(error_rate="known", known_zero=0.1, known_one=0.1))
+    known = Method(rate=lambda *_: known_error_rate(0.1, 0.1), estimates=False)
 
     assert read_rates(resolved(100, 100), 0, 0.95, known).contradiction is None

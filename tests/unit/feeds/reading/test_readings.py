@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.columns import EXPERT, FEED
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.methods.served import hedge_at_any_time
 from stream_peer.feeds.reading.rates import read_rates
 from stream_peer.feeds.reading.readings import (
     Extent,
@@ -21,7 +22,6 @@ from stream_peer.feeds.reading.readings import (
 from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG
-from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import MixerSettings
 from tests.unit.feeds.sample_sums import agreeing, expert_sums, feed_sums
 
@@ -66,7 +66,7 @@ def test_selection_reads_regrets_of_losses_whose_range_is_1() -> None:
     """That of peer losses is 1 + |η0 - η1|, here about 1.3."""
     rates = read_rates(agreeing(1000).plus(feed_sums(right_zero=500, right_one=350, wrong_one=150)), 0, 0.95, METHOD)
     columns = expert_sums(3, regret=[4.0, 0.0, -0.5], absolute_regret=[9.0, 8.0, 7.0], scored=[20.0, 20.0, 20.0])
-    hedging = Method(variant=MethodSettings(learner="any-time-hedge"))
+    hedging = Method(select=hedge_at_any_time)
     width = 1.0 + abs(rates.zero - rates.one)
 
     assert width > 1.25

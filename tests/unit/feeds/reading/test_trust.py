@@ -1,7 +1,7 @@
 import pytest
 
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
-from stream_peer.feeds.method import Method
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.signs import NamedGroup, Signs
 from stream_peer.feeds.reading.trust import SHRINK, SHRINK_STEP, certifies, next_shrink, next_trust
@@ -310,4 +310,4 @@ def test_only_alarms_shrink_and_never_under_the_preset_paper() -> None:
     states: list[TrustState] = ["ok", "warming-up", "low-evidence", "dependent", "contradicted", "uninformative"]
 
     assert [next_shrink(0.0, state, Method()) for state in states] == [0.0] * 3 + [SHRINK_STEP] * 3
-    assert {next_shrink(0.0, state, Method(is_paper=True)) for state in states} == {0.0}
+    assert {next_shrink(0.0, state, Method(adjusts=False)) for state in states} == {0.0}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas.flips import flipped_error_rate
 from stream_peer.lab.formulas.heterogeneous import heterogeneous_bound, heterogeneous_bound_printed, order_kept_beyond
 from stream_peer.lab.formulas.online import hedge_regret
-from stream_peer.numerics.peer_losses import flipped_error_rate
 
 RATES = np.array([0.05, 0.45])
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
+from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.numerics.dependence import DependenceSums, VoteMoments
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
@@ -22,7 +23,6 @@ from stream_peer.numerics.error_rates import (
     TruthSums,
     TwoGroupSums,
 )
-from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 
 KINDS: list[Any] = [
     MomentSums,

@@ -143,9 +143,10 @@ def test_settings_of_a_shadow_lie_over_those_that_a_log_names() -> None:
 
 def test_a_log_is_folded_under_a_shadow_through_all_changes_of_settings() -> None:
     from stream_peer.feeds.stage import FeedStage
+    from stream_peer.lab.methods.replayed import replayed_method
 
     (book,) = books_of(read_shadows(["other:method.learner=hedge,method.learning_rate=0.5,memory=9"]), "f").values()
-    feed_stage = FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=book)
+    feed_stage = FeedStage(topic="feed-log", partition=0, secret=b"secret", settings=book, method_of=replayed_method)
     changes = settings({"defaults": {"min_experts": 2, "loss": "log"}})
     history = log_of([round_of("q", {"a": 0.9, "b": 0.2}), changes, round_of("p", {"a": 0.9, "b": 0.2})])
 

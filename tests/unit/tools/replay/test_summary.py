@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from stream_peer.events.outputs import Certificate
+from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log.stage import Warned
 from stream_peer.tools.replay.file_events import FileOrder, RevealedShare
 from stream_peer.tools.replay.jsonl import FileLine
@@ -68,7 +69,10 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
     chosen = {"loss": "log", "method": {"learner": "top-committee", "committee": 2}}
     document = {"feeds": {"econ": chosen}}
 
-    plain, other = (replay_summary(replay([lines(season())], ReplayOptions(document=d))) for d in ({}, document))
+    plain, other = (
+        replay_summary(replay([lines(season())], ReplayOptions(document=chosen_for, method_of=replayed_method)))
+        for chosen_for in ({}, document)
+    )
 
     assert "settings" not in plain
     assert "  settings     loss=log, method.learner=top-committee, method.committee=2\n" in other

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.variants.three_references import (
+from stream_peer.lab.formulas.three_references import (
     SUBSETS,
     ThreeReferenceClassSums,
     ThreeReferenceRates,
     ThreeReferenceSums,
     class_rates,
 )
+from stream_peer.numerics.arguments import FloatArray
 from tests.reference.plain_formulas import three_reference_class_solution, three_reference_solution
 
 SKEWED = ((0.2, 0.1), (0.25, 0.2), (0.3, 0.05))

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.variants.learners import (
+from stream_peer.lab.formulas.learners import (
     ada_hedge,
     ada_hedge_rate,
     follow_the_leader,
     mixability_gap,
     top_committee,
 )
+from stream_peer.numerics.arguments import FloatArray
 
 
 def exact_gap(losses: list[float], weights: list[float], rate: float) -> float:

@@ -6,9 +6,9 @@ import pytest
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.methods.five_mixers import MIXERS, FiveMixers
+from stream_peer.lab.formulas.five_mixers import FiveMixerSums
+from stream_peer.lab.methods.five_mixers import MIXERS, FiveMixers
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.variants.five_mixers import FiveMixerSums
 from tests.unit.feeds.sample_facts import facts_of
 
 RATES = 0.1, 0.2  # those of the sample facts

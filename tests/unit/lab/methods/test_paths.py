@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stream_peer.feeds.methods.paths import SharedWeights
-from stream_peer.numerics.variants.learners import fixed_share
+from stream_peer.lab.formulas.learners import fixed_share
+from stream_peer.lab.methods.paths import SharedWeights
 
 
 def places(*numbers: int) -> Any:

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.variants.five_mixers import FIVE_MIXERS_PRIOR, FiveMixerSums, hybrid_sums
-from stream_peer.numerics.variants.gradients import (
+from stream_peer.lab.formulas.five_mixers import FIVE_MIXERS_PRIOR, FiveMixerSums, hybrid_sums
+from stream_peer.lab.formulas.gradients import (
     gradient_hedge,
     gradient_normal_hedge,
     outcome_gradients,
     peer_gradients,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.arguments import FloatArray
 
 RATES = (0.2, 0.2)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.learners import ada_normal_hedge
-from stream_peer.numerics.variants.gradients import (
+from stream_peer.lab.formulas.gradients import (
     SlopeSums,
     gradient_hedge,
     gradient_normal_hedge,
@@ -13,7 +12,8 @@ from stream_peer.numerics.variants.gradients import (
     peer_gradients,
     shared_with_all,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.learners import ada_normal_hedge
 from tests.reference.plain_formulas import peer_mixer
 
 PEER = np.array([0.2, -0.1, -0.1])

@@ -5,40 +5,48 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stream_peer.feeds.method import Method, method_of
+from stream_peer.errors import SettingsError
+from stream_peer.feeds.methods.method import Method, NeededDraws
+from stream_peer.feeds.methods.served import served_method
+from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.numerics.losses import LOSSES, SQUARED
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.feed.method import PAPER
+from stream_peer.settings.feed.method import MethodSettings
 from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_variants import DRAWN, GROUPS, KNOWN, LEARNERS, OF_THE_PATH, VARIANTS, Settings, variant
 
 
 def method(settings: Settings) -> Method:
-    return method_of(load_document({"defaults": settings}, in_replay=True).default)
+    return replayed_method(load_document({"defaults": settings}, in_replay=True).default)
 
 
-def test_built_in_settings_have_no_variant() -> None:
-    built_in = method_of(FeedSettings())
-
-    assert built_in == Method(SQUARED, "auto")
-    assert built_in.variant is None
-    assert (built_in.is_frozen, built_in.shares, built_in.reads_classes, built_in.side_mixer) == (False,) * 3 + (None,)
-    assert (built_in.mixes, built_in.certifies) == (True, True)
+def test_built_in_settings_choose_the_default() -> None:
+    assert served_method(FeedSettings()) == method({}) == Method(SQUARED, "auto")
 
 
-def test_the_preset_paper_is_a_variant_of_its_own() -> None:
-    paper = method({"preset": "paper"})
+def test_the_preset_paper_is_a_method_of_its_own_that_a_worker_serves() -> None:
+    paper = served_method(FeedSettings(preset="paper"))
 
-    assert paper == Method(SQUARED, "half", PAPER, is_paper=True)
-    assert paper.is_frozen
-    assert (paper.mixes, paper.certifies, paper.keeps_histograms) == (False, False, False)
+    assert paper == method({"preset": "paper"})
+    assert (paper.draws, paper.is_frozen, paper.from_mean) == (NeededDraws(2), True, True)
+    assert (paper.mixes, paper.adjusts, paper.certifies, paper.keeps_histograms) == (False,) * 4
+
+
+@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+def test_a_worker_serves_no_other_method(settings: Settings) -> None:
+    chosen = load_document({"defaults": settings}, in_replay=True).default
+    if chosen.preset == "paper" or chosen.method == MethodSettings():
+        return
+
+    with pytest.raises(SettingsError, match="only a replay computes it"):
+        served_method(chosen)
 
 
 def test_the_same_settings_one_by_one_are_not_the_preset() -> None:
     """They take regrets from the weighted mean, as every learner but the preset does."""
     settings = {"against": "group-a", "error_rate": "two-groups", "learner": "any-time-hedge", "pricing": "frozen"}
 
-    assert not method(variant(**settings, mixer="select")).is_paper
+    assert not method(variant(**settings, mixer="select")).from_mean
 
 
 @pytest.mark.parametrize(
@@ -90,5 +98,5 @@ def test_losses_are_scaled_to_1_and_know_their_unit(name: Any) -> None:
     assert if_one * chosen.loss_unit == pytest.approx(LOSSES[name].sides(forecasts)[0])
 
 
-def test_every_variant_differs_from_what_is_built_in() -> None:
+def test_every_other_method_differs_from_the_default() -> None:
     assert all(method(settings) != method({}) for settings in VARIANTS.values())

@@ -10,6 +10,16 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas.gradients import (
+    SLOPES,
+    SlopeSums,
+    gradient_hedge,
+    gradient_normal_hedge,
+    outcome_gradients,
+    peer_gradients,
+    shared_with_all,
+)
+from stream_peer.lab.formulas.regret_sums import REGRET_SUMS, RegretSums
 from stream_peer.numerics.arguments import (
     ANSWERS,
     AWAKE,
@@ -28,16 +38,6 @@ from stream_peer.numerics.arguments import (
     unchecked,
 )
 from stream_peer.numerics.peer_losses import Rate, unbiased_peer_loss
-from stream_peer.numerics.variants.gradients import (
-    SLOPES,
-    SlopeSums,
-    gradient_hedge,
-    gradient_normal_hedge,
-    outcome_gradients,
-    peer_gradients,
-    shared_with_all,
-)
-from stream_peer.numerics.variants.regret_sums import REGRET_SUMS, RegretSums
 
 __all__ = ["FIVE_MIXERS_PRIOR", "FiveMixerSums", "FiveMixerWeights", "hybrid_sums"]
 

@@ -9,16 +9,16 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from stream_peer.numerics.answers import leave_one_out, votes
-from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.numerics.error_rates import MomentSums, moment_terms, priced
-from stream_peer.numerics.variants.gradients import (
+from stream_peer.lab.formulas.gradients import (
     gradient_hedge,
     gradient_normal_hedge,
     outcome_gradients,
     peer_gradients,
 )
-from stream_peer.numerics.variants.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.numerics.answers import leave_one_out, votes
+from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.error_rates import MomentSums, moment_terms, priced
 
 Question: TypeAlias = tuple[IntArray, FloatArray, int]
 Learn: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int, tuple[float, float]], RegretSums]

@@ -1,29 +1,26 @@
-"""Variants of the mathematics: who is asked, how often it errs, and whom to follow, each in its place."""
+"""Methods of a replay: who is asked, how often it errs, and whom to follow, each in its place."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from stream_peer.feeds.methods.variants import (
-    NO_ANSWERS,
-    Chance,
-    Situation,
-    group_moments,
-    n_groups,
-    round_gap,
-    variant_answers,
-    variant_rate,
-    variant_selection,
-)
+from stream_peer.feeds.methods.group_answers import group_moments
+from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, RateSums, Situation
+from stream_peer.feeds.reading.readings import ExpertWeights, Mixing
+from stream_peer.feeds.scoring import ScoringInputs
+from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
+from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
+from stream_peer.lab.methods.replayed import chosen_answers, n_groups, replayed_method, round_gap
+from stream_peer.numerics.answers import votes
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ErrorRate, known_error_rate
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
 from stream_peer.numerics.error_rates.truth import TruthSums
 from stream_peer.numerics.learners import hedge, hedge_rate
-from stream_peer.numerics.variants.learners import ada_hedge_rate, mixability_gap
-from stream_peer.numerics.variants.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.settings.feed.method import PAPER, MethodSettings
+from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_variants import GROUPS, RATES, Settings
 
 FORECASTS = np.array([0.9, 0.4, 0.4, 0.2, 0.8])
@@ -38,9 +35,27 @@ def chance(groups: list[int] | None = None, *, flip: bool = False) -> Chance:
     return Chance(np.array(groups or [0] * 5), (0, 1, 0), flip)
 
 
+def asked(
+    chosen: MethodSettings,
+    drawn: Chance | None = None,
+    select: FloatArray = UNIFORM,
+    thresholds: FloatArray | None = None,
+) -> OwnAnswers:
+    """What the experts are scored against where the answer of a tie is 0."""
+    weights = ExpertWeights(select, UNIFORM, UNIFORM, UNIFORM)
+    mixing = Mixing((1.0, 0.0, 0.0, 0.0), 0.0)
+    under = ScoringInputs(weights, mixing, 0.0, 0, thresholds, 0.1, 0.1, 1, stretch=False, coin=0, ticket=0.5)
+    cast = votes(FORECASTS, thresholds)
+    return chosen_answers(cast, (5, 0), FORECASTS, replace(under, chance=drawn or chance()), chosen)
+
+
 def answers(chosen: MethodSettings, drawn: Chance | None = None, select: FloatArray = UNIFORM) -> list[int]:
-    found: list[int] = variant_answers(FORECASTS, None, select, 0, drawn or chance(), chosen).answers.tolist()
+    found: list[int] = asked(chosen, drawn, select).answers.tolist()
     return found
+
+
+def replayed(chosen: MethodSettings) -> Method:
+    return replayed_method(FeedSettings(method=chosen))
 
 
 # --- who is asked ---
@@ -69,7 +84,7 @@ def test_a_weighted_majority_hears_experts_by_their_selection_weights() -> None:
 def test_one_who_has_all_weight_is_answered_by_the_side_on_which_the_others_lean() -> None:
     alone = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 
-    others = variant_answers(FORECASTS, None, alone, 0, chance(), method(reference="weighted"))
+    others = asked(method(reference="weighted"), select=alone)
 
     assert (others.answers.tolist(), others.ties.tolist()) == ([0, 1, 1, 1, 1], [True, False, False, False, False])
 
@@ -77,7 +92,7 @@ def test_one_who_has_all_weight_is_answered_by_the_side_on_which_the_others_lean
 def test_own_medians_decide_what_is_a_vote_where_the_vote_rule_says_so() -> None:
     thresholds = np.array([0.95, 0.3, 0.3, 0.1, 0.7])
 
-    found = variant_answers(FORECASTS, thresholds, UNIFORM, 0, chance(), method(reference="weighted"))
+    found = asked(method(reference="weighted"), thresholds=thresholds)
 
     assert found.answers.tolist() == [1] * 5
 
@@ -94,7 +109,7 @@ def test_of_three_groups_the_second_answers_the_first_and_the_first_all_others()
     drawn = chance([0, 1, 1, 2, 0])
     of_others = method(against="other-group", groups="redrawn", error_rate="three-references")
 
-    found = variant_answers(FORECASTS, None, UNIFORM, 0, drawn, of_others)
+    found = asked(of_others, drawn)
 
     assert found.answers.tolist() == [0, 1, 1, 1, 0]
     assert group_moments(found.coded, 3) == (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -113,7 +128,7 @@ def test_of_three_groups_the_second_answers_the_first_and_the_first_all_others()
 def test_an_empty_group_gives_no_answer_and_no_error(groups: list[int], against: str, given: bool, answer: int) -> None:
     chosen = method(against=against, groups="redrawn", error_rate="two-groups")
 
-    found = variant_answers(FORECASTS, None, UNIFORM, 0, chance(groups), chosen)
+    found = asked(chosen, chance(groups))
 
     assert (found.given, found.answers.tolist()) == (given, [answer] * 5)
     assert group_moments(found.coded, 2) is None
@@ -122,10 +137,7 @@ def test_an_empty_group_gives_no_answer_and_no_error(groups: list[int], against:
 def test_turned_answers_are_turned_for_all_and_what_the_groups_said_is_not() -> None:
     chosen = method(**GROUPS, error_rate="two-groups", flip_probability=0.2)
 
-    plain, turned = (
-        variant_answers(FORECASTS, None, UNIFORM, 0, chance([0, 1, 1, 1, 0], flip=flip), chosen)
-        for flip in (False, True)
-    )
+    plain, turned = (asked(chosen, chance([0, 1, 1, 1, 0], flip=flip)) for flip in (False, True))
 
     assert turned.answers.tolist() == [1 - answer for answer in plain.answers.tolist()]
     assert turned.coded == plain.coded
@@ -154,7 +166,8 @@ TRUTH = (80.0, 20.0, 30.0, 10.0)
 
 
 def rate(chosen: Settings) -> ErrorRate | None:
-    return variant_rate(MethodSettings(**chosen["method"]), GROUP_SUMS, TRUTH, 300.0, 0.9)
+    estimate = replayed(MethodSettings(**chosen["method"])).rate
+    return estimate and estimate(RateSums(GROUP_SUMS, TRUTH, 300.0), 0.9)
 
 
 def test_each_estimator_reads_its_sums() -> None:
@@ -199,16 +212,22 @@ SEEN = Situation(REGRETS, ABSOLUTE, loss_range=1.0, n_experts=6, questions=40.0,
     ],
 )
 def test_each_learner_reads_what_it_needs(chosen: dict[str, Any], expected: Any) -> None:
-    assert variant_selection(SEEN, method(**chosen)) == pytest.approx(np.asarray(expected), abs=1e-15)
+    select = replayed(method(**chosen)).select
+
+    assert select is not None
+    assert select(SEEN) == pytest.approx(np.asarray(expected), abs=1e-15)
 
 
 @pytest.mark.parametrize(
-    "learner", ["ada-normal-hedge", "any-time-hedge", "ada-hedge", "follow-the-leader", "top-committee", "fixed-share"]
+    "learner", ["any-time-hedge", "ada-hedge", "follow-the-leader", "top-committee", "fixed-share"]
 )
 def test_a_lone_expert_has_all_weight_from_the_first_question_on(learner: str) -> None:
     first = Situation(np.zeros(1), np.zeros(1), loss_range=1.0, n_experts=1, questions=0.0, gaps=0.0)
 
-    assert variant_selection(first, method(learner=learner)).tolist() == [1.0]
+    select = replayed(method(learner=learner)).select
+
+    assert select is not None
+    assert select(first).tolist() == [1.0]
 
 
 def test_the_gap_of_a_round_is_that_of_adahedge_at_the_rate_of_the_gaps_before() -> None:

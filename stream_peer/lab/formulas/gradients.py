@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from stream_peer.lab.formulas.regret_sums import REGRET_SUMS, RegretSums, check_columns
 from stream_peer.numerics.arguments import (
     ANSWERS,
     AT_LEAST_0,
@@ -37,7 +38,6 @@ from stream_peer.numerics.arguments import (
 )
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.peer_losses import Rate, unit_peer_loss
-from stream_peer.numerics.variants.regret_sums import REGRET_SUMS, RegretSums, check_columns
 
 __all__ = [
     "SlopeSums",

@@ -1,0 +1,263 @@
+"""A method: the mathematics of one feed as an object of functions, chosen once, when settings are adopted.
+
+Nothing in the fold asks which method it is; it calls these functions. ``served`` has the methods that a worker serves.
+Others come from `stream_peer.lab`, and are given to the stages of a replay.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from stream_peer.feeds.alarms.groups import united
+from stream_peer.numerics.answers import leave_one_out_of
+from stream_peer.numerics.arguments import BitArray, BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.error_rates import ErrorRate
+from stream_peer.numerics.losses import SQUARED, ProperLoss
+from stream_peer.settings.feed.model import FeedSettings
+
+if TYPE_CHECKING:  # what these functions are given is made by modules that are given a method
+    from stream_peer.feeds.facts import Facts
+    from stream_peer.feeds.ledger import Entry
+    from stream_peer.feeds.reading.published import Basis
+    from stream_peer.feeds.reading.readings import ExpertWeights, Extent
+    from stream_peer.feeds.scoring import ScoringInputs
+
+N_GROUPS = 3
+"""As many groups as a method may ask."""
+
+NO_ANSWERS = 26
+"""``coded`` where no group was asked: each digit, to the base 3, is 2."""
+
+
+class NeededDraws(NamedTuple):
+    """What a method needs to have drawn for a round, beside what every round draws.
+
+    Attributes
+    ----------
+    groups : int
+        How many groups the experts are divided into; 0 for none.
+    redrawn : bool
+        Whether they are divided anew for each round.
+    flip_probability : float
+        How often the reference answers of a round are turned round.
+    """
+
+    groups: int
+    redrawn: bool = False
+    flip_probability: float = 0.0
+
+
+class Chance(NamedTuple):
+    """What was drawn for a round.
+
+    Attributes
+    ----------
+    groups : (n,) int64
+        Number of each expert's group, the same for all of a team.
+    coins : (int, int, int)
+        A fair coin for each group.
+    flip : bool
+        Whether its reference answers are turned round.
+    """
+
+    groups: IntArray
+    coins: tuple[int, int, int]
+    flip: bool
+
+
+NOTHING_DRAWN = Chance(np.zeros(0, np.int64), (0, 0, 0), flip=False)
+"""For methods without ``draws``."""
+
+
+class OwnAnswers(NamedTuple):
+    """What the experts of a round are scored against.
+
+    Attributes
+    ----------
+    answers : (n,) int8
+    ties : (n,) bool
+    given : bool
+        Whether everybody has an answer. If not, the round does not count.
+    coded : int
+        Answers of the groups, 0, 1 or 2 for none, as digits to the base 3, that of the first group last.
+    alike : int, optional
+        The answer of everybody where it is known to be the same for all.
+    """
+
+    answers: SmallIntArray
+    ties: BoolArray
+    given: bool = True
+    coded: int = NO_ANSWERS
+    alike: int | None = None
+
+
+class Situation(NamedTuple):
+    """What a learner reads.
+
+    Attributes
+    ----------
+    regrets, absolute : (n,) float64
+        Priced regrets of the experts present, and the sums of their absolute values.
+    loss_range : float
+        Of the losses that were priced, at least 1.
+    n_experts, questions
+        Seen so far.
+    gaps : float
+        Sum of the mixability gaps.
+    """
+
+    regrets: FloatArray
+    absolute: FloatArray
+    loss_range: float
+    n_experts: int
+    questions: float
+    gaps: float
+
+
+class RateSums(NamedTuple):
+    """What an estimator of error rates reads.
+
+    Attributes
+    ----------
+    groups : sequence of float
+        Sums of the weight, of its square, and of ``group_moments``.
+    truth : sequence of float
+        Right and wrong answers among outcomes of 0, then of 1.
+    questions : float
+        Effective ones with votes.
+    """
+
+    groups: Sequence[float]
+    truth: Sequence[float]
+    questions: float
+
+
+class Path(Protocol):
+    """What a feed's learner has come to, if it goes by what it said before and not only by the sums."""
+
+    def weights(self, read: "ExpertWeights", basis: "Basis") -> "ExpertWeights":
+        """The weights of some experts, given those that were read off the sums."""
+
+    def learn(self, facts: "Facts", entry: "Entry", seen: "Extent", method: "Method") -> None:
+        """Go on by a round of a question that is in the sums; ``seen``: until then."""
+
+    def put_in(self, entry: "Entry", n_experts: int) -> None:
+        """A question is in the sums again."""
+
+    def take_out(self, entry: "Entry") -> None:
+        """A question's contribution was taken out of the sums."""
+
+    def settle(self, entry: "Entry") -> None:
+        """A question has left the ledger: what it has added stays for good."""
+
+    def frozen(self) -> "Path":
+        """The path up to here, which goes no further."""
+
+
+def majority_of_others(
+    cast: SmallIntArray, counted: tuple[int, int], forecasts: FloatArray, under: "ScoringInputs"
+) -> OwnAnswers:
+    """For each expert the majority of the votes of all others; of other teams and groups, where there are any.
+
+    Where a majority is clear without any one of its votes, nobody's answer is another one than that of all.
+    """
+    if under.groups is not None:
+        units = united(cast, forecasts, under.thresholds, under.groups, under.teams)
+        return OwnAnswers(*units.leave_one_out(under.coin))
+    lead = 2 * counted[1] - counted[0]
+    if under.teams is None and abs(lead) > 1:
+        alike = int(lead > 0)
+        return OwnAnswers(np.full(len(cast), alike, np.int8), np.zeros(len(cast), np.bool_), alike=alike)
+    return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The mathematics of one feed. It never changes while the feed has rounds.
+
+    Attributes
+    ----------
+    loss : ProperLoss
+        What a forecast costs.
+    vote_rule : str
+        The setting: when a forecast is a vote for yes.
+    answers : votes, their number and that of yes, forecasts, ScoringInputs -> OwnAnswers
+        The reference answer that each expert is scored against, given the votes by the rule in force.
+    draws : NeededDraws, optional
+        What must be drawn for them.
+    rate : RateSums, confidence -> ErrorRate, optional
+        The estimate of error rates, if it is not that from moments of the votes.
+    select : Situation -> (n,) float64, optional
+        Selection weights of the experts present, if they are not those of AdaNormalHedge.
+    gap : priced regrets, selection weights, experts seen, sum of gaps -> float, optional
+        Mixability gap of a round, for a learner that goes by it.
+    path : () -> Path, optional
+        The beginning of the learner's path, if it has one.
+    is_frozen : bool
+        Whether regrets keep the price of their time, and stay on when an outcome comes.
+    from_mean : bool
+        Whether regrets are taken from the mean over those present, and not from the selection weights.
+    reads_classes : bool
+        Whether votes at 1/2 give error rates of each class, too.
+    estimates : bool
+        Whether error rates are estimated from votes, so that outcomes can contradict them.
+    leaves_one_out : bool
+        Whether each expert is scored against all others.
+    certifies : bool
+        Whether reference answers are made without the experts that they score, as a certificate demands.
+    mixes : bool
+        Whether forecasts are mixed by all mixers, in shares that outcomes move.
+    adjusts : bool
+        Whether the mixed forecast may be stretched, and selection weights made more alike where trust asks for it.
+    """
+
+    loss: ProperLoss = SQUARED
+    vote_rule: Literal["half", "own-median", "auto"] = "half"
+    answers: Callable[[SmallIntArray, tuple[int, int], FloatArray, "ScoringInputs"], OwnAnswers] = majority_of_others
+    draws: NeededDraws | None = None
+    rate: Callable[[RateSums, float], ErrorRate] | None = None
+    select: Callable[[Situation], FloatArray] | None = None
+    gap: Callable[[FloatArray, FloatArray, int, float], float] | None = None
+    path: Callable[[], Path] | None = None
+    is_frozen: bool = False
+    from_mean: bool = False
+    reads_classes: bool = False
+    estimates: bool = True
+    leaves_one_out: bool = True
+    certifies: bool = True
+    mixes: bool = True
+    adjusts: bool = True
+
+    @property
+    def keeps_histograms(self) -> bool:
+        """Whether each expert's own median may be asked for."""
+        return self.vote_rule != "half"
+
+    @property
+    def reads_extent(self) -> bool:
+        """Whether its learner goes by how much the feed has seen."""
+        return self.select is not None or self.gap is not None or self.path is not None
+
+    @property
+    def loss_unit(self) -> float:
+        """What a loss of 1 in the sums is in the loss's own unit: nats for the log loss."""
+        return self.loss.upper
+
+    def losses(self, forecasts: FloatArray, answers: BitArray, alike: int | None = None) -> FloatArray:
+        """Losses of forecasts against their reference answers, against 1 and against 0, scaled to [0, 1]: (3, n).
+
+        ``alike``: the answer that all have, where that is known.
+        """
+        losses = np.empty((3, len(forecasts)))
+        losses[1], losses[2] = self.loss.scaled_sides(forecasts)
+        if alike is None:
+            losses[0] = np.where(answers.view(np.bool_), losses[1], losses[2])
+        else:
+            losses[0] = losses[1 if alike else 2]
+        return losses
+
+
+MethodOf: TypeAlias = Callable[[FeedSettings], Method]
+"""How settings choose a method."""

@@ -1,0 +1,67 @@
+"""The methods that a worker serves: the default, and the preset ``paper``."""
+
+from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.feeds.methods.group_answers import answer_for_all, asked_answers
+from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation
+from stream_peer.feeds.scoring import ScoringInputs
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
+from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
+from stream_peer.numerics.learners import hedge, hedge_rate
+from stream_peer.numerics.losses import LOSSES
+from stream_peer.numerics.reference_rules import ballots
+from stream_peer.settings.feed.method import BUILT_IN, changed_method
+from stream_peer.settings.feed.model import FeedSettings
+
+
+def served_method(settings: FeedSettings) -> Method:
+    """The method that settings choose.
+
+    Raises
+    ------
+    SettingsError
+        If they choose one that only a replay computes.
+    """
+    if settings.preset == "paper":
+        return _paper(settings)
+    if settings.method != BUILT_IN:
+        why = "only a replay computes it"
+        raise SettingsError([SettingFault(f"method.{name}", "method", why) for name in changed_method(settings.method)])
+    return Method(LOSSES[settings.loss], settings.vote_rule)
+
+
+def _paper(settings: FeedSettings) -> Method:
+    """Everybody against the answer of group A, at the error rate of the time, for good."""
+    return Method(
+        LOSSES[settings.loss],
+        "half" if settings.vote_rule == "auto" else settings.vote_rule,
+        answers=_answer_of_group_a,
+        draws=NeededDraws(groups=2),
+        rate=rate_of_two_groups,
+        select=hedge_at_any_time,
+        is_frozen=True,
+        from_mean=True,
+        leaves_one_out=False,
+        certifies=False,
+        mixes=False,
+        adjusts=False,
+    )
+
+
+def _answer_of_group_a(
+    cast: SmallIntArray, _: tuple[int, int], forecasts: FloatArray, under: ScoringInputs
+) -> OwnAnswers:
+    taken = unchecked(ballots)(forecasts, thresholds=under.thresholds)
+    (first, _second), coded = asked_answers(taken, under.chance, 2)
+    return answer_for_all(first, len(cast), coded)
+
+
+def rate_of_two_groups(sums: RateSums, confidence: float) -> ErrorRate:
+    """Error rates of the answers of two groups, from how often they say yes and agree."""
+    weight, weight2, first, second, _, both, *_ = sums.groups
+    return unchecked(TwoGroupSums.estimate)(TwoGroupSums(weight, weight2, first, second, both), confidence)
+
+
+def hedge_at_any_time(seen: Situation) -> FloatArray:
+    """Selection weights of Hedge at the rate that suits the questions seen so far."""
+    rate = unchecked(hedge_rate)(seen.n_experts, seen.questions, seen.loss_range)
+    return unchecked(hedge)(seen.regrets, rate)
