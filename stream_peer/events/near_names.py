@@ -14,7 +14,7 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> near("fed-cut", ["fed-cut-june", "cpi-may", "fed-cut-july"])
+    >>> near_names("fed-cut", ["fed-cut-june", "cpi-may", "fed-cut-july"])
     ['fed-cut-july', 'fed-cut-june']
     """
     known_names = sorted(set(known))

@@ -40,7 +40,7 @@ def over_live(given: object, live: Mapping[str, Any], kinds: Mapping[str, Kind])
     Examples
     --------
     >>> over_live([{"name": "eager", "mixer": {"peer_rate": 48}}], {"mixer": {"truth_rate": 30}}, {})
-    Given(shadows=[(0, {'name': 'eager', 'mixer': {'truth_rate': 30, 'peer_rate': 48}})], faults=[])
+    GivenShadows(shadows=[(0, {'name': 'eager', 'mixer': {'truth_rate': 30, 'peer_rate': 48}})], faults=[])
     """
     if given is None:
         return GivenShadows([], [])
