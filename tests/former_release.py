@@ -36,11 +36,11 @@ def former_lines(
     entries = {**(before or {}), **snapshot.entries}
     rows = {key: value for key, value in entries.items() if value is not None}
     head, stored = decode_head(snapshot.head), decode_feed(stored_feeds(rows)[feed][0])
-    standing, roster = head.standings[feed], stored.roster
+    path_state, roster = head.path_states[feed], stored.roster
     header = FormerHeader(
         feed=feed,
-        next_revision=standing.base + applied + 1,
-        forgotten=roster.forgotten,
+        next_revision=path_state.base + applied + 1,
+        forgotten=roster.erased,
         names=roster.names,
         feed_schema=SCHEMA,
     )
@@ -50,7 +50,7 @@ def former_lines(
         excluded=roster.excluded,
         meaning=stored.meaning,
         settled=stored.settled,
-        standing=standing,
+        path_state=path_state,
     )
     ledger = [_ledger_line(name, found) for name, found in sorted(stored_ledgers(rows).get(feed, {}).items())]
     return [header, line, *ledger, *(WaitingLine(round=event) for event in stored_rounds(rows) if event.feed == feed)]

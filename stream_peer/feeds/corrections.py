@@ -41,7 +41,7 @@ def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:
 
 def questions_without(before: Feed, after: Feed) -> Iterator[str]:
     """Questions in whose rounds an expert stood that ``after`` has erased."""
-    gone = {place for place, expert in enumerate(before.experts) if after.roster.is_forgotten(expert)}
+    gone = {place for place, expert in enumerate(before.experts) if after.roster.is_erased(expert)}
     if gone:
         for question_id, entry in before.entries.items():
             said = (*entry.rounds, *filter(None, (entry.first_final,)))

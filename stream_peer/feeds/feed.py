@@ -17,6 +17,7 @@ from stream_peer.feeds.ledger import Entry, Limits
 from stream_peer.feeds.medians import own_medians
 from stream_peer.feeds.methods.method import MethodOf, Path
 from stream_peer.feeds.methods.served import served_method
+from stream_peer.feeds.path_state import PathState
 from stream_peer.feeds.reading.published import Basis, expert_weights
 from stream_peer.feeds.reading.reading import Reading, read
 from stream_peer.feeds.reading.readings import (
@@ -28,7 +29,6 @@ from stream_peer.feeds.reading.trust import Trust, next_trust
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.feeds.shadow_mixers import Shadows
-from stream_peer.feeds.standing import Standing
 from stream_peer.feeds.sums import Contribution, IndexArray, Sums
 from stream_peer.log.draws import feed_seed
 from stream_peer.numerics.arguments import FloatArray
@@ -40,7 +40,7 @@ _NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
 
 
 class StoredFeed(msgspec.Struct, array_like=True):
-    """What of a feed is stored beside its ledger and its standing."""
+    """What of a feed is stored beside its ledger and its path-dependent state."""
 
     roster: StoredRoster
     meaning: dict[str, object]
@@ -60,7 +60,7 @@ class Feed:
         self.name = name
         self.roster = Roster(name, secret)
         self.accounts = Accounts(settings)
-        self.standing = Standing()
+        self.path_state = PathState()
         self.recent = Recent()
         self.pieces = 0
         self.stored = False
@@ -105,9 +105,9 @@ class Feed:
             self.accounts, self.recent = Accounts(settings, len(self.roster)), Recent()
         self.accounts.ledger.limit(Limits.of(settings))
         if self.method.vote_rule != "auto":
-            self.standing.vote_rule = self.method.vote_rule
+            self.path_state.vote_rule = self.method.vote_rule
         elif not self.has_rounds():
-            self.standing.vote_rule = "half"
+            self.path_state.vote_rule = "half"
         self.heed_groups()
         self.stored = False
 
@@ -120,8 +120,8 @@ class Feed:
 
     def reset(self) -> None:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
-        before = self.standing
-        self.standing = Standing(before.revision, before.at, base=before.base, lost=before.lost)
+        before = self.path_state
+        self.path_state = PathState(before.revision, before.at, base=before.base, lost=before.lost)
         self.heed_groups()
         self.accounts, self.recent = Accounts(self.settings, len(self.roster)), Recent()
         self._path = self._beginning()
@@ -147,7 +147,7 @@ class Feed:
     def heed_groups(self) -> None:
         """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
         guards = self.settings.guard == "on"
-        self.roster.hold_together([group.experts for group in self.standing.groups] if guards else [])
+        self.roster.hold_together([group.experts for group in self.path_state.groups] if guards else [])
 
     def n_seen(self, present: IndexArray) -> int:
         """How many experts have questions that count or are present."""
@@ -196,32 +196,32 @@ class Feed:
     @property
     def rule(self) -> int:
         """Number of the vote rule in force."""
-        return VOTE_RULES.index(self.standing.vote_rule)
+        return VOTE_RULES.index(self.path_state.vote_rule)
 
     def read(self) -> Reading:
         """The numbers of the feed as its sums stand: one reading for each change of the sums."""
-        standing = self.standing
-        known = read(self.sums, self._outcomes, standing.vote_rule, self.settings, self.method, self._reading)
+        path_state = self.path_state
+        known = read(self.sums, self._outcomes, path_state.vote_rule, self.settings, self.method, self._reading)
         self._reading = known
         return known
 
     def trust(self, reading: Reading) -> Trust:
         """The state of trust that follows on the present one, and why."""
         signs = self.signs(reading)
-        return next_trust(self.standing.trust, reading.rates, reading.mean_voters, self.settings, signs)
+        return next_trust(self.path_state.trust, reading.rates, reading.mean_voters, self.settings, signs)
 
     @property
     def groups(self) -> list[Group]:
         """Experts who said the same at the last look, without the excluded."""
-        if not self.standing.groups:  # nearly always, and every record asks
+        if not self.path_state.groups:  # nearly always, and every record asks
             return []
         excluded = {self.roster.place(expert) for expert in self.roster.excluded}
-        stay = {place: place for group in self.standing.groups for place in group.experts if place not in excluded}
-        return [left for group in self.standing.groups if (left := group.without(stay))]
+        stay = {place: place for group in self.path_state.groups for place in group.experts if place not in excluded}
+        return [left for group in self.path_state.groups if (left := group.without(stay))]
 
     def signs(self, reading: Reading) -> Signs:
         """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
-        if not self.standing.groups:
+        if not self.path_state.groups:
             return Signs(reading.dependence, reading.ranks)
         named = [NamedGroup([self.shown[place] for place in group.experts], group.kind) for group in self.groups]
         return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
@@ -235,7 +235,7 @@ class Feed:
         return ScoringInputs(
             weights=self.weights(reading, experts, columns, seen),
             mixing=reading.mixing,
-            net_share=self.standing.net_share,
+            net_share=self.path_state.net_share,
             rule=reading.rule,
             thresholds=medians.thresholds if medians else None,
             steady=medians.steady if medians else None,
@@ -251,7 +251,7 @@ class Feed:
             teams=self.roster.team_numbers(experts),
             groups=self.roster.group_numbers(experts),
             block=draws.block(question_id),
-            shrink=self.standing.shrink,
+            shrink=self.path_state.shrink,
             shadows=self.shadows.read(reading.feed, columns, reading.mixing),
         )
 
@@ -277,24 +277,24 @@ class Feed:
     # --- stored form ---
 
     def encode(self) -> bytes:
-        """Stored form, without ledger and standing."""
+        """Stored form, without ledger and path-dependent state."""
         meaning = {name: msgspec.to_builtins(getattr(self.settings, name)) for name in MEANING}
         settled = self.accounts.settled.to_bytes(len(self.roster))
         return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
 
-    def take_up(self, data: bytes, standing: Standing, ledger: Mapping[str, Entry | Milliseconds]) -> None:
+    def take_up(self, data: bytes, path_state: PathState, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Take up what was stored; nothing may be done with the feed before a ``recount``."""
         stored = decode_feed(data)
         plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
         self.roster = Roster(self.name, self._secret, stored.roster)
         self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
-        self.standing = standing
+        self.path_state = path_state
         self.heed_groups()
         settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.accounts.reserve(len(self.roster))
-        self.accounts.restore(settled, ledger, standing.ordinals)
-        self.recent = Recent(self.entries.values(), standing.ordinals)
-        self.stored = not self.roster.forgotten  # else its owner may have died before he had scrubbed it
+        self.accounts.restore(settled, ledger, path_state.ordinals)
+        self.recent = Recent(self.entries.values(), path_state.ordinals)
+        self.stored = not self.roster.erased  # else its owner may have died before he had scrubbed it
 
     def begin_with(self, sums: Blocks) -> None:
         """Sums of the ledger that was taken up, in place of a ``recount``."""

@@ -11,14 +11,14 @@ from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.checks import check
-from stream_peer.feeds.board import Board
 from stream_peer.feeds.feed import Feed, with_meaning
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
+from stream_peer.feeds.path_state import Ended
+from stream_peer.feeds.publisher import Publisher
 from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.scored import scored_with_places
-from stream_peer.feeds.standing import Ended
 from stream_peer.feeds.store import FeedStore
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.stage import Effects, Record
@@ -61,7 +61,7 @@ class Feeds:
     by_name : dict of str to Feed
     store : FeedStore
         What must be written.
-    board : Board
+    publisher : Publisher
         What must be published.
     due : set of str
         Feeds that must be rebuilt.
@@ -81,7 +81,7 @@ class Feeds:
         self.book = book
         self.by_name: dict[str, Feed] = {}
         self.store = FeedStore()
-        self.board = Board()
+        self.publisher = Publisher()
         self.due: set[str] = set()
         self.base = 0
         self.ended: dict[str, Ended] = {}
@@ -94,14 +94,14 @@ class Feeds:
         feed = self.by_name.get(name)
         if feed is None:
             feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret, self._method_of)
-            feed.standing.base = max(self.base, self.ended.get(name, Ended()).base)
+            feed.path_state.base = max(self.base, self.ended.get(name, Ended()).base)
             if name in self._pins:
-                feed.roster.forgotten.update(self._pins[name].erased)
+                feed.roster.erased.update(self._pins[name].erased)
         return feed
 
     def _settings(self, name: str) -> FeedSettings:
         settings, feed = self.book.of(name), self.by_name.get(name)
-        if feed is not None and feed.standing.imported is not None:
+        if feed is not None and feed.path_state.imported is not None:
             return with_meaning(settings, _meaning(feed.settings))
         return with_meaning(settings, self._pins[name].meaning) if name in self._pins else settings
 
@@ -113,8 +113,8 @@ class Feeds:
         anew = Feeds(self._secret, self.book, self._pins, self._method_of)
         anew.base = self.base
         for name, feed in self.by_name.items():
-            if feed.roster.forgotten:
-                anew.feed(name).roster.forgotten.update(feed.roster.forgotten)
+            if feed.roster.erased:
+                anew.feed(name).roster.erased.update(feed.roster.erased)
             if feed.roster.names.given:
                 anew.feed(name).roster.names = feed.roster.names
         return anew
@@ -146,29 +146,29 @@ class Feeds:
         """A question of the feed has changed."""
         feed.follow(entry)
         entry.touched = record.timestamp
-        feed.standing.ordinals = feed.accounts.ledger.ordinals
+        feed.path_state.ordinals = feed.accounts.ledger.ordinals
         check(feed)
         feed.accounts.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         self.changed(feed, record)
-        feed.standing.shrink = next_shrink(feed.standing.shrink, feed.standing.trust, feed.method)
+        feed.path_state.shrink = next_shrink(feed.path_state.shrink, feed.path_state.trust, feed.method)
 
     def shown(self, feed: Feed, question_id: str, record: Record) -> None:
         """What is shown of a question has changed, and nothing that is learnt."""
-        feed.standing.revision, feed.standing.at = feed.standing.base + record.offset, record.timestamp
+        feed.path_state.revision, feed.path_state.at = feed.path_state.base + record.offset, record.timestamp
         self.store.touch(feed.name, question_id)
 
     def changed(self, feed: Feed, record: Record) -> None:
         """A record has changed the feed."""
-        standing = feed.standing
-        standing.revision, standing.at = standing.base + record.offset, record.timestamp
+        path_state = feed.path_state
+        path_state.revision, path_state.at = path_state.base + record.offset, record.timestamp
         reading = feed.read()
-        if reading.next_vote_rule != standing.vote_rule:
-            standing.vote_rule = reading.next_vote_rule
-            standing.switches += 1
+        if reading.next_vote_rule != path_state.vote_rule:
+            path_state.vote_rule = reading.next_vote_rule
+            path_state.switches += 1
             reading = feed.read()
-        standing.trusted(feed.trust(reading).state, standing.acknowledged)
-        self.board.changed(feed)
+        path_state.trusted(feed.trust(reading).state, path_state.acknowledged)
+        self.publisher.changed(feed)
 
     # --- settings and controls ---
 
@@ -185,12 +185,12 @@ class Feeds:
         self.book = book
         for feed in self.by_name.values():
             settings, before = self._settings(feed.name), feed.settings
-            if settings.meaning() != before.meaning() and feed.standing.ordinals:
+            if settings.meaning() != before.meaning() and feed.path_state.ordinals:
                 settings = with_meaning(settings, _meaning(before))
                 self.due.add(feed.name)
             feed.adopt(settings, book.hash)
             if settings.trust.acknowledged != before.trust.acknowledged:
-                feed.standing.acknowledged = settings.trust.acknowledged
+                feed.path_state.acknowledged = settings.trust.acknowledged
             self.changed(feed, record)
         kept = [name for name, feed in sorted(self.by_name.items()) if self._keeps_its_meaning(feed)]
         if kept:
@@ -199,7 +199,7 @@ class Feeds:
 
     def _keeps_its_meaning(self, feed: Feed) -> bool:
         """Whether the settings ask in vain for another meaning of a feed."""
-        return feed.standing.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
+        return feed.path_state.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
 
     def change_expert(self, event: ExpertChanged, record: Record) -> list[str]:
         """An expert's name, team, exclusion or wish to be forgotten; ids of which nothing may be kept.
@@ -215,8 +215,8 @@ class Feeds:
             return self._forget_digest(feed, event.digest, record)
         expert = roster.names.first(event.expert_id)
         if event.forget:
-            gone = self._forget(feed, expert)
-        elif any(map(roster.is_forgotten, filter(None, (expert, event.rename)))):
+            gone = self._erase(feed, expert)
+        elif any(map(roster.is_erased, filter(None, (expert, event.rename)))):
             message = "the expert asked to be forgotten; no control brings it back"
             raise RejectedEvent(Reason.FORGOTTEN, field="expert_id", message=message)
         if event.rename is not None:
@@ -229,18 +229,18 @@ class Feeds:
         self.changed(feed, record)
         return gone
 
-    def _forget(self, feed: Feed, expert: str) -> list[str]:
+    def _erase(self, feed: Feed, expert: str) -> list[str]:
         """Refuse an expert from here on; its ids."""
         if feed.roster.place(expert) is not None:
             self.due.add(feed.name)
-        self.store.scrub(feed)
-        return feed.roster.forget(expert)
+        self.store.purge(feed)
+        return feed.roster.erase(expert)
 
     def _forget_digest(self, feed: Feed, digest: bytes, record: Record) -> list[str]:
         """Refuse the expert that was forgotten before the feed moved here; its ids, where it is known by one."""
-        feed.roster.forgotten.add(digest)
-        known = [expert for expert in feed.roster.ids() if feed.roster.is_forgotten(expert)]
-        gone = [one for expert in known for one in self._forget(feed, expert)]
+        feed.roster.erased.add(digest)
+        known = [expert for expert in feed.roster.ids() if feed.roster.is_erased(expert)]
+        gone = [one for expert in known for one in self._erase(feed, expert)]
         feed.stored = False
         self.changed(feed, record)
         return gone
@@ -252,7 +252,7 @@ class Feeds:
             self.store.leave_all(feed)
             feed.reset()
             feed.adopt(self._settings(name), self.book.hash)  # a former import kept its own, which is no more
-            if not any(map(feed.roster.is_forgotten, feed.experts)):  # else they have places still
+            if not any(map(feed.roster.is_erased, feed.experts)):  # else they have places still
                 self.due.discard(name)
             self.changed(feed, record)
 
@@ -261,14 +261,14 @@ class Feeds:
         feed = self.by_name.pop(name, None)
         if feed is not None:
             self.store.end(feed)
-            self.board.end(name)
+            self.publisher.end(name)
             self.due.discard(name)
-            self.ended[name] = Ended(feed.standing.base, self.highest(feed))
+            self.ended[name] = Ended(feed.path_state.base, self.highest(feed))
         return feed
 
     def highest(self, feed: Feed) -> int:
         """The highest revision of a feed, or of one of its name that was deleted; -1: none."""
-        return max(feed.standing.revision, self.ended.get(feed.name, Ended()).revision)
+        return max(feed.path_state.revision, self.ended.get(feed.name, Ended()).revision)
 
     # --- rebuilds and audits ---
 
@@ -276,8 +276,7 @@ class Feeds:
         """What is fixed during a rebuild of the feeds that need it."""
         feeds = ((name, self.by_name[name]) for name in sorted(self.due))
         return {
-            name: RebuildPins(_meaning(self.book.of(name)), frozenset(feed.roster.forgotten), feed)
-            for name, feed in feeds
+            name: RebuildPins(_meaning(self.book.of(name)), frozenset(feed.roster.erased), feed) for name, feed in feeds
         }
 
     def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
@@ -295,7 +294,7 @@ class Feeds:
             before = self.by_name[name]
             after = rebuilt.feed(name)  # a new one, if its log has been purged
             after.pieces = before.pieces
-            after.standing.go_on_from(before.standing)
+            after.path_state.go_on_from(before.path_state)
             for question_id, entry in after.entries.items():
                 if entry.first_final is None:  # nobody else stood in its final round
                     rebuilt.carry_over(after, question_id, entry)
@@ -303,7 +302,7 @@ class Feeds:
             self.store.leave_all(before)
             self.by_name[name] = after
             self.store.touch_all(after)
-            self.board.changed(after)
+            self.publisher.changed(after)
             self.due.discard(name)
             pairs.append((before, after))
         return pairs

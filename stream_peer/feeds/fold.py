@@ -193,7 +193,7 @@ class FeedFold:
             self._meet(feed, known, record, effects)
         entry.weight = event.weight
         entry.put(facts)
-        if fix_by_round(entry, whole, feed.standing.base + record.offset):
+        if fix_by_round(entry, whole, feed.path_state.base + record.offset):
             self.feeds.carry_over(feed, event.question_id, entry)
         alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
         if alone:
@@ -238,7 +238,7 @@ class FeedFold:
         self.feeds.finish(feed, event.question_id, entry, record)
         if not found:
             return None
-        note_withdrawal(entry, feed.standing.base + record.offset)
+        note_withdrawal(entry, feed.path_state.base + record.offset)
         return QuestionChanged(feed, event.question_id, entry, entry.latest())
 
     def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
@@ -257,10 +257,10 @@ class FeedFold:
         if fix_by_outcome(entry, event.outcome):
             self.feeds.carry_over(feed, event.question_id, entry)
         feed.put_in(contribution(entry, feed.method), entry)
-        standing = feed.standing
-        standing.outcomes += 1
+        path_state = feed.path_state
+        path_state.outcomes += 1
         if feed.method.mixes:
-            standing.net_share = unchecked(safety_net_step)(standing.net_share, *feed.read().net_sums())
+            path_state.net_share = unchecked(safety_net_step)(path_state.net_share, *feed.read().net_sums())
         self.feeds.finish(feed, event.question_id, entry, record)
         return QuestionChanged(feed, event.question_id, entry, entry.latest()) if entry.rounds else None
 
@@ -285,7 +285,7 @@ class FeedFold:
 
     def _on_expert(self, event: ExpertChanged, record: Record, _effects: Effects) -> None:
         for expert in self.feeds.change_expert(event, record):
-            self.parts.let_go(event.feed, expert)
+            self.parts.discard(event.feed, expert)
 
     def _on_feed(self, event: FeedChanged, record: Record, _effects: Effects) -> Change | None:
         if event.reset:

@@ -24,9 +24,9 @@ from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, StoredFeed
 from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.path_state import Imported, PathState
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
-from stream_peer.feeds.standing import Imported, Standing
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.names import Given
 from stream_peer.log.stage import Record
@@ -58,7 +58,7 @@ class FeedLine(msgspec.Struct, frozen=True, kw_only=True, tag="feed", tag_field=
     excluded: list[str]
     meaning: dict[str, object]
     settled: bytes
-    standing: Standing
+    path_state: PathState
 
 
 class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_field="kind"):
@@ -144,7 +144,7 @@ def take_up(feeds: Feeds, event: FeedImported, whole: bytes, record: Record) -> 
     feed.take_up(stored, _standing(feeds, feed, line, header.next_revision, imported, record), ledger)
     feed.begin_with(sums)
     feeds.store.touch_all(feed)
-    feeds.board.changed(feed)
+    feeds.publisher.changed(feed)
     return [found.round for found in lines if isinstance(found, WaitingLine)]
 
 
@@ -165,7 +165,7 @@ def _check_header(header: FormerHeader, feed: str) -> None:
 def _who_stays(roster: Roster, experts: Sequence[str], names: Given) -> Bits:
     """By the places of experts: whether nobody asked to forget them here by any of their ids."""
     ids = ((expert, *names.get(expert, ())) for expert in experts)
-    return np.array([not any(map(roster.is_forgotten, known)) for known in ids], dtype=bool)
+    return np.array([not any(map(roster.is_erased, known)) for known in ids], dtype=bool)
 
 
 def _ledger(lines: Iterable[Line], stay: Bits) -> Ledger:
@@ -211,7 +211,7 @@ def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
     settings = msgspec.convert({**msgspec.to_builtins(feed.settings), **line.meaning}, FeedSettings)
     method = feed.method_of(settings)
     blocks = Blocks.from_bytes(line.settled, len(line.experts), settings.memory)
-    blocks.reach(max(line.standing.ordinals - 1, 0))
+    blocks.reach(max(line.path_state.ordinals - 1, 0))
     for entry in ledger.values():
         if isinstance(entry, Entry):
             blocks.add(contribution(entry, method), entry.ordinal)
@@ -220,25 +220,25 @@ def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
 
 def _standing(
     feeds: Feeds, feed: Feed, line: FeedLine, next_revision: int, imported: Imported, record: Record
-) -> Standing:
+) -> PathState:
     """That of the file; revisions are above those of the file, and above those that the feed has had here.
 
     What a replay has made of the future is said as of now: brokers take no records from there.
     """
-    found, highest = line.standing, feeds.highest(feed)
+    found, highest = line.path_state, feeds.highest(feed)
     least = highest + 1 if highest >= 0 else -1
     base = max(next_revision - record.offset - 1, least - record.offset)
-    standing = msgspec.structs.replace(found, base=base, lost=feed.standing.lost, imported=imported)
+    path_state = msgspec.structs.replace(found, base=base, lost=feed.path_state.lost, imported=imported)
     if found.revision < least or found.at > record.timestamp:
-        standing = msgspec.structs.replace(standing, revision=base + record.offset, at=record.timestamp)
-    return standing
+        path_state = msgspec.structs.replace(path_state, revision=base + record.offset, at=record.timestamp)
+    return path_state
 
 
 def _stored(feed: Feed, header: FormerHeader, line: FeedLine) -> bytes:
     """The line as the feed would have stored it, with what was asked of its experts here."""
     roster = feed.roster
     teams = {**roster.teams, **line.teams}
-    excluded, forgotten = roster.excluded.union(line.excluded), roster.forgotten.union(header.forgotten)
+    excluded, forgotten = roster.excluded.union(line.excluded), roster.erased.union(header.forgotten)
     names = roster.names.joined(header.names)
     if any(names.first(expert) != expert for expert in line.experts):
         raise import_refusal("an expert of it has an id that another one was given here: delete the feed before")
@@ -261,7 +261,7 @@ def _feed_without(line: FeedLine, stay: Bits) -> FeedLine:
         teams={expert: team for expert, team in line.teams.items() if expert in named},
         excluded=[expert for expert in line.excluded if expert in named],
         settled=_settled_without(line, stay),
-        standing=_standing_without(line.standing, stay),
+        path_state=_standing_without(line.path_state, stay),
     )
 
 
@@ -275,13 +275,13 @@ def _facts_without(packed: bytes, stay: Bits, places: IndexArray) -> bytes | Non
     return facts_at_places(facts, rows, places, int(np.argmax(facts.select[rows])) if kept is None else kept).pack()
 
 
-def _standing_without(standing: Standing, stay: Bits) -> Standing:
+def _standing_without(path_state: PathState, stay: Bits) -> PathState:
     """Groups and drift name places; a group of which a single expert is left is none."""
     places = {place: number for number, place in enumerate(np.flatnonzero(stay).tolist())}
-    kept = (group.without(places) for group in standing.groups)
+    kept = (group.without(places) for group in path_state.groups)
     groups = [group for group in kept if group is not None]
-    drift = standing.drift.without(places)
-    return msgspec.structs.replace(standing, groups=groups, drift=drift)
+    drift = path_state.drift.without(places)
+    return msgspec.structs.replace(path_state, groups=groups, drift=drift)
 
 
 def _settled_without(line: FeedLine, stay: Bits) -> bytes:

@@ -17,7 +17,7 @@ _LONGEST_EXPERT = 4_000
 
 def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
     """``weights`` and ``error-rates`` of a feed, as records."""
-    at, key = feed.standing.at, feed.name
+    at, key = feed.path_state.at, feed.name
     return [
         *published(topics.WEIGHTS, key, view.weights, at),
         *published(topics.ERROR_RATES, key, view.error_rates, at),
@@ -30,7 +30,7 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
     outputs = feed_outputs(feed, feed_view(feed, list_experts(feed)))
-    most = 1 + (len(feed.experts) + len(feed.roster.forgotten)) * _LONGEST_EXPERT // LARGEST
+    most = 1 + (len(feed.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // LARGEST
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
     return [Output(topic, key, None, at) for topic, key in dict.fromkeys(keys)]

@@ -45,7 +45,7 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     answer, forecast = _reading(feed, entry, facts, common, rates)
     experts = _scored(feed, facts, outcome, rates) if facts else []
     losses = PeerLosses(**common, error_rate=answer.error_rate, experts=experts)
-    at = feed.standing.at
+    at = feed.path_state.at
     return [
         *published(topics.REFERENCE_ANSWERS, question_id, answer, at),
         *published(topics.PEER_LOSSES, question_id, losses, at),
@@ -88,7 +88,7 @@ def _outcome(entry: Entry) -> Outcome | None:
 def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> dict[str, Any]:
     return {
         **heading(feed),
-        "trust": feed.standing.trust,
+        "trust": feed.path_state.trust,
         "question": question_id,
         "state": _state(entry, facts),
         "boundary": to_iso(facts.boundary) if facts else None,

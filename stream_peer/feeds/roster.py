@@ -24,7 +24,7 @@ class StoredRoster(msgspec.Struct, array_like=True):
     experts: list[str]
     teams: dict[str, str]
     excluded: list[str]
-    forgotten: list[bytes]
+    erased: list[bytes]
     names: Given = {}
 
 
@@ -41,7 +41,7 @@ class Roster:
         Team of each expert that is in one.
     excluded : set of str
         Treated as absent, until they are included again.
-    forgotten : set of bytes
+    erased : set of bytes
         Digests of ids that are refused.
     """
 
@@ -50,7 +50,7 @@ class Roster:
         self.experts: list[str] = stored.experts if stored else []
         self.teams: dict[str, str] = stored.teams if stored else {}
         self.excluded = set(stored.excluded) if stored else set()
-        self.forgotten = set(stored.forgotten) if stored else set()
+        self.erased = set(stored.erased) if stored else set()
         self.names = Names(stored.names if stored else None)
         self._places = {expert: place for place, expert in enumerate(self.experts)}
         self._order: IndexArray = np.zeros(0, np.int32)
@@ -63,7 +63,7 @@ class Roster:
     def stored(self) -> StoredRoster:
         """Stored form."""
         teams = dict(sorted(self.teams.items()))
-        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.forgotten), self.names.given)
+        return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.erased), self.names.given)
 
     def __len__(self) -> int:
         return len(self.experts)
@@ -144,34 +144,34 @@ class Roster:
         else:
             self.excluded.discard(expert)
 
-    def forget(self, expert: str) -> list[str]:
+    def erase(self, expert: str) -> list[str]:
         """Refuse all ids of the expert from here on, and keep nothing of them but digests; which ids these were.
 
         Its place goes with a rebuild.
         """
         ids = self.names.all_of(expert)
         self.names.drop(expert)
-        self.forgotten.update(digest_of_id(self._secret, self._feed, one) for one in ids)
+        self.erased.update(digest_of_id(self._secret, self._feed, one) for one in ids)
         self.teams.pop(ids[0], None)
         self.excluded.discard(ids[0])
         self._teams = None
         self._shown, self._order = [], np.zeros(0, np.int32)
         return ids
 
-    def is_forgotten(self, expert: str) -> bool:
+    def is_erased(self, expert: str) -> bool:
         """Whether the id is refused."""
-        return bool(self.forgotten) and digest_of_id(self._secret, self._feed, expert) in self.forgotten
+        return bool(self.erased) and digest_of_id(self._secret, self._feed, expert) in self.erased
 
     def admitted(self, event: Round) -> Round:
         """The round by first ids, without those that are excluded or were forgotten."""
         if self.names.given:
             event = self._by_first_ids(event)
-        if not self.excluded and not self.forgotten:
+        if not self.excluded and not self.erased:
             return event
         rows = [
             (expert, probability)
             for expert, probability in zip(event.experts, event.probabilities, strict=True)
-            if expert not in self.excluded and not self.is_forgotten(expert)
+            if expert not in self.excluded and not self.is_erased(expert)
         ]
         if len(rows) == len(event.experts):
             return event

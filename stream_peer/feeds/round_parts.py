@@ -46,7 +46,7 @@ class Assembly:
         self._waiting[place] = event
         self._touched.add(place)
 
-    def let_go(self, feed: str, expert: str) -> None:
+    def discard(self, feed: str, expert: str) -> None:
         """Keep nothing of an expert in what waits of a feed's rounds."""
         for place, event in self._waiting.items():
             if place[0] == feed and expert in event.experts:

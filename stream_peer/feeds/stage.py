@@ -57,27 +57,27 @@ class FeedStage(FeedFold):
     def changed_feeds(self) -> Mapping[str, Milliseconds]:
         """Feeds changed since they were last published, each with its ``publish_every``."""
         feeds = self.feeds.by_name
-        return {name: feeds[name].settings.publish_every for name in self.feeds.board.unpublished()}
+        return {name: feeds[name].settings.publish_every for name in self.feeds.publisher.unpublished()}
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Add ``weights`` and ``error-rates`` of changed feeds: of all (None), or of those given that have news."""
-        board = self.feeds.board
-        for name in board.unpublished(feeds):
-            outputs = board.publish(self.feeds.by_name[name], only_news=feeds is not None)
+        publisher = self.feeds.publisher
+        for name in publisher.unpublished(feeds):
+            outputs = publisher.publish(self.feeds.by_name[name], only_news=feeds is not None)
             effects.outputs += outputs
             effects.counts["published" if outputs else "unmoved", ""] += 1
 
     def views(self) -> Mapping[str, FeedView]:
         """The newest outputs of each feed."""
-        return {name: self.feeds.board.view(feed) for name, feed in self._spoken()}
+        return {name: self.feeds.publisher.view(feed) for name, feed in self._spoken()}
 
     def latest_views(self) -> Mapping[str, FeedView]:
         """The outputs of each feed as they were last published, for metrics."""
-        return {name: self.feeds.board.latest(feed) for name, feed in self._spoken()}
+        return {name: self.feeds.publisher.latest(feed) for name, feed in self._spoken()}
 
     def _spoken(self) -> Iterator[tuple[str, Feed]]:
         """Feeds of which there is something to say, by name."""
-        return ((name, feed) for name, feed in sorted(self.feeds.by_name.items()) if feed.standing.revision >= 0)
+        return ((name, feed) for name, feed in sorted(self.feeds.by_name.items()) if feed.path_state.revision >= 0)
 
     def has_feed(self, feed: str) -> bool:
         """Whether there is such a feed."""
@@ -109,14 +109,14 @@ class FeedStage(FeedFold):
     def lost(self, records: int) -> None:
         """Records of the log were gone before they were read: every feed says so from its next revision on."""
         for feed in self.feeds.by_name.values():
-            feed.standing.lost += records
+            feed.path_state.lost += records
 
     # --- another log ---
 
     @property
     def revision(self) -> int:
         """The highest that any feed has."""
-        of_feeds = (feed.standing.revision for feed in self.feeds.by_name.values())
+        of_feeds = (feed.path_state.revision for feed in self.feeds.by_name.values())
         return max((-1, *of_feeds, *(ended.revision for ended in self.feeds.ended.values())))
 
     def incarnations(self) -> Mapping[int, int]:
@@ -132,7 +132,7 @@ class FeedStage(FeedFold):
         self.feeds.base = base
         self.feeds.ended.clear()
         for feed in self.feeds.by_name.values():
-            feed.standing.base = base
+            feed.path_state.base = base
         if not keep:
             former, self.feeds = self.feeds, self.feeds.emptied()
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
@@ -145,8 +145,10 @@ class FeedStage(FeedFold):
         """State changed since the last call."""
         rows = self.feeds.store.rows(self.feeds.by_name)
         rows.update({**self.parts.snapshot(), **self.former_imports.snapshot()})
-        standings = {name: feed.standing for name, feed in sorted(self.feeds.by_name.items())}
-        head = Head(SCHEMA, self.clock, list(self.seen), standings, self.document, self._fingerprint, self.feeds.ended)
+        path_states = {name: feed.path_state for name, feed in sorted(self.feeds.by_name.items())}
+        head = Head(
+            SCHEMA, self.clock, list(self.seen), path_states, self.document, self._fingerprint, self.feeds.ended
+        )
         return Snapshot(rows, encode_head(head))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
@@ -178,7 +180,7 @@ class FeedStage(FeedFold):
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)
-            feed.take_up(data, stored.standings[name], ledgers.get(name, {}))
+            feed.take_up(data, stored.path_states[name], ledgers.get(name, {}))
             feed.pieces = pieces
             self._uncounted.append(name)
 
@@ -188,5 +190,5 @@ class FeedStage(FeedFold):
             feed = self.feeds.by_name.get(self._uncounted.pop())
             if feed is not None:
                 yield from feed.recount()
-                self.feeds.board.latest(feed)  # else the first to look would compute those of all feeds at once
+                self.feeds.publisher.latest(feed)  # else the first to look would compute those of all feeds at once
                 yield

@@ -20,7 +20,7 @@ from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry, decode_entry, encode_expired
-from stream_peer.feeds.standing import Ended, Standing
+from stream_peer.feeds.path_state import Ended, PathState
 from stream_peer.log.chunks import cut, join_chunks, removed
 
 SCHEMA = 7
@@ -40,7 +40,7 @@ class Head(msgspec.Struct, array_like=True):
     schema: int
     clock: Milliseconds
     seen: list[Source]
-    standings: dict[str, Standing]
+    path_states: dict[str, PathState]
     settings: dict[str, object] | None
     secret: str
     ended: dict[str, Ended] = {}
@@ -125,10 +125,10 @@ class FeedStore:
         ledger = feed.accounts.ledger
         self._touched.update((feed.name, question_id) for question_id in (*ledger.entries, *ledger.expired))
         feed.stored = False
-        if feed.roster.forgotten:
-            self.scrub(feed)
+        if feed.roster.erased:
+            self.purge(feed)
 
-    def scrub(self, feed: Feed) -> None:
+    def purge(self, feed: Feed) -> None:
         """A feed's record must be written twice: with the first stands the version before, which names who is gone."""
         feed.stored = False
         self._once_more.add(feed.name)

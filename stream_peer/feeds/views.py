@@ -102,11 +102,11 @@ class ListedExperts(NamedTuple):
 
 def heading(feed: Feed) -> dict[str, Any]:
     """The fields that all outputs of a feed have, as of the last record that changed it."""
-    standing = feed.standing
+    path_state = feed.path_state
     return {
         "feed": feed.name,
-        "revision": standing.revision,
-        "at": to_iso(standing.at),
+        "revision": path_state.revision,
+        "at": to_iso(path_state.at),
         "settings": feed.settings_hash,
     }
 
@@ -131,8 +131,8 @@ def list_experts(feed: Feed) -> ListedExperts:
     if not len(experts):
         return ListedExperts(reading, experts, columns, np.zeros(0), np.zeros(0))
     weights = feed.weights(reading, experts, columns, reading.extent(len(experts)))
-    standing, groups = feed.standing, feed.roster.group_numbers(experts)
-    published = published_weights(weights, reading.mixing, standing.net_share, standing.shrink, groups)
+    path_state, groups = feed.path_state, feed.roster.group_numbers(experts)
+    published = published_weights(weights, reading.mixing, path_state.net_share, path_state.shrink, groups)
     return ListedExperts(reading, experts, columns, *published)
 
 
@@ -152,7 +152,7 @@ def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
             error_rate=summary(reading.rates),
             mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, reading.mixing.shares, strict=True))),
             stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
-            select_shrink=feed.standing.shrink,
+            select_shrink=feed.path_state.shrink,
             certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
             experts=experts,
             shadows=feed.shadows.scores(feed.sums),
@@ -173,13 +173,13 @@ def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
         brier=read_scores(sums),
         best_brier=_best_brier(listed, records),
         effective_experts=1.0 / squares if (squares := float(np.square(listed.mix).sum())) else 0.0,
-        updated=feed.standing.at,
-        acknowledged=feed.standing.acknowledged is not None,
+        updated=feed.path_state.at,
+        acknowledged=feed.path_state.acknowledged is not None,
     )
 
 
 def _lost(feed: Feed) -> list[str]:
-    lost = feed.standing.lost
+    lost = feed.path_state.lost
     return [f"{lost} records of the feed-log were gone before they were read"] if lost else []
 
 
@@ -194,7 +194,7 @@ def _groups(feed: Feed, listed: ListedExperts) -> list[ExpertGroup] | msgspec.Un
 
 def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     """What drifts, the experts being among those listed."""
-    found, places, shown = feed.standing.drift, set(listed.experts.tolist()), feed.shown
+    found, places, shown = feed.path_state.drift, set(listed.experts.tolist()), feed.shown
     experts = [one for one in found.experts if one.place in places]
     if found.error_rate is None and not experts:
         return msgspec.UNSET
@@ -228,11 +228,11 @@ def _select_regret(feed: Feed, listed: ListedExperts) -> float | None:
 
 
 def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
-    if not (_is_certifiable(feed) and certifies(feed.standing.trust) and len(listed.experts)):
+    if not (_is_certifiable(feed) and certifies(feed.path_state.trust) and len(listed.experts)):
         return None
-    standing, confidence, reading = feed.standing, feed.settings.confidence, listed.reading
+    path_state, confidence, reading = feed.path_state, feed.settings.confidence, listed.reading
     rules = [rates.rule for rates in reading.all_rates]
-    steps = 1 + standing.outcomes + standing.switches
+    steps = 1 + path_state.outcomes + path_state.switches
     return read_certificate(
         listed.reading.feed, listed.columns, rules, len(feed.roster), steps, confidence, feed.method
     )
@@ -296,7 +296,7 @@ def _error_rates(feed: Feed, rates: Rates) -> ErrorRates:
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
         **heading(feed),
-        trust=feed.standing.trust,
+        trust=feed.path_state.trust,
         status=rates.status,
         status_reasons=_rate_reasons(rates, feed),
         zero=rates.estimate.zero,
@@ -309,7 +309,7 @@ def _error_rates(feed: Feed, rates: Rates) -> ErrorRates:
             one=rates.wrong_one / ones if ones else None,
             resolved=round(zeros + ones, DECIMALS),
         ),
-        vote_rule=feed.standing.vote_rule,
+        vote_rule=feed.path_state.vote_rule,
     )
 
 

@@ -219,7 +219,7 @@ def expert_walk(seed: int) -> list[str]:
             in_last = "ann" in {expert["id"] for expert in msgspec.json.decode(value)["experts"]}
             ever = ever or in_last
         roster = of.feeds.by_name["econ"].roster
-        if roster.is_forgotten("ann"):
+        if roster.is_erased("ann"):
             states.append("forgotten")
         elif "ann" in roster.excluded:
             states.append("excluded")

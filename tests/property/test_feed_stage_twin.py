@@ -186,9 +186,9 @@ def compare(history: Sequence[Event | Control], vote_rule: Setting = "half", los
         effects = Effects()
         fast.step(record, effects)
         follow(twin, event, record.offset)
-        standing = fast.feeds.feed("f").standing
-        if standing.revision == record.offset and not isinstance(event, ExpertChanged):
-            twin.follow_trust(standing.trust)
+        path_state = fast.feeds.feed("f").path_state
+        if path_state.revision == record.offset and not isinstance(event, ExpertChanged):
+            twin.follow_trust(path_state.trust)
         if effects.outputs and not isinstance(event, ExpertChanged):
             check_question(effects.outputs, event.question_id, twin)
     for view in fast.views().values():

@@ -20,25 +20,25 @@ MOST_GROUPS = 200
 
 def check(feed: Feed) -> None:
     """Look through the last questions, if enough new ones have come since they were looked through last."""
-    standing = feed.standing
-    if standing.ordinals - standing.checked < CHECK_EVERY:
+    path_state = feed.path_state
+    if path_state.ordinals - path_state.checked < CHECK_EVERY:
         return
-    standing.checked = standing.ordinals
+    path_state.checked = path_state.ordinals
     look = _look(feed)
-    standing.drift = look_for_drift(look, standing.drift)
-    standing.groups = _groups(feed, look.window)
+    path_state.drift = look_for_drift(look, path_state.drift)
+    path_state.groups = _groups(feed, look.window)
     feed.heed_groups()
 
 
 def _groups(feed: Feed, window: Window) -> list[Group]:
     """Experts who say the same, without the excluded; of teams nobody needs to find that."""
-    roster, standing = feed.roster, feed.standing
+    roster, path_state = feed.roster, feed.path_state
     absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
     if absent:
         window.votes[:, absent], window.answers[:, absent] = 0, 0
-    known = {kind: [group for group in standing.groups if group.kind == kind] for kind in ("copies", "follower")}
+    known = {kind: [group for group in path_state.groups if group.kind == kind] for kind in ("copies", "follower")}
     teams = roster.declared_teams() if roster.teams else None
-    turn = standing.checked // CHECK_EVERY
+    turn = path_state.checked // CHECK_EVERY
     copies = look_for_copies(window, known["copies"], teams, turn)
     return largest([*copies, *look_for_followers(window, known["follower"], copies)])
 
@@ -53,7 +53,7 @@ def _look(feed: Feed) -> Look:
     """What drift is looked for in. With ``memory`` the past is left out: it is forgotten anyhow."""
     return Look(
         window=feed.recent.read(len(feed.roster)),
-        number=feed.standing.ordinals // CHECK_EVERY,
+        number=feed.path_state.ordinals // CHECK_EVERY,
         rule=feed.rule,
         past=feed.sums.feed if feed.settings.memory is None else None,
         leaves_one_out=feed.method.leaves_one_out,

@@ -101,8 +101,8 @@ def weight_reading(feed: Feed) -> WeightReading:
         feed.frozen_path(),
         reading.mixing,
         feed.roster.group_numbers(places),
-        feed.standing.shrink,
-        feed.standing.net_share,
+        feed.path_state.shrink,
+        feed.path_state.net_share,
         np.zeros((2, len(places))),
     )
     return found._replace(weights=_read(found))

@@ -189,7 +189,7 @@ class WeightProbe(NullProbe):
         if self._event is None:
             return
         feed = stage.feeds.by_name.get(self.feed)
-        self._base = self._base if feed is None else feed.standing.base
+        self._base = self._base if feed is None else feed.path_state.base
         self._latest = position = self._position(record)
         beginning = [timeline for timeline in self.timelines if timeline.begins_before(position)]
         if self._reading is None and feed is not None and (beginning or self._within(position)):
@@ -204,7 +204,7 @@ class WeightProbe(NullProbe):
         if event is None or not self._has_changed(feed):
             return
         self._exists, self._stage = feed is not None, stage
-        self._changed = position = self._latest if feed is None else LogPosition(feed.standing.revision, self._time)
+        self._changed = position = self._latest if feed is None else LogPosition(feed.path_state.revision, self._time)
         before, self._reading = self._reading, None
         within = self._within(position)
         awaiting = [timeline for timeline in self.timelines if timeline.awaits_listing(position)]
@@ -235,7 +235,7 @@ class WeightProbe(NullProbe):
         return LogPosition(self._base + record.offset, self._time)
 
     def _has_changed(self, feed: Feed | None) -> bool:
-        return self._exists if feed is None else feed.standing.revision > self._changed.revision
+        return self._exists if feed is None else feed.path_state.revision > self._changed.revision
 
 
 def event_of(record: Record) -> AnyFeedLogRecord | None:

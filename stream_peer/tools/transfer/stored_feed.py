@@ -80,13 +80,13 @@ def exported(
         product=origin.product,
         feed=feed,
         made_at=origin.made_at,
-        revision=head.standings[feed].revision,
+        revision=head.path_states[feed].revision,
         forecasts={part.partition: part.known.applied for part in questions},
         settings=settings_of(document, feed),
         settings_hash=document_hash(document),
         meaning=stored.meaning,
         secret=head.secret,
-        forgotten=stored.roster.forgotten,
+        forgotten=stored.roster.erased,
         names=stored.roster.names,
         question_schema=QUESTION_SCHEMA,
     )
@@ -117,8 +117,8 @@ def _head(state: StageState, feed: str) -> Head:
         )
         raise FeedTransferError(msg)
     head = None if state.head is None else decode_head(state.head)
-    if head is None or feed not in head.standings:
-        there = ", ".join(sorted(head.standings)) if head else ""
+    if head is None or feed not in head.path_states:
+        there = ", ".join(sorted(head.path_states)) if head else ""
         msg = f"there is no feed {feed}; its partition of the feed-log knows {there or 'none yet'}"
         raise FeedTransferError(msg)
     return head

@@ -336,7 +336,7 @@ def test_who_was_forgotten_is_told_to_every_partition(capsys: Capture, tmp_path:
     assert run(capsys, "import", str(file)).err == ""
     assert [event.partition for event in cluster.events] == [0, 1, 2, 3]
     here, _ = folded(cluster.log)
-    assert here.feeds.feed("f").roster.forgotten == {b"0123456789abcdef"}
+    assert here.feeds.feed("f").roster.erased == {b"0123456789abcdef"}
 
 
 def test_a_feed_that_knows_questions_is_not_imported_over(capsys: Capture, file: Path, cluster: Cluster) -> None:

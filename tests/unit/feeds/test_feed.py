@@ -3,8 +3,8 @@ import pytest
 
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.path_state import PathState
 from stream_peer.feeds.scoring import score
-from stream_peer.feeds.standing import Standing
 from stream_peer.settings.feed.model import FeedSettings
 
 
@@ -46,10 +46,10 @@ def test_a_question_that_was_taken_out_left_no_trace() -> None:
 
 def test_a_restored_feed_reads_the_same() -> None:
     feed = feed_with_a_round(["a", "b", "c"])
-    feed.standing = Standing(5, 77, "ok", 0.25, 3)
+    feed.path_state = PathState(5, 77, "ok", 0.25, 3)
     again = Feed("f", FeedSettings(min_experts=2), "hash", b"secret")
 
-    again.take_up(feed.encode(), feed.standing, feed.entries)
+    again.take_up(feed.encode(), feed.path_state, feed.entries)
     for _ in again.recount():
         pass
 
@@ -57,7 +57,7 @@ def test_a_restored_feed_reads_the_same() -> None:
     assert again.settings.min_experts == 3
     assert again.read().rates == feed.read().rates
     assert again.experts == feed.experts
-    assert again.standing == feed.standing
+    assert again.path_state == feed.path_state
     assert again.has_rounds()
 
 

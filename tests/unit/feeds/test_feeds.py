@@ -290,7 +290,7 @@ def test_a_feed_whose_log_was_purged_begins_anew_with_a_rebuild_and_revisions_go
 
     feed = feed_stage.feeds.feed("f")
     assert not feed.entries
-    assert (feed.standing.revision, feed.standing.base) == (8, 0)
+    assert (feed.path_state.revision, feed.path_state.base) == (8, 0)
 
 
 def split_by_one(topic: str) -> tuple[dict[str, float], str]:

@@ -98,7 +98,7 @@ def test_the_weights_that_were_exported_are_published_at_once_with_their_revisio
 
 def test_what_a_replay_made_of_the_future_is_published_as_of_now() -> None:
     there, log = past()
-    there.feeds.feed("f").standing.at = LATER + 1
+    there.feeds.feed("f").path_state.at = LATER + 1
 
     _, effects, imported = moved(former_lines(there, log[-1].offset))
 
@@ -313,7 +313,7 @@ def test_folding_the_log_anew_from_its_start_gives_the_same() -> None:
 def assert_same_feed(one: FeedStage, other: FeedStage) -> None:
     feed, twin = one.feeds.feed("f"), other.feeds.feed("f")
     assert feed.encode() == twin.encode()
-    assert feed.standing == twin.standing
+    assert feed.path_state == twin.path_state
     assert {name: entry.encode() for name, entry in feed.entries.items()} == {
         name: entry.encode() for name, entry in twin.entries.items()
     }

@@ -67,8 +67,8 @@ def test_nothing_is_left_of_a_forgotten_expert_in_parts_that_wait_and_the_others
     assembly.add(msgspec.structs.replace(WHOLE, experts=["a", "zoe"], probabilities=[0.1, 0.2], parts=2))
     assembly.snapshot()
 
-    assembly.let_go("elsewhere", "a")
-    assembly.let_go("f", "zoe")
+    assembly.discard("elsewhere", "a")
+    assembly.discard("f", "zoe")
     rows = assembly.snapshot()
     whole = assembly.add(part(1, "c", parts=2))
 

@@ -52,7 +52,7 @@ def with_step(before: Sequence[float], now: Sequence[float], at: int, n_question
 
 
 def drift_of(feed_stage: FeedStage) -> Drift:
-    return feed_stage.feeds.by_name["f"].standing.drift
+    return feed_stage.feeds.by_name["f"].path_state.drift
 
 
 def published(events: Iterator[FeedLogRecord]) -> dict[str, object]:
@@ -142,11 +142,11 @@ def test_a_reset_ends_the_alarm() -> None:
     feed_stage = stage()
     folded(log_of(rounds(1, with_step(WEAK, WEAKER, 300, 500))), feed_stage)
     feed = feed_stage.feeds.by_name["f"]
-    assert feed.standing.drift != Drift()
+    assert feed.path_state.drift != Drift()
 
     feed.reset()
 
-    assert feed.standing.drift == Drift()
+    assert feed.path_state.drift == Drift()
 
 
 def test_an_excluded_expert_is_not_named() -> None:

@@ -100,9 +100,9 @@ def test_the_alarm_comes_within_two_hundred_questions_and_trust_is_never_ok() ->
     feed_stage = stage()
     for record in log_of(attack.rounds()):
         feed_stage.step(record, Effects())
-        standing = feed_stage.feeds.by_name["f"].standing
-        trusted.append(standing.trust)
-        named.append(len(standing.groups))
+        path_state = feed_stage.feeds.by_name["f"].path_state
+        trusted.append(path_state.trust)
+        named.append(len(path_state.groups))
 
     assert named.index(1) < 200
     assert set(trusted) == {"warming-up", "dependent"}
@@ -148,7 +148,7 @@ def test_who_all_agree_have_the_answer_whatever_groups_there_are(guard: str) -> 
     together = [round_of("all", dict.fromkeys((*GOOD, *COPIES), p), boundary=2) for p in (0.1, 0.9)]
     for round_, answer in zip(together, (0, 1), strict=True):
         feed_stage, answers = lived([*attack.rounds(), round_], guard=guard)
-        assert feed_stage.feeds.by_name["f"].standing.groups
+        assert feed_stage.feeds.by_name["f"].path_state.groups
         assert answers[-1]["reference_answer"] == answer
 
 
@@ -215,7 +215,7 @@ def test_who_is_forgotten_leaves_its_group_and_a_rebuild_finds_the_others_again(
     never, _ = folded(log_of(Attack(130).rounds(without=["copy0"])), stage(guard="on"))
 
     assert [group["experts"] for group in weights_of(without)["groups"]] == [COPIES[1:]]
-    assert without.feeds.by_name["f"].standing.groups == never.feeds.by_name["f"].standing.groups
+    assert without.feeds.by_name["f"].path_state.groups == never.feeds.by_name["f"].path_state.groups
 
 
 def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time() -> None:
@@ -227,7 +227,7 @@ def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time(
     carry_out_rebuilds(feed_stage, log)
 
     assert [answer["votes"] for answer in answers] == [10] * 110 + [5] * 10 + [10] * 10
-    assert fresh.feeds.by_name["f"].standing.groups == []
+    assert fresh.feeds.by_name["f"].path_state.groups == []
     assert fresh.feeds.by_name["f"].roster.group_numbers(np.array([0, 1])) is None
 
 
@@ -325,13 +325,13 @@ def test_a_group_goes_along_with_an_exported_feed_without_those_who_are_forgotte
 def test_news_of_a_group_is_published_though_no_weight_moves() -> None:
     feed_stage, _ = folded(log_of(Attack(40).rounds()))
     feed = feed_stage.feeds.by_name["f"]
-    feed_stage.feeds.board.changed(feed)
-    assert feed_stage.feeds.board.publish(feed, only_news=True) == []
+    feed_stage.feeds.publisher.changed(feed)
+    assert feed_stage.feeds.publisher.publish(feed, only_news=True) == []
 
-    feed.standing.groups = [Group([0, 1], "copies", 1.0, 0.2, 40)]
-    feed_stage.feeds.board.changed(feed)
+    feed.path_state.groups = [Group([0, 1], "copies", 1.0, 0.2, 40)]
+    feed_stage.feeds.publisher.changed(feed)
 
-    assert len(feed_stage.feeds.board.publish(feed, only_news=True)) == 2
+    assert len(feed_stage.feeds.publisher.publish(feed, only_news=True)) == 2
 
 
 def test_of_very_many_groups_the_largest_are_kept_in_their_order() -> None:

@@ -179,7 +179,7 @@ def test_it_is_a_function_of_the_ledger(cut: int) -> None:
     assert same(window_of(straight), from_ledger(straight))
     assert same(window_of(straight), window_of(restarted))
     assert straight.snapshot().head == restarted.snapshot().head
-    assert straight.feeds.by_name["f"].standing.checked == 75
+    assert straight.feeds.by_name["f"].path_state.checked == 75
 
 
 def test_expiry_reset_and_rebuild_keep_it_in_step() -> None:

@@ -56,7 +56,7 @@ def test_votes_of_unlike_questions_show_in_the_fourth_moment_and_trust_is_depend
     assert z[1] is not None
     assert z[0] < 2.0
     assert z[1] > 3.0
-    assert (clean.standing.trust, unlike.standing.trust) == ("ok", "dependent")
+    assert (clean.path_state.trust, unlike.path_state.trust) == ("ok", "dependent")
     assert f"z = {z[1]:.1f}" in unlike.trust(unlike.read()).reasons[0]
 
 

@@ -137,7 +137,7 @@ def test_a_feed_that_an_earlier_release_moved_goes_on_under_the_revisions_that_i
     assert whole.end is not None
     assert whole.start.revision == len(CROWD) - 1
     assert whole.start.mix == published(CROWD, len(CROWD))
-    assert whole.end.revision == feed_stage.feeds.by_name["f"].standing.revision == len(crowd(40)) - 1
+    assert whole.end.revision == feed_stage.feeds.by_name["f"].path_state.revision == len(crowd(40)) - 1
     assert from_nothing.end == whole.end
     operator, later = (
         math.fsum(cause.mix for cause in causes(from_nothing) if (cause.kind == "operator") is arrived)

@@ -22,7 +22,7 @@ class Publication(NamedTuple):
     listed: ListedExperts
 
 
-class Board:
+class Publisher:
     """Keeps what was published and the newest view of each feed."""
 
     def __init__(self) -> None:
@@ -49,10 +49,10 @@ class Board:
 
     def publish(self, feed: Feed, *, only_news: bool) -> list[Output]:
         """The newest outputs of a feed; nothing, with ``only_news``, if no weight moved and alarms are the same."""
-        listed, standing = list_experts(feed), feed.standing
-        groups = ((group.kind, tuple(group.experts)) for group in standing.groups)
+        listed, path_state = list_experts(feed), feed.path_state
+        groups = ((group.kind, tuple(group.experts)) for group in path_state.groups)
         names = ((first, feed.roster.names.shown(first)) for first in feed.roster.names.given)
-        alarms = standing.trust, standing.drift.alarms, *groups, *names
+        alarms = path_state.trust, path_state.drift.alarms, *groups, *names
         last = self._published.get(feed.name)
         if only_news and last and last.alarms == alarms and not listed.moved(last.listed, LEAST_MOVE):
             return []

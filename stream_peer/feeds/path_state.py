@@ -1,4 +1,4 @@
-"""Where a feed stands: what of it depends on the path of its log, and not only on what is known in the end."""
+"""Path-dependent state of a feed: revision, trust, vote rule, groups; it depends on the order of the log."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class Ended(NamedTuple):
     revision: int = -1
 
 
-class Standing(msgspec.Struct, array_like=True):
+class PathState(msgspec.Struct, array_like=True):
     """What depends on the path and not only on the sums. It changes the reading, never what was stored.
 
     ``revision`` and ``at``: of the last record that changed the feed; ``outcomes``: how often an outcome was applied
@@ -55,7 +55,7 @@ class Standing(msgspec.Struct, array_like=True):
     drift: Drift = Drift()
     acknowledged: TrustState | None = None
 
-    def go_on_from(self, before: "Standing") -> None:
+    def go_on_from(self, before: "PathState") -> None:
         """Say what comes under the revisions of ``before``, which the same records made another way."""
         self.revision, self.at, self.base = before.revision, before.at, before.base
         self.lost, self.imported = before.lost, before.imported
