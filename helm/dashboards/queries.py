@@ -57,7 +57,7 @@ def feed(metric: str, *labels: str) -> str:
 
 
 def of_feed(metric: str, *labels: str, by: str = "feed") -> str:
-    """A value of each feed, whoever exports it."""
+    """A value of each feed, of any worker that exports it."""
     return f"max by ({DEPLOYMENT}, {by}) ({feed(metric, *labels)})"
 
 

@@ -53,10 +53,10 @@ def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequence[int]
     from stream_peer.events import topics
     from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.kafka.client.control_events import all_controls
-    from stream_peer.kafka.client.read import onlooker, partitions_of
+    from stream_peer.kafka.client.read import groupless_reader, partitions_of
     from stream_peer.kafka.client.write import producer
 
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         there = partitions_of(consumer, settings.topic(topics.FORECAST_EVENTS))
     if unknown := set(partitions).difference(range(len(there))):
         msg = f"{there[0].topic} has the partitions 0 to {len(there) - 1}, not {min(unknown)}"

@@ -51,7 +51,7 @@ def plan_command(invocation: Invocation, *, offline: bool, user: str, command_co
 
     \b
     stream-peer topics plan --bootstrap kafka:9092
-    stream-peer topics plan --offline --prefix acme- --user acme     for whoever makes your topics
+    stream-peer topics plan --offline --prefix acme- --user acme     for the person who creates your topics
     """  # noqa: D301
     settings = invocation.settings
     findings = [] if offline else _admin(invocation).plan().findings

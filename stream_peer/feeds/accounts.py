@@ -1,6 +1,6 @@
 """A feed's ledger and its sums, kept in step: sums = settled + the contributions of all entries, bit for bit.
 
-An audit builds the sums anew from the ledger while both go on changing: an entry that it has looked at takes its
+An audit builds the sums from the ledger again while both go on changing: an entry that it has looked at takes its
 changes to the audit's sums as well; others come with theirs when it gets to them.
 """
 
@@ -108,7 +108,7 @@ class Accounts:
         return blocks
 
     def recount(self, method: Method) -> Iterator[None]:
-        """Compute the sums anew from the ledger, some entries an item. Nothing may change before it has ended."""
+        """Compute the sums from the ledger, some entries an item. Nothing may change before it has ended."""
         blocks = self.settled.copy()
         blocks.reserve(self.blocks.n_experts)
         waiting = iter(self.ledger.entries.values())

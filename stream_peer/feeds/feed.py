@@ -301,7 +301,7 @@ class Feed:
         self.accounts.blocks = sums
 
     def recount(self) -> Iterator[None]:
-        """Compute the sums anew from the ledger, a bounded piece an item."""
+        """Compute the sums from the ledger, a bounded piece an item."""
         yield from self.accounts.recount(self.method)
 
 

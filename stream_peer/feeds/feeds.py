@@ -110,14 +110,14 @@ class Feeds:
 
         The question stage keeps names as well: it goes on to say first ids.
         """
-        anew = Feeds(self._secret, self.book, self._pins, self._method_of)
-        anew.base = self.base
+        empty = Feeds(self._secret, self.book, self._pins, self._method_of)
+        empty.base = self.base
         for name, feed in self.by_name.items():
             if feed.roster.erased:
-                anew.feed(name).roster.erased.update(feed.roster.erased)
+                empty.feed(name).roster.erased.update(feed.roster.erased)
             if feed.roster.names.given:
-                anew.feed(name).roster.names = feed.roster.names
-        return anew
+                empty.feed(name).roster.names = feed.roster.names
+        return empty
 
     # --- questions ---
 

@@ -196,7 +196,7 @@ class Ledger:
         return entry
 
     def keep(self, question_id: str, entry: Entry) -> None:
-        """An entry has had news: its time begins anew."""
+        """An entry has had news: its time in the ledger starts again."""
         without, with_outcome, _ = self._limits
         self._agenda.put(question_id, entry.touched + (without if entry.evidence == "open" else with_outcome))
 

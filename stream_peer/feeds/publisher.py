@@ -70,5 +70,5 @@ class Publisher:
         return view
 
     def latest(self, feed: Feed) -> FeedView:
-        """The outputs of a feed as they were last published or asked for: whoever looks often costs nothing."""
+        """The outputs of a feed as they were last published or asked for, so that frequent calls cost nothing."""
         return self._views.get(feed.name) or self.view(feed)

@@ -14,7 +14,7 @@ _decode = msgspec.msgpack.Decoder(Round).decode
 
 
 class Assembly:
-    """Puts the parts of rounds together. Parts of a question come in order; a first part starts anew."""
+    """Puts the parts of rounds together. Parts of a question come in order; a first part drops those before it."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], Round] = {}

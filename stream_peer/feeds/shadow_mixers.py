@@ -178,7 +178,7 @@ class Shadows:
         return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
 
     def _mixings(self, feed: Sequence[int], live: Mixing) -> tuple[Mixing, ...]:
-        """Shares and stretch of each shadow, read anew only when an outcome has changed what they are read from."""
+        """Shares and stretch of each shadow, read again only when an outcome has changed what they are read from."""
         key = mixing_key(feed)
         if self._known is None or self._known[0] != key:
             mixers = [shadow.mixer for shadow in self.settings]

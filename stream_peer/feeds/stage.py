@@ -128,7 +128,7 @@ class FeedStage(FeedFold):
         self.feeds.base = base
 
     def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - sources name inputs
-        """The feed-log was made anew: revisions go on above all former ones; without ``keep`` feeds begin anew."""
+        """The feed-log was recreated: revisions go on above all former ones; without ``keep`` feeds are empty."""
         self.feeds.base = base
         self.feeds.ended.clear()
         for feed in self.feeds.by_name.values():
@@ -152,7 +152,7 @@ class FeedStage(FeedFold):
         return Snapshot(rows, encode_head(head))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take up the state that an earlier owner left. That of another schema is folded anew from the log.
+        """Take up the state that an earlier owner left. That of another schema is rebuilt from the log.
 
         Raises
         ------

@@ -117,7 +117,7 @@ class FeedStore:
         self._gone_feeds[feed.name] = max(self._gone_feeds.get(feed.name, 0), feed.pieces)
 
     def give_up(self, keys: Iterable[bytes]) -> None:
-        """Records of another schema: what is not written anew has gone."""
+        """Records of another schema: those that are not written again are deleted."""
         self.stale.update(keys)
 
     def touch_all(self, feed: Feed) -> None:
@@ -186,7 +186,7 @@ def _entry_rows(feed: Feed, question_id: str) -> Rows:
 
 
 def _share(entry: Entry, record: bytes | None) -> None:
-    """Let an entry read its rounds in its state record, which whoever writes the state keeps anyway."""
+    """Let an entry read its rounds in its state record, which the writer of the state keeps anyway."""
     if entry.pieces == 1 and record is not None:
         entry.rest_on(record)
 

@@ -15,9 +15,9 @@ A key is gone when a record with a claim says so, by having no value. A tombston
 believed: one is written only for a key that is gone in a version which the head covers, so that compaction need not
 keep anything of it.
 
-Input offsets begin anew when the input's topic is deleted and made again; versions must not. So records tell
-*positions*, which only grow: an offset plus the ``base`` of the log that it is an offset of. While no topic was made
-anew the base is 0, and both are the same.
+Input offsets start from 0 again when the input's topic is recreated; versions must not. So records tell
+*positions*, which only grow: an offset plus the ``base`` of the log that it is an offset of. While no topic was
+recreated the base is 0, and both are the same.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ class LogOrigin(NamedTuple):
     base : int
         Position of the log's offset 0.
     whole_at : int
-        Up to this offset the state is folded anew, after it was dropped or lost: until then it is not whole.
+        Up to this offset the state is rebuilt, after it was dropped or lost: until then it is not whole.
         ``OUTLIVES`` if it was kept: then it holds what no log holds any more.
     """
 
@@ -67,7 +67,7 @@ class LogOrigin(NamedTuple):
     base: int = 0
     whole_at: int = 0
 
-    def anew(self, topic_id: str, applied: int, *, whole_at: int = 0) -> "LogOrigin":
+    def successor(self, topic_id: str, applied: int, *, whole_at: int = 0) -> "LogOrigin":
         """The log that takes the place of this one, of which ``applied`` was the last offset covered.
 
         One position lies between the two logs: at it state can be dropped, without touching what an owner who

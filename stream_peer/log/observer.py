@@ -48,7 +48,7 @@ class Observer:
         """Records were gone from the input before they were read (retention shorter than the outage)."""
 
     def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        """So many of the log's records were folded anew: of a partition that stands still until all are."""
+        """A rebuild has folded so many of the log's records; the partition stands still until it has folded all."""
 
     def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
         """A rebuild has ended, and the partition goes on."""

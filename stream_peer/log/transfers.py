@@ -60,7 +60,7 @@ _decode = msgspec.msgpack.Decoder(_StoredPart).decode
 
 
 class Transfers:
-    """The transfers under way, at most one a feed: a first part begins anew."""
+    """The transfers under way, at most one a feed: a first part drops those before it."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}

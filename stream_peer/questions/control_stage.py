@@ -90,7 +90,7 @@ class ControlStage:
         """Its topic is another one, or met for the first time.
 
         The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
-        whoever owns the partition finds the same, and of a recreated topic another. A count would need one, and the
+        every owner of the partition finds the same, and of a recreated topic another. A count would need one, and the
         time of the topic's first record would be the producer's word.
         """
         self._incarnation = incarnation

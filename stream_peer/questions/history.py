@@ -247,7 +247,7 @@ class History:
         self.merge(names, log)
 
     def part(self, chosen: set[int]) -> tuple[list[str], bytearray]:
-        """Names and log of some experts (by number), numbered anew."""
+        """Names and log of some experts (by number), with numbers from 0."""
         names = [name for name, who in self.experts.items() if who in chosen]
         numbers = np.full(len(self.experts), -1, dtype=np.int64)
         numbers[[self.experts[name] for name in names]] = np.arange(len(names))
@@ -331,7 +331,7 @@ class _Columns(NamedTuple):
 
 
 def from_former(log: bytearray, moved: bytearray) -> bytearray:
-    """The entries that an earlier release stored, whose arrival it did not keep: they are never dated anew.
+    """The entries that an earlier release stored, whose arrival it did not keep: their dates are never corrected.
 
     ``moved`` holds when those were stated that count from another moment.
     """

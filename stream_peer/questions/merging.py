@@ -90,7 +90,7 @@ def note_feed(
         return False
     question.feed = current
     question.settings = book.of(current)
-    question.terms = None  # its rounds are emitted anew there, as if it had never been elsewhere
+    question.terms = None  # its rounds are emitted there, as if it had never been elsewhere
     return True
 
 

@@ -241,7 +241,7 @@ class QuestionStage:
         """Begin at the start of a topic that was deleted and recreated, after ``load`` and before the first step.
 
         Sources go on growing: they name the next incarnation. With ``keep`` all that is known stays. Else the new log
-        tells everything anew; what stays is what it cannot tell: the settings in force, who was renamed or asked to be
+        tells everything again; what stays is what it cannot tell: the settings in force, who was renamed or asked to be
         forgotten, and which sources were seen. Entries that were loaded go with the next snapshot.
         """
         self._routes.reincarnate(incarnation)

@@ -26,7 +26,7 @@ from stream_peer.settings.feed.model import FeedSettings
 
 SCHEMA = 2
 READABLE = range(1, SCHEMA + 1)
-"""Stored forms that this release reads: a question's state is never folded anew."""
+"""Stored forms that this release reads: a question's state is never rebuilt."""
 _PREFIX = question_key("")
 
 

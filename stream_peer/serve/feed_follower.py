@@ -11,7 +11,7 @@ import structlog
 
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 
@@ -96,7 +96,7 @@ class FeedFollower(mode.Service):  # type: ignore[misc] # mode is skipped by the
             self._told = reason
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        with onlooker(self._settings, **_FETCH) as consumer:
+        with groupless_reader(self._settings, **_FETCH) as consumer:
             places = [place for topic in self._adders for place in partitions_of(consumer, topic)]
             ends = self._take_up(consumer, places)
             while not self._is_over.is_set():

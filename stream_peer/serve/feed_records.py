@@ -122,7 +122,7 @@ class FeedRecords:
         head = _head_of(value)
         known = self._heads.get(head.feed)
         if known is not None and known.revision > head.revision:
-            return  # an equal one is newer all the same: after a failed audit it is said anew
+            return  # an equal one is newer all the same: after a failed audit it is published again
         parts = (value,) if head.parts == 1 else self._assembled(head, value)
         if parts is not None:
             self._keep(head, parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import Weights
-from stream_peer.kafka.client.read import onlooker, partitions_of, poll, read_to_end
+from stream_peer.kafka.client.read import groupless_reader, partitions_of, poll, read_to_end
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.settings.process import Settings
 
@@ -19,7 +19,7 @@ def read_newest(settings: Settings) -> dict[str, Weights]:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         records = _read_all(consumer, settings)
     return {feed: weights for feed in records.feeds() if (weights := records.weights(feed)) is not None}
 
@@ -32,7 +32,7 @@ def follow(settings: Settings, feed: str) -> Iterator[Weights]:
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be read.
     """
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         records = _read_all(consumer, settings)
         newest = records.weights(feed)
         if newest is not None:

@@ -30,7 +30,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.replay.run import NullProbe
+from stream_peer.tools.replay.run import ReplayProbe
 from stream_peer.tools.transfer.feed_import import log_records, question_events
 from stream_peer.tools.transfer.feed_slice import slice_of
 from stream_peer.tools.transfer.stored_feed import Origin, StageState, exported, known_of, questions_of
@@ -90,7 +90,7 @@ def question_changelogs(life: Life) -> list[Rows]:
     return worker.question_changelogs()
 
 
-class _Looking(NullProbe):
+class _Looking(ReplayProbe):
     """Looks at the sums of a replay."""
 
     def __init__(self, tape: Tape) -> None:

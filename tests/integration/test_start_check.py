@@ -4,7 +4,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.kafka.client.admin import KafkaAdmin
-from stream_peer.kafka.client.read import onlooker
+from stream_peer.kafka.client.read import groupless_reader
 from stream_peer.kafka.client.topic_plan import worker_rights
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
@@ -25,6 +25,6 @@ def test_an_embedded_broker_has_all_topics_afterwards() -> None:
 
         KafkaAdmin(settings).check(worker_rights(settings))
 
-        with onlooker(settings) as consumer:
+        with groupless_reader(settings) as consumer:
             made = set(consumer.topics())
     assert {*topics.ALL, settings.changelog("question"), settings.changelog("feed")} <= made

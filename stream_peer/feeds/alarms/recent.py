@@ -1,6 +1,6 @@
 """The last questions of a feed, vote by vote: what sums cannot tell, such as who says the same as whom.
 
-It is a function of the ledger, so nothing of it is stored: after a load it is read off the ledger anew. A question that
+It is a function of the ledger, so nothing of it is stored: after a load it is read off the ledger. A question that
 changes is only noted, which costs next to nothing; its row is written when somebody looks.
 """
 

@@ -39,7 +39,7 @@ class NeededDraws(NamedTuple):
     groups : int
         How many groups the experts are divided into; 0 for none.
     redrawn : bool
-        Whether they are divided anew for each round.
+        Whether they are drawn for each round.
     flip_probability : float
         How often the reference answers of a round are turned round.
     """

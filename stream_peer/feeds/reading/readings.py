@@ -183,7 +183,7 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings) -> FloatArray:
-    """Logarithms, unscaled, of the weights as built in: ``select``, ``peer``, and with outcomes of the truth mixers."""
+    """Logarithms, unscaled, of the default weights: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
     peer = peer_mixer_logs(
         columns[_LEVEL],

@@ -12,7 +12,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import SettingsChanged, Source, read_feed_log
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll, read_to_end
 from stream_peer.kafka.client.write import producer, write
 from stream_peer.log.origins import source_of
 from stream_peer.questions.control_stage import SETTINGS_KEY
@@ -49,7 +49,7 @@ def newest_document(settings: Settings) -> Applied | None:
         If control-events cannot be read.
     """
     newest = None
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         place = _place(consumer, settings)
         for records in read_to_end(consumer, [place]):
             for record in records:
@@ -66,7 +66,7 @@ def all_controls(settings: Settings) -> Controls:
         If control-events cannot be read.
     """
     controls = Controls()
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         places = partitions_of(consumer, settings.topic(topics.CONTROL_EVENTS))
         for records in read_to_end(consumer, places):
             for record in records:
@@ -102,7 +102,7 @@ def apply_everywhere(
         If no worker has handed it on within ``patience`` seconds; it is stored.
     """
     logs = (topics.FORECAST_EVENTS, topics.FEED_LOG)
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         places = [place for log in logs for place in partitions_of(consumer, settings.topic(log))]
         consumer.assign(places)
         for place, end in (consumer.end_offsets(places)).items():
@@ -154,7 +154,7 @@ def import_parts(settings: Settings, import_id: str) -> set[tuple[int | None, in
         If control-events cannot be read.
     """
     found = set()
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         for records in read_to_end(consumer, partitions_of(consumer, settings.topic(topics.CONTROL_EVENTS))):
             for record in records:
                 with suppress(RejectedEvent):
@@ -167,7 +167,7 @@ def import_parts(settings: Settings, import_id: str) -> set[tuple[int | None, in
 def _write(
     settings: Settings, key: bytes, events: Sequence[Control], progress: Callable[[int, int], None] | None = None
 ) -> list[Written]:
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         place = _place(consumer, settings, key)
     written = []
     with producer(settings) as to:

@@ -13,7 +13,7 @@ from stream_peer.kafka.client.records import read_any_record
 from stream_peer.kafka.client.security import ISOLATION, client_options
 from stream_peer.settings.process import Settings
 
-__all__ = ["TopicPartition", "kafka_errors", "onlooker", "partitions_of", "poll", "read_to_end"]
+__all__ = ["TopicPartition", "groupless_reader", "kafka_errors", "partitions_of", "poll", "read_to_end"]
 
 _POLL_MILLISECONDS = 500
 _REQUEST_MILLISECONDS = 40_000
@@ -21,7 +21,7 @@ _RECORDS = 1_000  # of a poll
 
 
 @contextmanager
-def onlooker(settings: Settings, **options: Any) -> Iterator[Any]:
+def groupless_reader(settings: Settings, **options: Any) -> Iterator[Any]:
     """A consumer without a group, whose errors are ours; ``options`` are more of the client's.
 
     Raises
@@ -34,7 +34,7 @@ def onlooker(settings: Settings, **options: Any) -> Iterator[Any]:
     preflight(settings)
     read_any_record()
     chosen: dict[str, Any] = {
-        "client_id": f"{settings.prefix}{settings.id}-onlooker",
+        "client_id": f"{settings.prefix}{settings.id}-reader",
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
         "allow_auto_create_topics": False,

@@ -100,7 +100,7 @@ def _unusable(name: str, file: Path | None, error: ssl.SSLError | OSError) -> Se
 
 
 def read_token(file: Path) -> str:
-    """The token as it is now: whoever renews it replaces the file, and the next login reads it."""
+    """The token as it is now: a renewal replaces the file, and the next login reads it."""
     return file.read_text(encoding="ascii").strip()
 
 

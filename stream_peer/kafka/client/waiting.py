@@ -1,7 +1,6 @@
 """Who is told that we wait for a broker: a minute of silence looks like a fault.
 
-Whoever calls a broker calls it through many hands, and none of them has a use for this: so it is said once, for all
-that happens within.
+Calls to a broker pass through many functions that have no use for this, so it is set once for all that happens within.
 """
 
 from collections.abc import Callable, Iterator

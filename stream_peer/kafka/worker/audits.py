@@ -27,7 +27,7 @@ def advance(pieces: Iterator[None], seconds: float, clock: Callable[[], float]) 
 class Audits:
     """When a partition is audited, and how far that is.
 
-    The first audit comes within an hour of the start; recovery itself computes sums anew.
+    The first audit comes within an hour of the start; recovery itself computes sums from the ledger.
     """
 
     def __init__(self, partition: int, clock: Callable[[], float]) -> None:

@@ -733,7 +733,7 @@ class BatchConsumer(driver.Consumer):
         await self._seek_all({tp: place.want for tp, place in places.items()})
 
     def _align_group(self, tp: Any, reached: int) -> None:
-        """The group's offset is for onlookers; it may lie on either side of where the state is."""
+        """The group's offset is for monitoring; it may lie on either side of where the state is."""
         committed = self._committed_offset.get(tp)
         if committed is not None and committed > reached:
             self._committed_offset[tp] = reached  # else acknowledgements below it would be refused
@@ -1182,7 +1182,7 @@ class StageWorker(mode.Worker):
 def aiokafka_options(security: Security) -> dict[str, Any]:
     """Options of aiokafka's clients, and the material for Faust's credentials.
 
-    Whoever asks for them has a consumer read records whatever the names of their headers.
+    With them a consumer reads records whatever the names of their headers.
 
     Raises
     ------
@@ -1239,7 +1239,7 @@ class _Records:
 class _NamedBatch:
     """A batch that is read as always; only if that fails for a name it is read again, slowly, from its first record.
 
-    Whoever reads it skips the records that it has had.
+    The caller skips the records that it has had.
     """
 
     __slots__ = ("_batch", "_content")

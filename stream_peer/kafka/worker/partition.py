@@ -4,7 +4,7 @@ Records come in batches, are checked for order and gathered while the last ones 
 through the stage, outputs acknowledged, state entries acknowledged, head acknowledged, messages acknowledged.
 
 Two things take long: a rebuild, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
-whoever takes this one away gets it at once: what was not finished counts for nothing, the next owner does it again.
+this one is given up at once when it is revoked: what was not finished does not count, the next owner does it again.
 """
 
 import asyncio
@@ -184,7 +184,7 @@ class OwnedPartition:
             await self._rested.wait()
 
     def leave_rest(self) -> None:
-        """Let go of what is not folded yet: whoever owns the partition next reads it again."""
+        """Drop what is not folded yet: the next owner of the partition reads it again."""
         self._inbox.leave(self.reached)
 
     def give_up_rebuild(self) -> None:

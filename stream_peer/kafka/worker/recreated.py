@@ -184,7 +184,7 @@ def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | 
     if known.recovered.head is None:
         return _begin_first(stage, found, finding)
     if finding is not None:
-        return _begin_anew(stage, known, found, choice)
+        return _begin_recreated(stage, known, found, choice)
     recovered, origin = known
     stage.load(recovered.head, recovered.entries)
     if isinstance(stage, Published):
@@ -209,15 +209,15 @@ def _begin_first(stage: Stateful, found: InputLog, finding: Recreation | None) -
     return Begin(origin, found.begin - 1, found.begin, must_settle=found.begin > 0)
 
 
-def _begin_anew(stage: Stateful, known: Known, found: InputLog, choice: Choice) -> Begin:
+def _begin_recreated(stage: Stateful, known: Known, found: InputLog, choice: Choice) -> Begin:
     """At the start of a log that took the place of the one that the state was folded from."""
     recovered, origin = known
     keeps = choice == "keep"
     stage.load(recovered.head, recovered.entries)
     if keeps and needs_rebuild(stage):
-        msg = "the state is of another release and could only be folded anew from a topic that is gone: on_recreated"
+        msg = "the state is of another release and could only be rebuilt from a topic that is gone: on_recreated"
         raise RecreatedTopicError(f"{msg}: rebuild, or start the former release")
-    anew = origin.anew(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
-    anew = anew._replace(base=max(anew.base, stage.revision + 1 if isinstance(stage, Published) else 0))
-    stage.reincarnate(incarnation_of(found.topic_id) or anew.base, anew.base, keep=keeps)
-    return Begin(anew, NOTHING_APPLIED, 0, must_settle=True)
+    successor = origin.successor(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
+    successor = successor._replace(base=max(successor.base, stage.revision + 1 if isinstance(stage, Published) else 0))
+    stage.reincarnate(incarnation_of(found.topic_id) or successor.base, successor.base, keep=keeps)
+    return Begin(successor, NOTHING_APPLIED, 0, must_settle=True)

@@ -420,7 +420,7 @@ class TwoGroupSums(_AnswerPairSums):
 class EqualGroupSums(_AnswerPairSums):
     """Sums over questions, with weights w, for the error rate that two groups have in common.
 
-    For groups that are drawn anew for each question, so that they are equally good by construction. With fixed groups
+    For groups that are drawn for each question, so that they are equally good by construction. With fixed groups
     it reads the geometric mean of a and b, off from either group's however much is seen.
 
     Attributes
@@ -453,7 +453,8 @@ class EqualGroupSums(_AnswerPairSums):
 
         Notes
         -----
-        Not in the paper, whose groups are drawn once. Drawn anew it needs fewer questions than Theorem 7 at any P0.
+        Not in the paper, whose groups are drawn once. Drawn for each question it needs fewer questions than Theorem 7
+        at any P0.
 
         Examples
         --------

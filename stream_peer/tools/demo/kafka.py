@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
 from stream_peer.kafka.client.admin import KafkaAdmin
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll
 from stream_peer.kafka.client.write import producer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
@@ -38,16 +38,16 @@ def keys_for(settings: Settings) -> tuple[bytes, ...]:
 
 
 class DemoKafka:
-    """A producer, a reader of all outputs, and onlookers of the worker's groups. Made by ``connected``."""
+    """A producer, a reader of all outputs, and readers of the offsets of the worker's groups. Made by ``connected``."""
 
     def __init__(self, settings: Settings, stack: ExitStack) -> None:
         self.settings = settings
         self.history = ReplayHistory()
         quiet = {"fetch_max_wait_ms": _POLL_MILLISECONDS}
-        self._outputs = stack.enter_context(onlooker(settings, **quiet))
+        self._outputs = stack.enter_context(groupless_reader(settings, **quiet))
         self._groups: dict[Stage, Any] = {
-            "question": stack.enter_context(onlooker(settings, group_id=settings.app_id("question"))),
-            "feed": stack.enter_context(onlooker(settings, group_id=settings.app_id("feed"))),
+            "question": stack.enter_context(groupless_reader(settings, group_id=settings.app_id("question"))),
+            "feed": stack.enter_context(groupless_reader(settings, group_id=settings.app_id("feed"))),
         }
         self._producer = stack.enter_context(producer(settings, linger_milliseconds=_LINGER_MILLISECONDS))
         self._logical = {settings.topic(name): name for name in topics.OUTPUTS}

@@ -29,7 +29,7 @@ from stream_peer.questions.schedule import RoundPlan
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.explain.weight_timeline import event_of
 from stream_peer.tools.replay.file_events import FileEvent
-from stream_peer.tools.replay.run import CONTROLS, InputRecord, NullProbe
+from stream_peer.tools.replay.run import CONTROLS, InputRecord, ReplayProbe
 
 _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
 
@@ -101,7 +101,7 @@ class LifeStep(msgspec.Struct):
         return dict(self.event.forecasts) if self.own and isinstance(self.event, Forecasts) else {}
 
 
-class QuestionProbe(NullProbe):
+class QuestionProbe(ReplayProbe):
     """Keeps the steps in the life of one question, while files are replayed.
 
     Parameters

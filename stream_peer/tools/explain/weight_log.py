@@ -9,7 +9,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.fold import FeedFold, keys_of
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
-from stream_peer.kafka.client.read import onlooker, read_to_end
+from stream_peer.kafka.client.read import groupless_reader, read_to_end
 from stream_peer.log.driver import Steps, fold, pump
 from stream_peer.log.stage import Effects, LogRecord, Output, Record
 from stream_peer.serve.explanation import ExplainFault, ExplainRequest, WeightExplanation, WeightKind
@@ -155,7 +155,7 @@ def read_for(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the topics cannot be read.
     """
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         place = place_of_log(consumer, settings, probe.feed)
         (start,) = consumer.beginning_offsets([place]).values()
         (end,) = consumer.end_offsets([place]).values()

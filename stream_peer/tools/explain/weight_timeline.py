@@ -20,7 +20,7 @@ from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.serve.explanation import Bound
 from stream_peer.tools.explain.causes import Cause, WeightReading, explain, weight_reading
-from stream_peer.tools.replay.run import NullProbe
+from stream_peer.tools.replay.run import ReplayProbe
 
 
 class LogPosition(NamedTuple):
@@ -141,7 +141,7 @@ class WeightTimeline:
         return Point(*position, *reading.of(self.expert), listed=listed, experts=experts)
 
 
-class WeightProbe(NullProbe):
+class WeightProbe(ReplayProbe):
     """Keeps timelines of some experts of a feed while its log is folded. Weights are read within their spans only.
 
     Parameters

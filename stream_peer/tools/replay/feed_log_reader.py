@@ -14,7 +14,7 @@ from stream_peer.feeds.fold import keys_of
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, read_to_end
 from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
@@ -90,7 +90,7 @@ def replay_from_log(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If the topics cannot be read.
     """
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         tally = _Tally(_published(consumer, settings, feed))
         place = place_of_log(consumer, settings, feed)
         start, end = _ends(consumer, place)
@@ -168,7 +168,7 @@ def pump_from_log(steps: Steps, settings: Settings, place: TopicPartition) -> No
     """Answer a driver from the log in Kafka, for each rebuild with a consumer of its own."""
     need = answer(steps)
     while need is not None:
-        with onlooker(settings) as consumer, closing(read_to_end(consumer, [place])) as batches:
+        with groupless_reader(settings) as consumer, closing(read_to_end(consumer, [place])) as batches:
             for records in batches:
                 steps.send(records)
                 if records[-1].offset >= need.up_to:

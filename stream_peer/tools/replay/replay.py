@@ -27,7 +27,7 @@ from stream_peer.tools.replay.file_events import (
 )
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.jsonl import FileLine
-from stream_peer.tools.replay.run import CONTROLS, NullProbe, RefusedLine, ReplayPlan, ReplayProbe, Run, Write
+from stream_peer.tools.replay.run import CONTROLS, RefusedLine, ReplayPlan, ReplayProbe, Run, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
 _UNLESS_SAID = {"history_for": "10000y"}
@@ -149,7 +149,7 @@ def _plan(
         options.secret,
         keeps_log=keeps_log or any(event.kind in CONTROLS for event in events),
         write=write,
-        probe=probe or NullProbe(),
+        probe=probe or ReplayProbe(),
         method_of=options.method_of,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -59,8 +59,8 @@ class InputRecord(NamedTuple):
     time: Milliseconds
 
 
-class ReplayProbe(Protocol):
-    """Is called around each record that is folded, and changes nothing."""
+class ReplayProbe:
+    """Is called around each record that is folded, and changes nothing. Every call may be left out."""
 
     def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """Called before ``stage`` folds an input record."""
@@ -75,22 +75,6 @@ class ReplayProbe(Protocol):
         """Called after it, and after the rebuilds that it called for."""
 
 
-class NullProbe:
-    """A probe that does nothing, and the base of those that need some of the calls."""
-
-    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
-        """Do nothing."""
-
-    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
-        """Do nothing."""
-
-    def before_record(self, record: Record, stage: FeedStage) -> None:
-        """Do nothing."""
-
-    def after_record(self, effects: Effects, stage: FeedStage) -> None:
-        """Do nothing."""
-
-
 class ReplayPlan(NamedTuple):
     """What a run is made of. ``keeps_log``: the feed-log may be rebuilt, or a feed exported."""
 
@@ -100,7 +84,7 @@ class ReplayPlan(NamedTuple):
     secret: bytes = b""
     keeps_log: bool = False
     write: Write | None = None
-    probe: ReplayProbe = NullProbe()
+    probe: ReplayProbe = ReplayProbe()
     method_of: MethodOf = served_method
 
 

@@ -17,7 +17,7 @@ from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from stream_peer.tools.replay.run import InputRecord, NullProbe, ReplayProbe
+from stream_peer.tools.replay.run import InputRecord, ReplayProbe
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
 
@@ -103,12 +103,12 @@ def _section_alone(section: object) -> object:
     return {n: v for n, v in section.items() if n != "shadows"} if isinstance(section, Mapping) else section
 
 
-class Follower:
+class Follower(ReplayProbe):
     """A probe that keeps how the forecasts of a replay do; what it is shown, another probe is shown as well."""
 
     def __init__(self, other: ReplayProbe | None = None) -> None:
         self.prequential = Prequential()
-        self._other = other or NullProbe()
+        self._other = other or ReplayProbe()
 
     def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
         """For the other one."""
@@ -165,7 +165,7 @@ class ShadowRuns:
         return self._live
 
     def run(self, progress: Progress | None = None) -> dict[str, list[ShadowScores]]:
-        """How the shadows did, by feed, in their order. ``progress`` is told of each replay anew."""
+        """How the shadows did, by feed, in their order. ``progress`` is called for each replay, from 0."""
         found: dict[str, list[ShadowScores]] = {}
         live = self._live.prequential.questions if self._live else {}
         for name, document in self._documents.items():

@@ -3,7 +3,7 @@
 **The file** has the feed's slice of the feed-log and its questions. The slice is every record of the feed since the
 feed was deleted last, as the fold reads it: a repeat is left out (by its source), and so is what the stored questions
 do not know yet (a source behind the offset at which they were stored), so that slice and questions are of one moment.
-Rounds that were cut are whole. Settings are in it, as far as they are about the feed, for whoever reads the file.
+Rounds that were cut are whole. Settings are in it, as far as they are about the feed, for the reader of the file.
 Experts who were forgotten are in no round; what is left of them is a digest of the id, in the header. The questions
 have their histories, what was emitted of each, and stubs.
 

@@ -10,7 +10,7 @@ from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import to_iso
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, poll, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll, read_to_end
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import Line
@@ -46,7 +46,7 @@ def origin(document: Any = None) -> Origin:
 
 
 def _read(settings: Settings, feed: str, found: FeedSlice) -> tuple[StageState, list[Questions]]:
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         questions = []
         for place in partitions_of(consumer, settings.changelog("question")):
             fold = ChangelogReader()

@@ -29,7 +29,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.control_events import import_parts, newest_document, write_import
 from stream_peer.kafka.client.feed_log import append_to_feed_log
-from stream_peer.kafka.client.read import TopicPartition, onlooker, partitions_of, read_to_end
+from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, read_to_end
 from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.moved import Heading, QuestionLine, moving_events
 from stream_peer.questions.rounds import in_parts
@@ -227,7 +227,7 @@ def look_up(settings: Settings, found: FeedFile) -> Landing:
         If that cannot be looked up.
     """
     landing = Landing(found.header.feed, found.digest)
-    with onlooker(settings) as consumer:
+    with groupless_reader(settings) as consumer:
         log = partitions_of(consumer, settings.topic(topics.FEED_LOG))
         landing.partition = partition_of(found.header.feed, len(log))
         landing.forecast_partitions = len(partitions_of(consumer, settings.topic(topics.FORECAST_EVENTS)))

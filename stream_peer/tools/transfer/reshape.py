@@ -128,7 +128,7 @@ def _record_with(record: AnyFeedLogRecord, names: Pseudonyms) -> AnyFeedLogRecor
 
 
 def _question_with(line: QuestionLine, names: Pseudonyms, settings: FeedSettings) -> QuestionLine:
-    """A question's rounds are known again by hashes of what was emitted: those are made anew, under the new names."""
+    """A question's rounds are known again by hashes of what was emitted: those are computed under the new names."""
     found = decode_question_entry(line.question_id, line.stored, {}, settings)
     question_id = names.question(line.question_id)
     if isinstance(found, Stub):

@@ -85,7 +85,7 @@ class Cluster:
             yield self.log
 
     @contextmanager
-    def onlooker(self, _: Settings) -> Iterator[None]:
+    def groupless_reader(self, _: Settings) -> Iterator[None]:
         yield
 
 
@@ -99,7 +99,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(feed_import, "newest_document", made.newest)
     monkeypatch.setattr(feed_import, "partitions_of", made.partitions)
     monkeypatch.setattr(feed_import, "read_to_end", made.read)
-    monkeypatch.setattr(feed_import, "onlooker", made.onlooker)
+    monkeypatch.setattr(feed_import, "groupless_reader", made.groupless_reader)
     return made
 
 

@@ -25,7 +25,7 @@ class Log:
         self.rows.append(claim_row(0, name))
         fold = self.read()
         recovered = fold.recovered()
-        return fold, Writer(fold, 0, name, fold.next, fold.origin.anew(topic_id, recovered.applied))
+        return fold, Writer(fold, 0, name, fold.next, fold.origin.successor(topic_id, recovered.applied))
 
     def read(self) -> ChangelogReader:
         fold = ChangelogReader()

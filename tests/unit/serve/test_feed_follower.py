@@ -34,7 +34,7 @@ class Broker:
         return [TopicPartition(topic, 0)]
 
     @contextmanager
-    def onlooker(self, _settings: Settings, **_options: Any) -> Iterator["Broker"]:
+    def groupless_reader(self, _settings: Settings, **_options: Any) -> Iterator["Broker"]:
         yield self
 
     def assign(self, _places: Any) -> None:
@@ -72,7 +72,7 @@ class Broker:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
     monkeypatch.setattr(feed_follower, "partitions_of", made.partitions_of)
-    monkeypatch.setattr(feed_follower, "onlooker", made.onlooker)
+    monkeypatch.setattr(feed_follower, "groupless_reader", made.groupless_reader)
     monkeypatch.setattr(feed_follower, "poll", made.poll)
     monkeypatch.setattr(feed_follower, "_PAUSE_SECONDS", 0.001)
     return made

@@ -113,13 +113,13 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     consumer = Consumer(logs, lambda: catch_up(stage, feeds))
 
     @contextmanager
-    def onlooker(_: Settings) -> Iterator[Consumer]:
+    def groupless_reader(_: Settings) -> Iterator[Consumer]:
         yield consumer
 
     def partitions_of(_: Consumer, topic: str) -> list[TopicPartition]:
         return [tp for tp in logs if tp.topic == topic]
 
-    monkeypatch.setattr(feed_export, "onlooker", onlooker)
+    monkeypatch.setattr(feed_export, "groupless_reader", groupless_reader)
     monkeypatch.setattr(feed_export, "partitions_of", partitions_of)
     monkeypatch.setattr(feed_export, "_PAUSE_SECONDS", 0.001)
     return consumer
