@@ -34,7 +34,7 @@ from benchmarks.quality_page import (
 )
 from benchmarks.quality_rivals import best_expert, dawid_skene, gradient_boa, squared_losses
 from benchmarks.quality_sets import Run, data_sets, name_of, run_as_it_is, run_as_one
-from stream_peer.serve.progress import progress_bar
+from stream_peer.serve.terminal import progress_bar
 
 LEVELS = (0.0, 0.02, 0.1, 0.3, 1.0)
 SEEDS = 3

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stream_peer.serve.pages.document import style_sheet
-from stream_peer.serve.pages.svg import INK, MUTED, SERIES_COLOURS, PictureSize, drawn, quiet
+from stream_peer.serve.pages.parts import INK, MUTED, SERIES_COLOURS, PictureSize, drawn, quiet, style_sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

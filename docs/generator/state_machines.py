@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
-from stream_peer.serve.pages.document import style_sheet
+from stream_peer.serve.pages.parts import style_sheet
 
 _BOX = 222, 84
 _PAD = 26

@@ -14,8 +14,14 @@ from stream_peer.events import incoming
 from stream_peer.events.rejections import Reason
 from stream_peer.feeds.columns import COLUMNS
 from stream_peer.serve.http.routes import OPEN, ROUTES
-from stream_peer.settings.feed.method import MethodSettings
-from stream_peer.settings.feed.model import DURATIONS, MEANING, FeedSettings, MixerSettings, TrustSettings
+from stream_peer.settings.feed.model import (
+    DURATIONS,
+    MEANING,
+    FeedSettings,
+    MethodSettings,
+    MixerSettings,
+    TrustSettings,
+)
 from stream_peer.settings.process import leaves
 from stream_peer.tools.explain.weight_words import WORDS
 

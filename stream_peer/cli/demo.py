@@ -107,7 +107,7 @@ def _show(place: DemoBroker, *, pace: float, report: Path, keep: bool) -> None:
 @contextmanager
 def _embedded_broker() -> Iterator[DemoBroker]:
     from stream_peer.kafka.client.topic_plan import wanted_topics
-    from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
+    from stream_peer.tools.demo.brokers import EmbeddedBroker
 
     flags = {"broker": "embedded"}
     names = [topic.name for topic in wanted_topics(load(None, {}, flags).settings)]
@@ -117,7 +117,7 @@ def _embedded_broker() -> Iterator[DemoBroker]:
 
 @contextmanager
 def _real_broker() -> Iterator[DemoBroker]:
-    from stream_peer.tools.demo.local_kafka import LocalKafka
+    from stream_peer.tools.demo.brokers import LocalKafka
 
     click.echo("Starting Apache Kafka …", err=True)
     with LocalKafka() as broker, _signing_key() as key:

@@ -7,7 +7,7 @@ import click
 
 from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
 from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
-from stream_peer.serve.progress import of_reading, progress_bar
+from stream_peer.serve.terminal import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ def paper_command(
     stream-peer paper --out report/ --seed 7
     """  # noqa: D301
     from stream_peer.lab.paper.results import Size
-    from stream_peer.serve.pages.svg import require_matplotlib
+    from stream_peer.serve.pages.parts import require_matplotlib
 
     require_matplotlib()
     for directory in filter(None, (out, images)):

@@ -12,7 +12,7 @@ from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, setti
 from stream_peer.cli.replay_report import ReplayReport
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.events.spelling import spelt
-from stream_peer.serve.progress import of_reading, progress_bar
+from stream_peer.serve.terminal import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
@@ -148,8 +148,7 @@ def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:
     from stream_peer.tools.replay.jsonl import read_lines
     from stream_peer.tools.replay.replay import replay
-    from stream_peer.tools.replay.shadow_table import shadow_table
-    from stream_peer.tools.replay.shadows import ShadowRuns, read_shadows
+    from stream_peer.tools.replay.shadows import ShadowRuns, read_shadows, shadow_table
     from stream_peer.tools.replay.summary import replay_summary
 
     options = _options(invocation, choices)
@@ -233,7 +232,7 @@ def _explain(asked: _Asked) -> None:
     click.BadParameter
         If the files do not speak of the question; it names those that may have been meant.
     """
-    from stream_peer.events.near_names import did_you_mean
+    from stream_peer.events.spelling import did_you_mean
     from stream_peer.serve.terminal import console
     from stream_peer.tools.explain.question_life import narrate
     from stream_peer.tools.explain.text import print_explanation
@@ -255,8 +254,7 @@ def _from_log(invocation: Invocation, feed: str, choices: _Choices) -> int:
     """Exit code 0 if everything published is what the log gives, 1 if not."""
     from stream_peer.lab.methods.replayed import replayed_method
     from stream_peer.tools.replay.feed_log_reader import replay_from_log
-    from stream_peer.tools.replay.shadow_table import shadow_table
-    from stream_peer.tools.replay.shadows import books_of, read_shadows
+    from stream_peer.tools.replay.shadows import books_of, read_shadows, shadow_table
 
     shadows = books_of(read_shadows(choices.shadows), feed)
     with ExitStack() as stack:

@@ -32,7 +32,7 @@ class ReplayReport:
     """
 
     def __init__(self, path: Path, options: "ReplayOptions") -> None:
-        from stream_peer.serve.pages.svg import require_matplotlib
+        from stream_peer.serve.pages.parts import require_matplotlib
         from stream_peer.tools.explain.weight_log import ReplayedLog
 
         require_matplotlib()

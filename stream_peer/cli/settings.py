@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.serve.progress import progress_bar
+from stream_peer.serve.terminal import progress_bar
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.settings.process import read_producers
 from stream_peer.settings.process.shown import shown_feed_settings, shown_settings
@@ -105,7 +105,7 @@ def schema_command() -> None:
     # first line of settings.yaml, for editors that know the YAML language server:
     # yaml-language-server: $schema=settings.schema.json
     """  # noqa: D301
-    from stream_peer.settings.process.schema import settings_schema
+    from stream_peer.settings.process.shown import settings_schema
 
     click.echo(json.dumps(settings_schema(), indent=2))
 

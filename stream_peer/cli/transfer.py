@@ -9,7 +9,7 @@ import click
 from stream_peer.cli.options import Invocation, must_be_feed_name, replaced_file, settings_options
 from stream_peer.errors import FeedTransferError, SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.serve.progress import progress_bar
+from stream_peer.serve.terminal import progress_bar
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import read_secret
 
@@ -51,8 +51,7 @@ def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: P
     """  # noqa: D301
     from stream_peer.tools.transfer.feed_export import export_feed
     from stream_peer.tools.transfer.feed_file import write_feed
-    from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-    from stream_peer.tools.transfer.reshape import all_with_pseudonyms
+    from stream_peer.tools.transfer.reshape import Pseudonyms, all_with_pseudonyms
 
     if questions and key_file is None:
         msg = "--pseudonym-questions needs the key: --pseudonyms KEYFILE"

@@ -1,19 +1,251 @@
-"""A feed's ledger and its sums, kept in step: sums = settled + the contributions of all entries, bit for bit.
+"""Sums of a feed that forgets: of blocks of questions, of which older ones count less when they are read.
 
-An audit builds the sums from the ledger again while both go on changing: an entry that it has looked at takes its
-changes to the audit's sums as well; others come with theirs when it gets to them.
+A question belongs to the block of its ordinal for good, so a late correction goes where the question went, and nothing
+that is stored is ever multiplied. Without ``memory`` there is one block.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import islice
 
+import msgspec
+import numpy as np
+
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry, Ledger, Limits
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.sums import Contribution, IndexArray
+from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, IndexArray, Sums
+from stream_peer.numerics.arguments import FloatArray, unchecked
+from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
 from stream_peer.settings.feed.model import FeedSettings
+
+_SQUARED_WEIGHTS = [
+    *(FEED.at("moment_weight2", rule) for rule in VOTE_RULES),
+    FEED.at("class_weight2"),
+    FEED.at("group_weight2"),
+]
+_NO_SHADOW: FloatArray = np.zeros(SHADOW.size)
+_SQUARED_VOTES = BLOCK.at("votes_weight2")
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[int, bytes]).decode
+
+
+class _WeightedSum:
+    """The sum of blocks, each times its factor, in floats. Squares of weights are times the square of the factor."""
+
+    def __init__(self, n_experts: int) -> None:
+        self._feed: FloatArray = np.zeros(FEED.size)
+        self._votes: FloatArray = np.zeros(VOTES_SHAPE)
+        self._matrix: FloatArray = np.zeros((EXPERT.size, n_experts))
+        self._shadows: dict[int, FloatArray] = {}
+        self._blocks: list[tuple[Sums, float]] = []
+        self._bins: FloatArray | None = None
+
+    def add(self, block: Sums, factor: float) -> None:
+        """Add a block."""
+        self._blocks.append((block, factor))
+        of_feed, of_votes = np.full(len(self._feed), factor), np.full(VOTES_SHAPE[-1], factor)
+        of_feed[_SQUARED_WEIGHTS] = of_votes[_SQUARED_VOTES] = factor * factor
+        self._feed += of_feed * np.array(block.feed, np.float64)
+        self._votes += of_votes * block.votes
+        self._matrix += factor * block.matrix[:, : self._matrix.shape[1]]
+        for shadow, columns in block.shadows.items():
+            total = self._shadows.get(shadow, _NO_SHADOW).copy()
+            total += factor * columns
+            self._shadows[shadow] = total
+
+    def copy(self) -> "_WeightedSum":
+        """A sum of its own with the same values."""
+        twin = _WeightedSum(0)
+        twin._feed, twin._votes, twin._matrix = self._feed.copy(), self._votes.copy(), self._matrix.copy()
+        twin._shadows = dict(self._shadows)
+        return twin
+
+    def bins(self) -> FloatArray | None:
+        """The weighted sum of histograms; None if no block has any."""
+        if self._bins is None and any(len(block.histograms) for block, _ in self._blocks):
+            n_experts = self._matrix.shape[1]
+            self._bins = np.zeros((n_experts, BINS))
+            for block, factor in self._blocks:
+                self._bins += factor * block.all_histograms()[:n_experts]
+        return self._bins
+
+    def fill(self, sums: Sums) -> None:
+        """Put the rounded values into sums."""
+        sums.feed = np.rint(self._feed).astype(np.int64).tolist()
+        sums.votes = np.rint(self._votes).astype(np.int64)
+        sums.matrix = np.rint(self._matrix).astype(np.int64)
+        sums.shadows = {shadow: np.rint(columns).astype(np.int64) for shadow, columns in self._shadows.items()}
+
+
+class _ReadSums(Sums):
+    """Sums to be read, of weighted blocks. Histograms are the largest part, and few ask for them: they come last."""
+
+    def __init__(self, older: _WeightedSum, newest: Sums, factor: float) -> None:
+        super().__init__()
+        self._older: _WeightedSum | None = older
+        self._newest, self._factor = newest, factor
+        total = older.copy()
+        total.add(newest, factor)
+        total.fill(self)
+
+    def _reserve_bins(self) -> None:
+        if self._older is not None:
+            total = self._older.bins()
+            if total is not None or len(self._newest.histograms):
+                n_experts = self.matrix.shape[1]
+                newest = self._factor * self._newest.all_histograms()[:n_experts]
+                self.histograms = np.rint(newest if total is None else total + newest).astype(np.int64)
+            self._older = None
+        super()._reserve_bins()
+
+
+class Blocks:
+    """Sums by blocks of questions.
+
+    Parameters
+    ----------
+    memory : int or None
+        M: a question M younger counts e times as much; None: all count alike.
+
+    Attributes
+    ----------
+    by_number : dict of int to Sums
+        Those that are read at all.
+    n_experts : int
+        For how many experts there is room at least.
+    """
+
+    def __init__(self, memory: int | None) -> None:
+        self.memory = memory
+        self._size = unchecked(block_size)(memory) if memory else 0
+        self._newest = 0
+        self.by_number: dict[int, Sums] = {0: Sums()}
+        self._reading: Sums | None = None if memory else self.by_number[0]
+        self._older: _WeightedSum | None = None
+        self.n_experts = 0
+
+    def reserve(self, n_experts: int) -> None:
+        """Have room for at least that many experts."""
+        if n_experts <= self.n_experts:
+            return
+        self.n_experts = n_experts
+        for sums in self.by_number.values():
+            sums.reserve(n_experts)
+        self._changed()
+
+    def reach(self, ordinal: int) -> None:
+        """A question of this ordinal has come: blocks that are read no more are let go."""
+        newest = self._block_of(ordinal)
+        if newest > self._newest:
+            self._newest = newest
+            for block in [block for block in self.by_number if self._is_over(block)]:
+                del self.by_number[block]
+            self._changed()
+
+    def add(self, part: Contribution, ordinal: int) -> None:
+        """Put a question in."""
+        self._fold(ordinal, Sums.add, part)
+
+    def subtract(self, part: Contribution, ordinal: int) -> None:
+        """Take a question out."""
+        self._fold(ordinal, Sums.subtract, part)
+
+    def evaluations(self, places: IndexArray | None = None) -> list[tuple[int, Contribution]]:
+        """What scored forecasts have added to each block, with the ordinal of a question of the block.
+
+        ``places``: other places of the experts, -1 of those to be left out.
+        """
+        found = ((number * self._size, sums.evaluations(places)) for number, sums in self.by_number.items())
+        return [(ordinal, part) for ordinal, part in found if part is not NOTHING]
+
+    @property
+    def reading(self) -> Sums:
+        """The sums as they count now. Not to be changed."""
+        if self._reading is None:
+            self._reading = self._read()
+        return self._reading
+
+    def _fold(self, ordinal: int, operation: Callable[[Sums, Contribution], None], part: Contribution) -> None:
+        block = self._block_of(ordinal)
+        if self.memory and self._is_over(block):
+            return
+        sums = self.by_number.get(block)
+        if sums is None:
+            sums = self.by_number[block] = Sums()
+            sums.reserve(self.n_experts)
+            self._older = None
+        operation(sums, part)
+        self._changed(block)
+
+    def _block_of(self, ordinal: int) -> int:
+        return ordinal // self._size if self._size else 0
+
+    def _is_over(self, block: int) -> bool:
+        return (self._newest - block) * self._size > MEMORIES_READ * (self.memory or 0)
+
+    def _changed(self, block: int | None = None) -> None:
+        """A block has changed, or (None) which there are, or their room: what was read is read no more."""
+        if not self.memory:
+            return
+        if self._reading is not None:
+            self._reading.version += 1  # readings of it are stale
+            self._reading = None
+        if block is None or block != max(self.by_number):
+            self._older = None
+
+    def _read(self) -> Sums:
+        """The weighted sum of all blocks. That of all but the newest is kept: it is seldom another block that changes.
+
+        Blocks are added in their order, so that the same ones give the same bits.
+        """
+        numbers = sorted(self.by_number)
+        factors = unchecked(block_factors)(np.array(numbers, dtype=np.int64), self._newest, self.memory or 1).tolist()
+        *older, newest = zip((self.by_number[number] for number in numbers), factors, strict=True)
+        if self._older is None:
+            self._older = _WeightedSum(self.n_experts)
+            for block, factor in older:
+                self._older.add(block, factor)
+        return _ReadSums(self._older, *newest)
+
+    # --- comparing and storing ---
+
+    def copy(self) -> "Blocks":
+        """Blocks of their own with the same values."""
+        twin = Blocks(self.memory)
+        twin._newest, twin.n_experts = self._newest, self.n_experts
+        twin.by_number = {block: sums.copy() for block, sums in self.by_number.items()}
+        twin._reading = None if self.memory else twin.by_number[0]
+        return twin
+
+    def equals(self, other: "Blocks") -> bool:
+        """Whether all blocks agree, bit for bit; a block of zeros is as good as none."""
+        nothing = Sums()
+        every = self.by_number.keys() | other.by_number.keys()
+        return all(self.by_number.get(block, nothing).equals(other.by_number.get(block, nothing)) for block in every)
+
+    def is_zero(self) -> bool:
+        """Whether nothing has been put in."""
+        return all(sums.is_zero() for sums in self.by_number.values())
+
+    def to_bytes(self, n_experts: int) -> bytes:
+        """Stored form; empty if nothing has been put in."""
+        full = {block: sums for block, sums in sorted(self.by_number.items()) if not sums.is_zero()}
+        return _encode({block: sums.to_bytes(n_experts) for block, sums in full.items()}) if full else b""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, n_experts: int, memory: int | None) -> "Blocks":
+        """Blocks of ``to_bytes``, with room for ``n_experts``."""
+        blocks = cls(memory)
+        for block, stored in _decode(data).items() if data else ():
+            blocks.by_number[block] = Sums.from_bytes(stored, n_experts)
+        if not memory:
+            blocks._reading = blocks.by_number[0]
+        blocks.reserve(n_experts)
+        return blocks
+
 
 _AUDITED_AT_ONCE = 32
 

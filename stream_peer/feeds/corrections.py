@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.output_records import feed_outputs
-from stream_peer.feeds.question_outputs import question_outputs
+from stream_peer.feeds.outputs import feed_outputs, question_outputs
 from stream_peer.feeds.views import feed_view, list_experts
 from stream_peer.log.stage import Output
 

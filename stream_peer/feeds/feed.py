@@ -5,10 +5,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 import msgspec
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.accounts import Accounts
+from stream_peer.feeds.accounts import Accounts, Blocks
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Recent
-from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.columns import VOTE_RULES
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.draws import Draws
@@ -18,22 +17,21 @@ from stream_peer.feeds.medians import own_medians
 from stream_peer.feeds.methods.method import MethodOf, Path
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.path_state import PathState
-from stream_peer.feeds.reading.published import Basis, expert_weights
 from stream_peer.feeds.reading.reading import Reading, read
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.trust import NamedGroup, Signs, Trust, next_trust
+from stream_peer.feeds.reading.weights import (
+    Basis,
     ExpertWeights,
     Extent,
+    expert_weights,
 )
-from stream_peer.feeds.reading.signs import NamedGroup, Signs
-from stream_peer.feeds.reading.trust import Trust, next_trust
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.sums import Contribution, IndexArray, Sums
 from stream_peer.log.draws import feed_seed
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.settings.feed.method import MethodSettings
-from stream_peer.settings.feed.model import MEANING, FeedSettings
+from stream_peer.settings.feed.model import MEANING, FeedSettings, MethodSettings
 
 _NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
 """How much a feed has seen, for methods that do not go by it: all but variants."""

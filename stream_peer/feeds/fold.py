@@ -40,8 +40,7 @@ from stream_peer.feeds.former_imports import fresh, take_up
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
-from stream_peer.feeds.output_records import feed_tombstones
-from stream_peer.feeds.question_outputs import question_outputs, question_tombstones
+from stream_peer.feeds.outputs import feed_tombstones, question_outputs, question_tombstones
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
 from stream_peer.feeds.scoring import score

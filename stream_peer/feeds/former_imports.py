@@ -18,7 +18,7 @@ from stream_peer.errors import SettingsError
 from stream_peer.events.feed_log import FeedImported, Place, Round, Verdict
 from stream_peer.events.incoming import QuestionWeight
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.accounts import Blocks
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, StoredFeed
@@ -28,7 +28,7 @@ from stream_peer.feeds.path_state import Imported, PathState
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
 from stream_peer.feeds.sums import IndexArray
-from stream_peer.log.names import Given
+from stream_peer.log.ids import Given
 from stream_peer.log.stage import Record
 from stream_peer.log.transfers import import_refusal
 from stream_peer.settings.feed.model import FeedSettings

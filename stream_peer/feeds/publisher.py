@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.output_records import feed_outputs
+from stream_peer.feeds.outputs import feed_outputs
 from stream_peer.feeds.views import FeedView, ListedExperts, feed_view, list_experts
 from stream_peer.log.stage import Output
 

@@ -12,7 +12,7 @@ from stream_peer.feeds.alarms.groups import united
 from stream_peer.feeds.facts import Facts, Losses, LossMeans, Mix, Moments, Votes
 from stream_peer.feeds.medians import Medians
 from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Method, OwnAnswers
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.weights import (
     ExpertWeights,
     Mixing,
     guarded,

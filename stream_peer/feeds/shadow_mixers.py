@@ -18,7 +18,7 @@ import numpy as np
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.weights import (
     DECIMALS,
     ExpertWeights,
     Mixing,

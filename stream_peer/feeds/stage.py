@@ -9,7 +9,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.fold import Change, FeedFold
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
-from stream_peer.feeds.question_outputs import read_question
+from stream_peer.feeds.outputs import read_question
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.store import (
     SCHEMA,

@@ -25,18 +25,18 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.medians import uninformative
-from stream_peer.feeds.reading.published import published_weights
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.trust import certifies
+from stream_peer.feeds.reading.weights import (
     DECIMALS,
     Certified,
     Records,
+    published_weights,
     read_certificate,
     read_records,
     read_regret,
 )
-from stream_peer.feeds.reading.trust import certifies
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.arguments import FloatArray

@@ -1,8 +1,4 @@
-"""What is too large for one record travels in parts: cut at one end, put together at the other.
-
-Parts of one transfer come in order on one partition. Parts that are there wait in the state, so that a restart between
-two parts loses nothing.
-"""
+"""Large values in state records of bounded size: a value is cut, and put together again when it is loaded."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +9,55 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import FeedImported
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.rejections import Reason
-from stream_peer.log.chunks import cut, join_chunks, removed
+
+LARGEST = 380_000
+"""Bytes of a piece: two versions of it stay below a broker's usual limit of 1 MB."""
+_COUNT = 4  # bytes that say how many pieces there are, before the first
+
+
+def cut(kind: bytes, name: bytes, value: bytes, before: int = 0) -> dict[bytes, bytes | None]:
+    r"""State records that hold a value: ``kind/name``, ``kind1/name``, …; those of ``before`` that are over are gone.
+
+    Examples
+    --------
+    >>> cut(b"e", b"econ/q1", b"value", before=2)
+    {b'e/econ/q1': b'\x01\x00\x00\x00value', b'e1/econ/q1': None}
+    """
+    count = max(1, -(-len(value) // LARGEST))
+    rows: dict[bytes, bytes | None] = {}
+    for number in range(count):
+        piece = value[number * LARGEST : (number + 1) * LARGEST]
+        rows[_key(kind, name, number)] = piece if number else count.to_bytes(_COUNT, "little") + piece
+    rows.update({_key(kind, name, number): None for number in range(count, before)})
+    return rows
+
+
+def join_chunks(kind: bytes, entries: Mapping[bytes, bytes]) -> dict[bytes, tuple[bytes, int]]:
+    """All values of a kind by name, each with the number of records that hold it."""
+    values = {}
+    prefix = kind + b"/"
+    for key, first in entries.items():
+        if key.startswith(prefix):
+            name = key[len(prefix) :]
+            count = int.from_bytes(first[:_COUNT], "little")
+            rest = (entries[_key(kind, name, number)] for number in range(1, count))
+            values[name] = (b"".join((first[_COUNT:], *rest)), count)
+    return values
+
+
+def whole(record: bytes) -> memoryview:
+    """The value in the only state record that holds it, without a copy."""
+    return memoryview(record)[_COUNT:]
+
+
+def removed(kind: bytes, name: bytes, before: int) -> dict[bytes, bytes | None]:
+    """State records that say that a value is gone."""
+    return {_key(kind, name, number): None for number in range(before)}
+
+
+def _key(kind: bytes, name: bytes, number: int) -> bytes:
+    return b"%b%b/%b" % (kind, b"%d" % number if number else b"", name)
+
 
 PART_BYTES = 640_000
 """Of data in a part: as text in a record, with all that is around it, it stays below 900 KB."""

@@ -15,7 +15,7 @@ from stream_peer.errors import StateError
 from stream_peer.events.incoming import FeedImport
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
-from stream_peer.log.names import Given
+from stream_peer.log.ids import Given
 from stream_peer.log.transfers import import_refusal, parts_of
 from stream_peer.questions.reconcile import Reconciler
 from stream_peer.questions.state import QuestionState, Stub, decode_question_entry

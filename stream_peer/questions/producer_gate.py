@@ -6,8 +6,7 @@ from typing import Any
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.incoming import Forecast, Forecasts, PartialForecasts, Question, Resolution
 from stream_peer.log.clock import Clock
-from stream_peer.log.erased import ErasedExperts, erased_rejection
-from stream_peer.log.names import Names
+from stream_peer.log.ids import ErasedExperts, Names, erased_rejection
 from stream_peer.log.producers import Producers, SignedEvent
 from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.routing import Routes

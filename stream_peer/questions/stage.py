@@ -36,8 +36,7 @@ from stream_peer.events.times import NEVER, YEAR_1900, YEAR_2000, Milliseconds, 
 from stream_peer.log.clock import Clock
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.erased import erased_rejection
-from stream_peer.log.names import Names
+from stream_peer.log.ids import Names, erased_rejection
 from stream_peer.log.origins import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures, disbelieved, is_signed, names_ours

@@ -11,8 +11,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from stream_peer.events.output_parts import joined_parts
-from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights
+from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights, joined_parts
 
 MOST_BYTES = 256_000_000
 """Of records that are kept; beyond it those of the feeds that changed longest ago are evicted."""

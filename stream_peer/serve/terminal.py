@@ -13,6 +13,12 @@ from stream_peer.events.spelling import spelt_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
+from collections.abc import Callable
+from typing import Protocol
+
+import click
+import mode
+import structlog
 
 
 class _Bytes:
@@ -79,3 +85,64 @@ def console(*, stderr: bool = False) -> "Console":
                 yield segment if segment.control else segment._replace(text=spelt_lines(segment.text))
 
     return SpellingConsole(file=below(sys.stderr if stderr else sys.stdout))
+
+
+class ProgressBar(Protocol):
+    """Told how much of how much is done; and of what, if it is not what the bar was made for."""
+
+    def __call__(self, done: int, total: int, what: str = "", /) -> None:
+        """Show it."""
+
+
+def of_reading(progress: "ProgressBar | None") -> Callable[[int, int], None] | None:
+    """The same bar for the bytes of the files while they are read."""
+    return None if progress is None else lambda done, total: progress(done, total, "bytes read")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[ProgressBar | None]:
+    """A bar for a person at a terminal, on stderr; nothing for anybody else."""
+    if not click.get_text_stream("stderr").isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    from stream_peer.serve.terminal import console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total, now=what: bar.update(task, description=now, completed=done, total=total)
+
+
+log = structlog.get_logger(__name__)
+
+_POLL_SECONDS = 0.2
+
+
+class Announcer(mode.Service):  # type: ignore[misc] # mode is skipped by the type checker
+    """Logs ``worker_ready`` once, with where metrics and health are.
+
+    Parameters
+    ----------
+    ready : callable
+        Whether the worker is ready, and if not, why.
+    address : callable
+        Where the HTTP server listens, asked when the worker is ready.
+    """
+
+    def __init__(self, ready: Callable[[], tuple[bool, str]], address: Callable[[], str]) -> None:
+        super().__init__()
+        self._ready = ready
+        self._address = address
+
+    async def on_started(self) -> None:
+        """Watch from the moment that everything was started."""
+        self.add_future(self._announce())
+
+    async def _announce(self) -> None:
+        async for _ in self.itertimer(_POLL_SECONDS):
+            if self._ready()[0]:
+                log.info("worker_ready", http=self._address())
+                return

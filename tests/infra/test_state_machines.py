@@ -23,8 +23,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.outputs import ErrorRateStatus, StateOfQuestion, TrustState
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.signs import NamedGroup, Signs
-from stream_peer.feeds.reading.trust import next_trust
+from stream_peer.feeds.reading.trust import NamedGroup, Signs, next_trust
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.dependence import Dependence, RankAgreement

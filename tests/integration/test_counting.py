@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
+from stream_peer.tools.demo.brokers import EmbeddedBroker
 from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.counting import counting

@@ -7,7 +7,7 @@ from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.read import groupless_reader
 from stream_peer.kafka.client.topic_plan import worker_rights
 from stream_peer.settings.process import Settings
-from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
+from stream_peer.tools.demo.brokers import EmbeddedBroker
 from tests.integration.support.client import KafkaClient
 
 

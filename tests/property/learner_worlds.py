@@ -8,7 +8,7 @@ import numpy as np
 
 from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.formulas.regret_sums import RegretSums
-from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
+from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.numerics.certificate import live_bounds, live_certificate, shared_answer_spread

@@ -15,9 +15,7 @@ from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_import import question_events
-from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import all_with_pseudonyms
-from stream_peer.tools.transfer.stored_feed import StageState, questions_of
+from stream_peer.tools.transfer.reshape import Pseudonyms, StageState, all_with_pseudonyms, questions_of
 from tests.feed_histories import carry_out_rebuilds, expert, folded, log_of, round_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds

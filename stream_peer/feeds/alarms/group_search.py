@@ -7,7 +7,7 @@ import numpy as np
 from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Window
-from stream_peer.feeds.reading.readings import DECIMALS
+from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.dependence.copies import find_copies
 from stream_peer.numerics.dependence.followers import find_followers

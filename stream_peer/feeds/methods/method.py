@@ -20,8 +20,7 @@ from stream_peer.settings.feed.model import FeedSettings
 if TYPE_CHECKING:  # what these functions are given is made by modules that are given a method
     from stream_peer.feeds.facts import Facts
     from stream_peer.feeds.ledger import Entry
-    from stream_peer.feeds.reading.published import Basis
-    from stream_peer.feeds.reading.readings import ExpertWeights, Extent
+    from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent
     from stream_peer.feeds.scoring import ScoringInputs
 
 N_GROUPS = 3

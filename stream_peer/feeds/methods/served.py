@@ -9,8 +9,7 @@ from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
 from stream_peer.numerics.learners import hedge, hedge_rate
 from stream_peer.numerics.losses import LOSSES
 from stream_peer.numerics.reference_rules import ballots
-from stream_peer.settings.feed.method import BUILT_IN, changed_method
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, changed_method
 
 
 def served_method(settings: FeedSettings) -> Method:

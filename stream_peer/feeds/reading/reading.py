@@ -10,8 +10,9 @@ import msgspec
 
 from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.rates import Rates, read_rates, used_rules
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.rates import Rates, next_vote_rule, read_rates, used_rules
+from stream_peer.feeds.reading.trust import dependence_key, read_dependence, read_ranks
+from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
     MixingMemo,
@@ -20,8 +21,6 @@ from stream_peer.feeds.reading.readings import (
     read_extent,
     rows_of,
 )
-from stream_peer.feeds.reading.signs import dependence_key, read_dependence, read_ranks
-from stream_peer.feeds.reading.vote_rules import next_vote_rule
 from stream_peer.feeds.sums import UNIT, IndexArray, Sums
 from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.numerics.dependence import Dependence, RankAgreement

@@ -53,7 +53,7 @@ from mode import Service
 from yarl import URL
 
 from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
-from stream_peer.kafka.client.records import AnyNames
+from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats

@@ -35,8 +35,7 @@ from stream_peer.numerics.reference_rules import (
     answers_of_others,
     ballots,
 )
-from stream_peer.settings.feed.method import BUILT_IN, MethodSettings
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings
 
 _Rate = Callable[[RateSums, float], ErrorRate]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.paper.following import fixed_hedge
+from stream_peer.lab.paper.panels import flipped, outcomes
 from stream_peer.lab.paper.results import Area, Check, Figure, Line, Mean, Result, Size, at_most, near
-from stream_peer.lab.paper.worlds import flipped, outcomes
 from stream_peer.numerics import FloatArray, loss_parts, unit_peer_loss
 
 HORIZON = 4000

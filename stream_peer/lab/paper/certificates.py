@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.paper.following import AdaNormal
+from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.promises import DELTA, Promises, promises
 from stream_peer.lab.paper.results import Area, Check, Figure, Line, Result, Size, Table, between, none_of, shown
-from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics import FloatArray, live_certificate, loss_parts, squared_loss
 from stream_peer.numerics.certificate import shared_answer_spread
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from stream_peer.lab.formulas.flips import flip_answer, flipped_error_rate
 from stream_peer.lab.paper.following import fixed_hedge
+from stream_peer.lab.paper.panels import outcomes
 from stream_peer.lab.paper.promises import Heterogeneous, heterogeneous_promises
 from stream_peer.lab.paper.results import (
     Area,
@@ -24,7 +25,6 @@ from stream_peer.lab.paper.results import (
     none_of,
     shown,
 )
-from stream_peer.lab.paper.worlds import outcomes
 from stream_peer.numerics import BoolArray, FloatArray, loss_parts, squared_loss, unbiased_peer_loss
 
 QUESTIONS, N_EXPERTS = 4000, 4

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.paper.following import any_time_hedge, revealed_rates
+from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.results import (
     Area,
     Figure,
@@ -19,7 +20,6 @@ from stream_peer.lab.paper.results import (
     mean_of,
     shown,
 )
-from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics import FloatArray, loss_parts, squared_loss, unit_peer_loss
 
 RATE = 0.3

@@ -8,7 +8,7 @@ import numpy as np
 
 from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap
-from stream_peer.lab.paper.panels import merged, seen
+from stream_peer.lab.paper.panels import flipped, merged, outcomes, seen, shrunk
 from stream_peer.lab.paper.results import (
     Cells,
     Check,
@@ -25,7 +25,6 @@ from stream_peer.lab.paper.results import (
     near,
     none_of,
 )
-from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics import BoolArray, FloatArray, squared_loss
 
 QUESTIONS = 1000

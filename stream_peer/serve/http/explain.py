@@ -23,8 +23,7 @@ from stream_peer.serve.explanation import (
     bound_of,
     encode_task,
 )
-from stream_peer.serve.http.problems import RETRY_SECONDS, ProblemError
-from stream_peer.serve.http.queries import NOT_UNDERSTOOD, Bounds, check_names, number
+from stream_peer.serve.http.problems import NOT_UNDERSTOOD, RETRY_SECONDS, Bounds, ProblemError, check_names, number
 from stream_peer.settings.process import Settings
 
 log = structlog.get_logger(__name__)

@@ -1,19 +1,33 @@
 """``/feeds``, ``/feeds/{feed}`` and ``/feeds/{feed}/experts/{expert}``: from what was published, by any worker."""
 
 from bisect import bisect_left
+from collections.abc import Callable
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Protocol
 
 import msgspec
 from aiohttp import web
 
-from stream_peer.events.near_names import did_you_mean
 from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer.events.spelling import did_you_mean
+from stream_peer.events.times import to_milliseconds
 from stream_peer.serve.feed_records import FeedHead, FeedRecords
-from stream_peer.serve.http.answers import ExpertAnswer, FeedAnswer, FeedList, FeedSummary
-from stream_peer.serve.http.etags import cached_answer, tag_of, tag_of_many
-from stream_peer.serve.http.problems import RETRY_SECONDS, ProblemError
-from stream_peer.serve.http.queries import Bounds, check_names, link_to, page_of
+from stream_peer.serve.http.answers import (
+    BusyExpert,
+    ExpertAnswer,
+    FeedAnswer,
+    FeedList,
+    FeedSummary,
+    LookAlike,
+    NewExperts,
+    SendersAnswer,
+    cached_answer,
+    tag_of,
+    tag_of_many,
+)
+from stream_peer.serve.http.problems import RETRY_SECONDS, Bounds, ProblemError, check_names, link_to, number, page_of
+from stream_peer.serve.metrics.senders import MOST_EXPERTS, Senders
 
 FEEDS = Bounds(usual=100, most=1_000)
 EXPERTS = Bounds(usual=1_000, most=2_000)  # of an answer each connection may hold one: some 350 kB
@@ -150,3 +164,33 @@ def _expert(weights: Weights, expert: WeightedExpert) -> ExpertAnswer:
 
 def _meant(name: str, known: list[str]) -> str:
     return did_you_mean(name, known) if len(known) <= _FEW else ""  # it is searched for while all else waits
+
+
+SENDERS = Bounds(usual=100, most=MOST_EXPERTS)
+_NOT_KEPT = {"Cache-Control": "no-store"}
+
+
+class SenderAnswers:
+    """Answers who sends what.
+
+    Parameters
+    ----------
+    senders : Senders
+        Knows what this worker has met since it started.
+    now : callable
+    """
+
+    def __init__(self, senders: Senders, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._senders, self._now = senders, now
+
+    async def senders(self, request: web.Request) -> web.Response:
+        """Answer ``/senders``."""
+        check_names(request, ("limit",))
+        most = number(request, "limit", SENDERS)
+        new = self._senders.new(to_milliseconds(self._now()), most)
+        told = SendersAnswer(
+            new_experts=[NewExperts(feed=feed, count=len(ids), experts=ids[:most]) for feed, ids in new],
+            busy_experts=[BusyExpert(**one._asdict()) for one in self._senders.busiest(most)],
+            look_alikes=[LookAlike(**one._asdict()) for one in self._senders.look_alikes(most)],
+        )
+        return web.Response(body=msgspec.json.encode(told), content_type="application/json", headers=_NOT_KEPT)

@@ -5,10 +5,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from stream_peer.log.owners import Elsewhere, Home, Owners, Unknown
-from stream_peer.serve.http.answers import QuestionAnswer
-from stream_peer.serve.http.etags import cached_answer, tag_of
-from stream_peer.serve.http.problems import ProblemError
-from stream_peer.serve.http.queries import check_names
+from stream_peer.serve.http.answers import QuestionAnswer, cached_answer, tag_of
+from stream_peer.serve.http.problems import ProblemError, check_names
 
 REDIRECTED = "redirected"
 _RETRY_SECONDS = 2

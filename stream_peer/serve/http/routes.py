@@ -17,10 +17,9 @@ from stream_peer.serve.http.answers import (
     Version,
 )
 from stream_peer.serve.http.explain import PATIENCE_SECONDS, QUESTIONS
-from stream_peer.serve.http.feeds import EXPERTS, FEEDS
-from stream_peer.serve.http.queries import Bounds
+from stream_peer.serve.http.feeds import EXPERTS, FEEDS, SENDERS
+from stream_peer.serve.http.problems import Bounds
 from stream_peer.serve.http.questions import REDIRECTED
-from stream_peer.serve.http.senders import SENDERS
 
 _SECONDS = 15.0
 METRICS = "/metrics"

@@ -13,7 +13,7 @@ from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.log.owners import Owners
 from stream_peer.serve.http.connection import Runner
 from stream_peer.serve.http.explain import ExplainAnswers
-from stream_peer.serve.http.feeds import FeedAnswers, Following
+from stream_peer.serve.http.feeds import FeedAnswers, Following, SenderAnswers
 from stream_peer.serve.http.middlewares import (
     add_headers,
     admit,
@@ -29,7 +29,6 @@ from stream_peer.serve.http.probes import HealthAnswers, Probes
 from stream_peer.serve.http.questions import QuestionAnswers
 from stream_peer.serve.http.routes import ROUTES, Route
 from stream_peer.serve.http.scrapes import Scrapes
-from stream_peer.serve.http.senders import SenderAnswers
 from stream_peer.serve.http.token import Everybody, TokenFile
 from stream_peer.serve.metrics import Metrics
 from stream_peer.settings.process import Http

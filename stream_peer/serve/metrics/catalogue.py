@@ -1,12 +1,26 @@
-"""Every metric of a worker: its name, type, labels, and how to read it. The reference page is made of this.
-
-Names are without the prefix ``stream_peer_``; those of counters end in ``_total``. No label names a question.
-"""
+"""Values of metrics, between their collectors and the families that are scraped."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.samples import Sample
+
+
+class MetricPoint(NamedTuple):
+    """A value, in the metric of a name without prefix; ``labels`` are its values, in the order of the metric's."""
+
+    name: str
+    labels: tuple[str, ...]
+    value: float
+
+
+def put(families: Mapping[str, Metric], point: MetricPoint) -> None:
+    """Put a value into the family of its name."""
+    metric = BY_NAME[point.name]
+    labels = dict(zip(metric.labels, point.labels, strict=True))
+    families[point.name].samples.append(Sample(metric.full_name, labels, point.value))
+
 
 PREFIX = "stream_peer_"
 

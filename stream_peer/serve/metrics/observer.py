@@ -20,8 +20,7 @@ from stream_peer.log.signatures import UNSIGNED_KINDS
 from stream_peer.log.stage import UNUSED, Effects, Stage
 from stream_peer.serve.metrics.catalogue import Described, described
 from stream_peer.serve.metrics.feeds import FeedCollector, HasViews
-from stream_peer.serve.metrics.senders import Senders
-from stream_peer.serve.metrics.unused import UnknownFields, UnusedCounts
+from stream_peer.serve.metrics.senders import Senders, UnknownFields, UnusedCounts
 from stream_peer.serve.metrics.work import INPUTS, HealthProbe, InputLag, Owned, WorkCollector
 
 _RESULTS = frozenset({"duplicate", "forwarded", "dead-letter", "too-late", "tick-ahead"})

@@ -1,10 +1,13 @@
 """Who sends what, for people: new experts, those that send more than is kept, and those whose ids look alike."""
 
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from stream_peer.events.outputs import WeightedExpert
 from stream_peer.events.times import Milliseconds
+from stream_peer.log.stage import UNUSED
 
 LATELY: Milliseconds = 7 * 86_400_000
 MOST_EXPERTS = 1_000
@@ -75,3 +78,104 @@ class Senders:
         """The experts with most forecasts beyond those kept."""
         order = sorted(self._busy.items(), key=lambda one: (-one[1], one[0]))
         return [FrequentSender(feed, expert, count) for (feed, expert), count in order[:most]]
+
+
+MOST_FEEDS = 1_000
+MOST_FIELDS = 1_000
+MOST_LABELS = 50
+OTHER_FIELDS = "(others)"
+
+
+class UnusedInput(NamedTuple):
+    """What became of forecasts of a feed, since the worker started, by kind."""
+
+    feed: str
+    counts: Mapping[str, int]
+
+
+class UnknownField(NamedTuple):
+    """A field that events of a feed had and their type has not, and how often since the worker started."""
+
+    feed: str
+    field: str
+    events: int
+
+
+class UnknownFields:
+    """Counts by feed and field."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._names: set[str] = set()
+
+    def count(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Add what a run of records had, by feed and field."""
+        for key, number in counts.items():
+            if key in self._counts or len(self._counts) < MOST_FIELDS:
+                self._counts[key] += number
+
+    def label(self, field: str) -> str:
+        """What a field is called in metrics: so many by their names, all others together."""
+        if len(self._names) < MOST_LABELS:
+            self._names.add(field)
+        return field if field in self._names else OTHER_FIELDS
+
+    def largest(self, most: int) -> list[UnknownField]:
+        """The most frequent ones."""
+        order = sorted(self._counts.items(), key=lambda one: (-one[1], one[0]))
+        return [UnknownField(feed, field, count) for (feed, field), count in order[:most]]
+
+
+class UnusedCounts:
+    """Counts by feed and kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+
+    def count(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Add what a run of records caused, by feed and kind."""
+        for (feed, kind), number in counts.items():
+            if kind in UNUSED and (feed in self._counts or len(self._counts) < MOST_FEEDS):
+                self._counts.setdefault(feed, Counter())[kind] += number
+
+    def largest(self, most: int) -> list[UnusedInput]:
+        """The feeds with most of it, largest first."""
+        feeds = sorted(self._counts, key=lambda feed: (-self._counts[feed].total(), feed))
+        return [UnusedInput(feed, dict(self._counts[feed])) for feed in feeds[:most]]
+
+
+OTHER = "other"
+"""The label of all experts without series."""
+
+
+def expert_label(expert_id: str) -> str:
+    r"""The label of an expert: its id, with a backslash before it where it could be taken for ``OTHER``.
+
+    Examples
+    --------
+    >>> [print(expert_label(expert_id)) for expert_id in ("ann", "other", r"\other")]
+    ann
+    \other
+    \\other
+    [None, None, None]
+    """
+    return f"\\{expert_id}" if expert_id.lstrip("\\") == OTHER else expert_id
+
+
+class TopExperts:
+    """Which experts of a feed have series of their own. One that has stays until it falls well out of the top.
+
+    Without this, two experts that take turns at the edge would start and end series at every scrape.
+    """
+
+    def __init__(self) -> None:
+        self._shown: frozenset[str] = frozenset()
+
+    def choose(self, leading: Iterable[WeightedExpert], count: int) -> list[WeightedExpert]:
+        """The experts to show, at most ``count``, of those who lead, by weight."""
+        ranked = list(leading)
+        names = [expert.id for expert in ranked]
+        staying = [name for name in names[: count + math.ceil(count / 4)] if name in self._shown][:count]
+        joining = [name for name in names if name not in staying]
+        self._shown = frozenset(staying + joining[: count - len(staying)])
+        return [expert for expert in ranked if expert.id in self._shown]

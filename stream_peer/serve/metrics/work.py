@@ -14,8 +14,7 @@ from stream_peer import __version__
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Stage
-from stream_peer.serve.metrics.catalogue import BY_NAME
-from stream_peer.serve.metrics.points import MetricPoint, put
+from stream_peer.serve.metrics.catalogue import BY_NAME, MetricPoint, put
 
 INPUTS: Mapping[str, str] = {
     "question": topics.FORECAST_EVENTS,

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from stream_peer.events.outputs import TrustState
-from stream_peer.serve.pages.document import document
+from stream_peer.serve.pages.parts import document, escape
 from stream_peer.serve.pages.status_view import ExpertShare, FeedStatus, OtherExperts, PartitionLag, StatusView
-from stream_peer.serve.pages.text import escape
 
 FEEDS_SHOWN = 50
 UNUSED_SHOWN = 20

@@ -5,8 +5,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, TrustState, WeightedExpert, Weights
-from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId
-from stream_peer.serve.metrics.unused import UnknownField
+from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId, UnknownField
 
 TOP_EXPERTS = 8
 

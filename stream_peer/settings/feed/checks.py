@@ -1,7 +1,6 @@
 """Feed settings that are good each by itself, and wrong together or in a worker."""
 
-from stream_peer.settings.feed.method import BUILT_IN, MethodSettings, changed_method
-from stream_peer.settings.feed.model import FeedSettings, MixerSettings
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings, MixerSettings, changed_method
 
 _CLASSES_NEED = 3
 

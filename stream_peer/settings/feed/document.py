@@ -13,7 +13,7 @@ import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
-from stream_peer.events.near_names import did_you_mean
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.checks import contradictions, wrong_priors
 from stream_peer.settings.feed.model import DURATIONS, MEANING, ROUNDS, FeedSettings, ShadowSettings, parse_duration
 from stream_peer.settings.feed.shadows import Kind, over_live

@@ -6,6 +6,7 @@ settings file, ``STREAM_PEER_SECURITY__PASSWORD_FILE``, ``--security-password-fi
 ``500ms``) or seconds, sizes text (``64MB``) or bytes.
 """
 
+from stream_peer.settings.process.keys import Secret
 from stream_peer.settings.process.loading import Loaded, load, read_secret, read_signing_keys, required_signing_keys
 from stream_peer.settings.process.model import (
     ENVIRONMENT_PREFIX,
@@ -20,7 +21,6 @@ from stream_peer.settings.process.model import (
     leaves,
 )
 from stream_peer.settings.process.producers import read_producers
-from stream_peer.settings.process.secret import Secret
 
 __all__ = [
     "ENVIRONMENT_PREFIX",

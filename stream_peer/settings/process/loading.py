@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.events.near_names import did_you_mean
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
-from stream_peer.settings.process.contradictions import (
+from stream_peer.settings.process.checks import (
     EMBEDDED_PARTITIONS,
     process_contradictions,
     security_contradictions,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
-from stream_peer.settings.process.secret import Secret
+from stream_peer.settings.process.keys import Secret
 
 ENVIRONMENT_PREFIX = "STREAM_PEER_"
 

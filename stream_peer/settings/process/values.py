@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from stream_peer.errors import SettingFault
-from stream_peer.events.near_names import did_you_mean
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.model import parse_duration
+from stream_peer.settings.process.keys import Secret
 from stream_peer.settings.process.model import Leaf
-from stream_peer.settings.process.secret import Secret
 
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)

@@ -22,9 +22,8 @@ from stream_peer.events.feed_log import (
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.methods.method import Path
-from stream_peer.feeds.reading.published import Basis, expert_weights, published_weights
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.readings import Extent, Mixing
+from stream_peer.feeds.reading.weights import Basis, Extent, Mixing, expert_weights, published_weights
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.serve.explanation import CauseKind

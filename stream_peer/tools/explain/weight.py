@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from stream_peer.events.near_names import did_you_mean
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.serve.explanation import (
     Bound,

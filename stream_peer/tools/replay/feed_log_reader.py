@@ -19,7 +19,7 @@ from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
-from stream_peer.tools.replay.prequential import Prequential, shadow_scores
+from stream_peer.tools.replay.shadows import Prequential, shadow_scores
 
 _COMPARED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
 _DIFFERENCES_KEPT = 20

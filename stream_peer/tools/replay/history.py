@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from stream_peer.events import topics
-from stream_peer.events.output_parts import joined_groups
 from stream_peer.events.outputs import (
     ErrorRates,
     MixedForecast,
@@ -21,6 +20,7 @@ from stream_peer.events.outputs import (
     TrustState,
     WeightedExpert,
     Weights,
+    joined_groups,
 )
 from stream_peer.feeds.scored import scored_of
 from stream_peer.log.dead_letters import refusal_of

@@ -30,7 +30,7 @@ from stream_peer.tools.replay.log import KeptLog
 from stream_peer.tools.transfer.feed_export import origin
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_slice import slice_of
-from stream_peer.tools.transfer.stored_feed import StageState, exported, known_of, questions_of
+from stream_peer.tools.transfer.reshape import StageState, exported, known_of, questions_of
 
 KEPT = 1_000
 """So many refused lines and so many warnings are kept; all are counted."""

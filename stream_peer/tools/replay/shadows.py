@@ -1,12 +1,20 @@
-"""``replay --shadow``: the same events under other settings as well, each a fold of its own, compared with the live."""
+"""How the mixed forecasts of a fold did, question by question; and how those of another fold of the same events did."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
+
 from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
+from stream_peer.events.spelling import spelt
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.scored import scored_losses
+from stream_peer.feeds.shadow_mixers import ShadowRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.control_stage import ControlStage
@@ -14,10 +22,72 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
+from stream_peer.tools.replay.history import rounded
 from stream_peer.tools.replay.jsonl import FileLine
-from stream_peer.tools.replay.prequential import Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
 from stream_peer.tools.replay.run import InputRecord, ReplayProbe
+
+
+class _Head(msgspec.Struct):
+    feed: str
+    question: str
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class Judged(NamedTuple):
+    """A resolved question: its weight, and ``losses_of_mix`` of its scored forecast."""
+
+    weight: float
+    losses: tuple[float, float, float]
+
+
+class Prequential:
+    """Follows the feed stage as it folds, and keeps what its forecasts lost on each question by the newest outcome.
+
+    Attributes
+    ----------
+    questions : dict of (str, str) to Judged
+        By feed and question.
+    """
+
+    def __init__(self) -> None:
+        self.questions: dict[tuple[str, str], Judged] = {}
+
+    def follow(self, effects: Effects, stage: FeedStage) -> None:
+        """Something was folded: look at every question of which something was said."""
+        for output in effects.outputs:
+            if output.topic == topics.MIXED_FORECASTS and output.value is not None:
+                said = _head(output.value)
+                feed = stage.feeds.by_name.get(said.feed)
+                judged = judge(feed.entries.get(said.question)) if feed else None
+                if judged is None:
+                    self.questions.pop((said.feed, said.question), None)
+                else:
+                    self.questions[said.feed, said.question] = judged
+
+
+def judge(entry: Entry | None) -> Judged | None:
+    """What the scored forecast of a question lost; None while there is no outcome, or no such forecast."""
+    losses = None if entry is None else scored_losses(entry)
+    return None if entry is None or losses is None else Judged(entry.weight, losses)
+
+
+def shadow_scores(
+    name: str, shadow: Mapping[tuple[str, str], Judged], live: Mapping[tuple[str, str], Judged]
+) -> dict[str, ShadowScores]:
+    """How a shadow did, by feed, on the questions that both folds have resolved."""
+    totals: dict[str, list[list[float]]] = {feed: [] for feed, _ in live}
+    for (feed, question), of_live in live.items():
+        judged = shadow.get((feed, question))
+        if judged is not None:
+            pairs = zip(judged.losses, of_live.losses, strict=True)
+            row = [1.0, *(loss for pair in pairs for loss in pair)]
+            totals[feed].append([of_live.weight * value for value in row])
+    records = {feed: np.add.reduce(np.array(rows).reshape(-1, 7)).tolist() for feed, rows in totals.items()}
+    return {feed: ShadowRecord._make(record).scores(name) for feed, record in records.items()}
+
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
 
@@ -215,3 +285,57 @@ def _read(shadow: ReplayShadow, feed: str, document: Mapping[str, Any]) -> FeedS
     laid_over = {**document, "feeds": {**feeds, feed: own}}
     book = load_document(laid_over, origin=shadow.origin, in_replay=True)
     return book._replace(reads=partial(_read, shadow, feed))
+
+
+_NAME_WIDTH = 40
+_WHAT = "stretched forecasts of all rounds of the same resolved questions, beside the live ones; smaller is better"
+
+
+def shadow_table(by_feed: Mapping[str, Sequence[ShadowScores]]) -> str:
+    """A table for each feed, of the shadows that a replay folded beside it."""
+    lines = [line for feed, shadows in sorted(by_feed.items()) for line in ("", f"feed {feed}", *shadow_lines(shadows))]
+    return "\n".join(map(spelt, lines[1:])) if lines else "No feed was scored: there is nothing to compare."
+
+
+def shadow_lines(shadows: Sequence[ShadowScores]) -> Iterator[str]:
+    """The lines of a feed's table.
+
+    Examples
+    --------
+    >>> scores = ShadowScores(
+    ...     name="eager",
+    ...     questions=40.0,
+    ...     brier=0.15,
+    ...     live_brier=0.16,
+    ...     log_score=0.47,
+    ...     live_log_score=0.48,
+    ...     regret=-0.4,
+    ...     mix_brier=0.16,
+    ...     live_mix_brier=0.17,
+    ... )
+    >>> for line in list(shadow_lines([scores]))[1:]:
+    ...     print(line)
+        name     questions     Brier    (live)  log score    (live)    regret
+        eager           40    0.1500  (0.1600)     0.4700  (0.4800)    -0.400
+    """
+    width = min(max(4, *(len(shadow.name) for shadow in shadows)), _NAME_WIDTH) if shadows else 0
+    yield f"  shadows      {_WHAT}"
+    head = f"{'questions':>9}  {'Brier':>8}  {'(live)':>8}  {'log score':>9}  {'(live)':>8}  {'regret':>8}"
+    yield f"    {'name':<{width}}    {head}"
+    for shadow in shadows:
+        yield f"    {shadow.name:<{width}}    {_scores(shadow)}"
+
+
+def _scores(shadow: ShadowScores) -> str:
+    return (
+        f"{rounded(shadow.questions):>9}  {_number(shadow.brier):>8}  {_beside(shadow.live_brier):>8}"
+        f"  {_number(shadow.log_score):>9}  {_beside(shadow.live_log_score):>8}  {shadow.regret:>8.3f}"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _beside(value: float | None) -> str:
+    return "-" if value is None else f"({value:.4f})"

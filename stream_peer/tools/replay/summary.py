@@ -8,7 +8,7 @@ from stream_peer.events.times import to_iso
 from stream_peer.tools.replay.file_events import FileOrder
 from stream_peer.tools.replay.history import FeedHistory, Scores, rounded
 from stream_peer.tools.replay.replay import ReplayResult
-from stream_peer.tools.replay.shadow_table import shadow_lines
+from stream_peer.tools.replay.shadows import shadow_lines
 from stream_peer.tools.report.track_record import Score, TrackRecord, track_record
 
 SHOWN_EXPERTS = 10

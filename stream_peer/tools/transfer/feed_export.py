@@ -15,7 +15,7 @@ from stream_peer.log.changelog import ChangelogReader
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_slice import FeedSlice
-from stream_peer.tools.transfer.stored_feed import Origin, Questions, StageState, exported, known_of, questions_of
+from stream_peer.tools.transfer.reshape import Origin, Questions, StageState, exported, known_of, questions_of
 
 _PAUSE_SECONDS = 0.5
 

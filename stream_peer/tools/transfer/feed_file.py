@@ -18,7 +18,7 @@ import msgspec
 from stream_peer.errors import FeedTransferError
 from stream_peer.events.feed_log import AnyFeedLogRecord
 from stream_peer.events.times import Milliseconds
-from stream_peer.log.names import Given
+from stream_peer.log.ids import Given
 from stream_peer.questions.moved import QuestionLine
 from stream_peer.tools.replay.jsonl import bounded_line
 

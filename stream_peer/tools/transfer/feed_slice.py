@@ -21,7 +21,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.round_parts import Assembly
-from stream_peer.log.names import Names
+from stream_peer.log.ids import Names
 from stream_peer.log.origins import DedupWatermarks
 from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY

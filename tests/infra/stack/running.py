@@ -13,8 +13,8 @@ import yaml
 
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
+from stream_peer.tools.demo.brokers import LocalKafka, check_java
 from stream_peer.tools.demo.feed import FEED, FeedEvent, closing_tick, paced
-from stream_peer.tools.demo.local_kafka import LocalKafka, check_java
 from tests.infra.stack.alertmanager import PROGRAM, Alertmanager
 from tests.infra.stack.events import FEEDS, quiet_events, team_controls
 from tests.infra.stack.progress import step

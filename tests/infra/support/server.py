@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from stream_peer.tools.demo.local_kafka import free_ports
+from stream_peer.tools.demo.brokers import free_ports
 from tests.integration.support.waiting import wait_until
 
 READY_SECONDS = 60.0

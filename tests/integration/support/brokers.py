@@ -167,7 +167,7 @@ def _container() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _embedded() -> Iterator[str]:
-    from stream_peer.tools.demo.embedded_broker import EmbeddedBroker
+    from stream_peer.tools.demo.brokers import EmbeddedBroker
 
     with EmbeddedBroker() as broker:
         yield broker.bootstrap

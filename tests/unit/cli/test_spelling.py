@@ -18,7 +18,7 @@ import stream_peer
 from stream_peer.cli import cli, tail
 from stream_peer.events.spelling import spelt, spelt_lines
 from stream_peer.serve import logs, terminal
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import escape
 from stream_peer.settings.process.model import Log
 from stream_peer.tools.demo import live_table
 from tests.feed_outputs import expert, weights

@@ -24,8 +24,8 @@ from stream_peer.events.incoming import (
     decode,
     moment,
 )
-from stream_peer.events.near_names import near_names
 from stream_peer.events.rejections import Reason
+from stream_peer.events.spelling import near_names
 from stream_peer.events.times import YEAR_1900, YEAR_2000
 
 NOON = "2026-03-01T12:00:00Z"

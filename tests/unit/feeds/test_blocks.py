@@ -3,7 +3,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.accounts import Blocks
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.sums import UNIT
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage

@@ -5,7 +5,6 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds import output_records
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.driver import rebuild
 from stream_peer.log.stage import Effects
@@ -187,7 +186,7 @@ def test_a_deleted_feed_is_gone_with_every_key_of_its_outputs() -> None:
 
 
 def test_a_deleted_feed_leaves_no_part_of_when_it_was_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_records, "LARGEST", 3_000)
+    monkeypatch.setattr("stream_peer.feeds.outputs.LARGEST", 3_000)
     crowd = [f"{'e' * 200}{k}" for k in range(20)]
     large: list[FeedLogRecord] = [round_of(f"q{k}", dict.fromkeys(crowd, 0.7)) for k in range(3)]
     small: list[FeedLogRecord] = [expert(name, excluded=True) for name in crowd[3:]]

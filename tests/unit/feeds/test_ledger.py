@@ -3,7 +3,7 @@ import numpy as np
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.store import stored_ledgers
-from stream_peer.log.chunks import cut
+from stream_peer.log.transfers import cut
 from tests.unit.feeds.sample_facts import METHOD, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]

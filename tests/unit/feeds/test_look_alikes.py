@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_peer.feeds.look_alikes import skeleton
+from stream_peer.feeds.roster import skeleton
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from tests.feed_histories import START, Changelog, folded, log_of, round_of, stage

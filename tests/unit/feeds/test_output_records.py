@@ -3,7 +3,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights, encode_output
-from stream_peer.feeds.output_records import LARGEST, published
+from stream_peer.feeds.outputs import LARGEST, published
 from stream_peer.log.stage import Output
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.tools.replay.history import ReplayHistory

@@ -1,4 +1,4 @@
-from stream_peer.log.erased import ErasedExperts, erased_rejection
+from stream_peer.log.ids import ErasedExperts, erased_rejection
 
 
 def test_an_id_is_refused_in_the_feed_that_forgot_it_only() -> None:

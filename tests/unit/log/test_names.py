@@ -10,12 +10,11 @@ from stream_peer.errors import FeedTransferError, RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.names import Names
+from stream_peer.log.ids import Names
 from stream_peer.log.stage import Effects
 from stream_peer.tools.transfer.feed_file import Header
 from stream_peer.tools.transfer.feed_import import Landing
-from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import all_with_pseudonyms
+from stream_peer.tools.transfer.reshape import Pseudonyms, all_with_pseudonyms
 from tests import feed_histories as history
 from tests.feed_histories import (
     Changelog,

@@ -5,7 +5,7 @@ import pytest
 from stream_peer.events.feed_log import Verdict
 from stream_peer.events.times import NEVER
 from stream_peer.questions.state import Stub, Told, Truth, encode_stub
-from stream_peer.questions.stubs import Stubs
+from stream_peer.questions.store import Stubs
 from stream_peer.settings.feed.model import FeedSettings
 from tests.unit.questions.question_log import DAY, HOUR, T0
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.serve.pages.svg import BAND, INK, MUTED, SERIES_COLOURS, PictureSize, both_widths, quiet
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import BAND, INK, MUTED, SERIES_COLOURS, PictureSize, both_widths, escape, quiet
 from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, card, figure, html_legend, html_table, short
 from stream_peer.tools.report.plots import label_axes, leaders
 from stream_peer.tools.report.skill import ReliabilityBin, isotonic_fit, reliability_bins

@@ -1,7 +1,7 @@
 """What moved over time: weights, loss, error rate and certificate."""
 
 from stream_peer.numerics.losses import LOSSES, SQUARED
-from stream_peer.serve.pages.svg import FULL, HALF, SERIES, PictureSize
+from stream_peer.serve.pages.parts import FULL, HALF, SERIES, PictureSize
 from stream_peer.tools.report.cards.parts import FeedPage, card, html_legend, picture, short
 from stream_peer.tools.report.plots import (
     Plot,

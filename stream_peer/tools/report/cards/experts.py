@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from stream_peer.events.outputs import WeightedExpert
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, figure, scrolling
 from stream_peer.tools.report.track_record import FEWEST_CALIBRATED, FEWEST_SKILLED, Score
 

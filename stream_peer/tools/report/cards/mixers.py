@@ -1,6 +1,6 @@
 """What the mix is made of."""
 
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.report.cards.parts import FeedPage, bar
 
 _MIXERS = {"mean": "plain mean", "peer": "peer losses", "truth_slow": "outcomes, slow", "truth_fast": "outcomes, fast"}

@@ -1,10 +1,13 @@
 """The first things to read: the state, four figures, and how the mix did."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 
 from stream_peer.events.outputs import WeightedExpert, Weights
-from stream_peer.serve.pages.text import escape
-from stream_peer.tools.report.cards.parts import FeedPage, bar, count, pill, short
+from stream_peer.serve.pages.parts import escape
+from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.process.shown import shown_feed_settings
+from stream_peer.tools.report.cards.parts import FeedPage, bar, card, count, html_table, pill, short
 
 
 def heading_card(page: FeedPage) -> str:
@@ -88,3 +91,27 @@ def _certified(weights: Weights) -> tuple[str, str]:
 def _figure(name: str, value: str, note: str) -> str:
     inside = f'<p class="name">{name}</p><p class="value">{value}</p><p class="note">{note}</p>'
     return f'<div class="card figure">{inside}</div>'
+
+
+def settings_card(page: FeedPage) -> str:
+    """Name, value and default of each, and the hash that all outputs bear."""
+    if page.settings is None:
+        return ""
+    rows = [(f"<code>{escape(name)}</code>", *map(_shown, values)) for name, *values in changed(page.settings)]
+    text = f"Settings that differ from the default. Every output has the hash {page.weights.settings} of all settings."
+    if not rows:
+        return card("Settings", f"{text} Here all have the default.", "", wide=True)
+    listed = html_table("Settings that differ from the default", ("setting", "here", "default"), rows, kind="left")
+    return card("Settings", text, listed, wide=True)
+
+
+def changed(settings: FeedSettings) -> Iterator[tuple[str, object, object]]:
+    """Path, value and default of each setting that differs from it."""
+    built_in = dict(shown_feed_settings(FeedSettings()))
+    for name, value in shown_feed_settings(settings):
+        if value != built_in.get(name):
+            yield name, value, built_in.get(name)
+
+
+def _shown(value: object) -> str:
+    return f"<code>{escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))}</code>"

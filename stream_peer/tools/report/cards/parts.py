@@ -7,8 +7,7 @@ from typing import NamedTuple
 from stream_peer.events.outputs import ShadowScores, Weights
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.explanation import WeightExplanation
-from stream_peer.serve.pages.svg import PictureSize, both_widths
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import PictureSize, both_widths, escape
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.replay.history import FeedHistory, Scores
 from stream_peer.tools.report.plots import Plot, paint_plot

@@ -3,7 +3,7 @@
 import msgspec
 
 from stream_peer.events.outputs import ShadowScores
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.report.cards.parts import FeedPage, card, figure, html_table
 
 _HEADS = ("shadow", "Brier score", "of the live mix", "log score", "of the live mix", "summed regret", "resolved")

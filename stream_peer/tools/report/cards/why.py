@@ -1,7 +1,7 @@
 """Why the leading experts have the weights that they have, as ``stream-peer explain`` tells it."""
 
 from stream_peer.serve.explanation import CauseOfMove, WeightExplanation
-from stream_peer.serve.pages.text import escape
+from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.explain.weight_words import BEYOND, KINDS, decimals_of, goes_beyond, percent, points
 from stream_peer.tools.report.cards.parts import FeedPage, card, html_table, short
 

@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
 from stream_peer.feeds.alarms.checks import MOST_GROUPS, largest
 from stream_peer.feeds.alarms.groups import Group, joined, numbers_of, united
-from stream_peer.feeds.reading.readings import shared_by_groups
+from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (

@@ -11,8 +11,7 @@ from stream_peer.feeds.methods.served import served_method
 from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.numerics.losses import LOSSES, SQUARED
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.feed.method import MethodSettings
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import FeedSettings, MethodSettings
 from tests.feed_variants import DRAWN, GROUPS, KNOWN, LEARNERS, OF_THE_PATH, VARIANTS, Settings, variant
 
 

@@ -3,7 +3,7 @@ import pytest
 from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_rules
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.weights import (
     rows_of,
 )
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums, known_error_rate

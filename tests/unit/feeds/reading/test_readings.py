@@ -5,7 +5,7 @@ from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.methods.served import hedge_at_any_time
 from stream_peer.feeds.reading.rates import read_rates
-from stream_peer.feeds.reading.readings import (
+from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
     counted_questions,

@@ -3,8 +3,7 @@ import pytest
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.signs import NamedGroup, Signs
-from stream_peer.feeds.reading.trust import SHRINK, SHRINK_STEP, certifies, next_shrink, next_trust
+from stream_peer.feeds.reading.trust import SHRINK, SHRINK_STEP, NamedGroup, Signs, certifies, next_shrink, next_trust
 from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.error_rates import Contradiction, ErrorRate, RevealShift
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings

@@ -1,7 +1,7 @@
 import pytest
 
 from stream_peer.feeds.columns import VoteRule
-from stream_peer.feeds.reading.vote_rules import next_vote_rule
+from stream_peer.feeds.reading.rates import next_vote_rule
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
-from stream_peer.kafka.client.records import read_any_record
+from stream_peer.kafka.client.read import read_any_record
 
 _HEADER = 61
 _ATTRIBUTES = 21

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stream_peer.feeds.methods.group_answers import group_moments
 from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, RateSums, Situation
-from stream_peer.feeds.reading.readings import ExpertWeights, Mixing
+from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
 from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
@@ -19,8 +19,7 @@ from stream_peer.numerics.error_rates import ErrorRate, known_error_rate
 from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
 from stream_peer.numerics.error_rates.truth import TruthSums
 from stream_peer.numerics.learners import hedge, hedge_rate
-from stream_peer.settings.feed.method import PAPER, MethodSettings
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import PAPER, FeedSettings, MethodSettings
 from tests.feed_variants import GROUPS, RATES, Settings
 
 FORECASTS = np.array([0.9, 0.4, 0.4, 0.2, 0.8])

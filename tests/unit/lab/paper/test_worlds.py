@@ -1,6 +1,6 @@
 import numpy as np
 
-from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
+from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 
 
 def test_outcomes_are_one_as_often_as_their_chance() -> None:

@@ -15,7 +15,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Effects, Output
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.metrics.unused import MOST_FEEDS, MOST_LABELS, UnknownField, UnusedInput
+from stream_peer.serve.metrics.senders import MOST_FEEDS, MOST_LABELS, UnknownField, UnusedInput
 from tests.unit.serve.metrics.scraping import FeedsOnly, metrics_of, of, series, view
 from tests.unit.tools.report.sample_history import HOSTILE, rate, weights
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_peer.errors import MissingExtraError
-from stream_peer.serve.pages.document import document
-from stream_peer.serve.pages.svg import (
+from stream_peer.serve.pages.parts import (
     BAND,
     HALF,
     NARROW,
     SERIES_COLOURS,
     both_widths,
+    document,
     drawn,
     quiet,
     standalone,

@@ -4,9 +4,8 @@ from html.parser import HTMLParser
 import pytest
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
-from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId
-from stream_peer.serve.metrics.unused import UnknownField
-from stream_peer.serve.pages.document import style_sheet
+from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId, UnknownField
+from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.serve.pages.status import FEEDS_SHOWN, status_page
 from stream_peer.serve.pages.status_view import (
     TOP_EXPERTS,

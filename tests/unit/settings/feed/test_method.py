@@ -8,8 +8,7 @@ import pytest
 from stream_peer.errors import SettingsError
 from stream_peer.settings.feed.checks import asks_groups, only_in_replay
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.feed.method import BUILT_IN, PAPER, MethodSettings
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import BUILT_IN, PAPER, FeedSettings, MethodSettings
 from tests.feed_variants import GROUPS, KNOWN, VARIANTS, Settings, variant
 
 THREE_CLASSES = {"error_rate": "three-class-references", **GROUPS}

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.errors import SettingsError
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.settings.process import Settings, read_producers
-from stream_peer.settings.process.agreement import agreement_hash
+from stream_peer.settings.process.checks import agreement_hash
 
 KEY = b"0123456789abcdef"
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from stream_peer.settings.process import Settings, leaves
-from stream_peer.settings.process.schema import settings_schema
+from stream_peer.settings.process.shown import settings_schema
 
 
 @pytest.fixture(scope="module")

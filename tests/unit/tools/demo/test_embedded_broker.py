@@ -11,7 +11,7 @@ from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
 from stream_peer.kafka.worker.faust_bridge import cluster_ids
 from stream_peer.settings.process import Settings
-from stream_peer.tools.demo.embedded_broker import PARTITIONS, EmbeddedBroker
+from stream_peer.tools.demo.brokers import PARTITIONS, EmbeddedBroker
 
 
 def test_topics_exist_from_the_start_with_four_partitions_each() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from stream_peer.errors import BrokerUnavailableError, MissingExtraError
-from stream_peer.tools.demo.local_kafka import LocalKafka, check_java, free_ports
+from stream_peer.tools.demo.brokers import LocalKafka, check_java, free_ports
 
 
 def tool(directory: Path, name: str, script: str) -> None:

@@ -7,10 +7,18 @@ import pytest
 from stream_peer.errors import SettingsError
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.log.stage import Effects
-from stream_peer.tools.replay.prequential import Judged, Prequential, shadow_scores
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.replay.shadow_table import shadow_table
-from stream_peer.tools.replay.shadows import ReplayShadow, ShadowRuns, books_of, documents, read_shadows
+from stream_peer.tools.replay.shadows import (
+    Judged,
+    Prequential,
+    ReplayShadow,
+    ShadowRuns,
+    books_of,
+    documents,
+    read_shadows,
+    shadow_scores,
+    shadow_table,
+)
 from tests.feed_histories import changed, folded, log_of, outcome, round_of, settings, withdrawn
 from tests.unit.tools.replay.file_lines import lines, season
 

@@ -3,7 +3,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.tools.replay.history import FeedHistory, ReplayHistory
-from stream_peer.tools.report.pair_map import FEWEST_COMMON, MOST_EXPERTS, pair_map
+from stream_peer.tools.report.plots import FEWEST_COMMON, MOST_EXPERTS, pair_map
 from tests.unit.tools.report.sample_history import FEED, _error_rates, add, losses
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_peer.errors import MissingExtraError
 from stream_peer.events import topics
-from stream_peer.serve.pages.svg import NARROW, drawn
+from stream_peer.serve.pages.parts import NARROW, drawn
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.report.cards.parts import FeedExtras
 from stream_peer.tools.report.plots import leaders, paint_plot, weights_plot

@@ -17,8 +17,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.tools.transfer.feed_file import Line, RecordLine
-from stream_peer.tools.transfer.pseudonyms import Pseudonyms
-from stream_peer.tools.transfer.reshape import all_with_pseudonyms, renamed
+from stream_peer.tools.transfer.reshape import Pseudonyms, all_with_pseudonyms, renamed
 from tests.feed_histories import (
     Changelog,
     carry_out_rebuilds,

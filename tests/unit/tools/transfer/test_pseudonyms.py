@@ -3,7 +3,7 @@ import re
 import pytest
 
 from stream_peer.errors import FeedTransferError
-from stream_peer.tools.transfer.pseudonyms import Pseudonyms
+from stream_peer.tools.transfer.reshape import Pseudonyms
 
 KEY = b"a key of some length"
 

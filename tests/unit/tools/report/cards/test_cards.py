@@ -9,20 +9,24 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
-from stream_peer.serve.pages.document import style_sheet
+from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.tools.explain.weight_log import ReplayedLog
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.report.cards.alarms import SHOWN_MEMBERS, drift_card, groups_card
 from stream_peer.tools.report.cards.calibration import calibration_card
-from stream_peer.tools.report.cards.dependence import dependence_card
 from stream_peer.tools.report.cards.experts import PRINTED, SHOWN, experts_card
-from stream_peer.tools.report.cards.overview import figures
+from stream_peer.tools.report.cards.overview import changed, figures, settings_card
 from stream_peer.tools.report.cards.parts import FeedExtras, FeedPage, figure
-from stream_peer.tools.report.cards.settings import changed, settings_card
 from stream_peer.tools.report.cards.shadows import shadows_card
-from stream_peer.tools.report.cards.trust import SHOWN_CHANGES, trust_card
+from stream_peer.tools.report.cards.trust import (
+    SHOWN_CHANGES,
+    SHOWN_MEMBERS,
+    dependence_card,
+    drift_card,
+    groups_card,
+    trust_card,
+)
 from stream_peer.tools.report.cards.why import why_card
 from stream_peer.tools.report.plots import certificate_plot, error_rate_plot, weights_plot
 from tests.unit.tools.replay.file_lines import lines, season

@@ -1,20 +1,29 @@
-"""Pictures as SVG: drawn by matplotlib, coloured by the page's own style sheet, light or dark.
+"""Text of others in HTML and SVG."""
 
-Colours are placeholders that become CSS variables, and text stays text. A picture that is scaled down cannot be read:
-draw each twice, for wide and for narrow windows (`both_widths`).
-"""
-
+import html
 import io
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_peer.errors import MissingExtraError
-from stream_peer.serve.pages.document import style_sheet
-from stream_peer.serve.pages.text import escape
+from stream_peer.events.spelling import spelt
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+from importlib import resources
+
+
+def escape(text: str) -> str:
+    r"""Text that a browser shows as it is: no markup, no control characters, no mark that turns text round.
+
+    Examples
+    --------
+    >>> print(escape("<b>ann\u202e"))
+    &lt;b&gt;ann\u202e
+    """
+    return html.escape(spelt(text))
+
 
 SERIES = 7
 """How many colours there are for curves."""
@@ -155,3 +164,37 @@ def _themed(svg: str) -> str:
     svg = _OWN_ID.sub("", svg).replace("xlink:href", "href")
     svg = _PATH.sub(lambda path: _DIGITS.sub(r"\1", path.group(0)), svg)
     return _PLACEHOLDER.sub(lambda found: f"var({variable(found.group(0))})", svg)
+
+
+def style_sheet() -> str:
+    """The style sheet of every page; its first block names the colours."""
+    return resources.files("stream_peer.serve.pages").joinpath("style.css").read_text(encoding="utf-8")
+
+
+def document(title: str, body: str, script: str = "", *, style: str = "") -> str:
+    """A whole page: the shared style sheet, a heading of that title, the body, and a script if there is one.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    body : str
+        HTML that follows the heading.
+    script : str
+        JavaScript, run when everything is there.
+    style : str
+        CSS of this page alone, after the shared style sheet.
+
+    Examples
+    --------
+    >>> page = document("A & B", "<p>text</p>")
+    >>> "<title>A &amp; B</title>" in page, "<script>" in page
+    (True, False)
+    """
+    closing = f"<script>\n{script}</script>\n" if script else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n{closing}</body>\n</html>\n"
+    )
