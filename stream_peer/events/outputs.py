@@ -1,7 +1,7 @@
 """What subscribers read.
 
-``revision`` is the offset of the feed-log record that caused an output: equal revision means equal bytes, and a
-reader keeps the highest per key, or simply the last.
+``revision`` is the offset of the feed-log record that caused an output: equal revision means equal bytes. A
+restart may repeat the last ones, so a reader keeps the highest per key.
 """
 
 from collections.abc import Collection, Iterable, Sequence
