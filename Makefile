@@ -13,7 +13,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 # Tests on Kafka mostly wait: they come first, on more processes than there are cores. The files' order is testpaths'.
-PYTEST_ARGS ?= --numprocesses=6 --dist=loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder
 INFRA_ARGS ?= --numprocesses=2 --dist=loadfile
 DEMO_ARGS ?=
 

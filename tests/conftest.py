@@ -72,8 +72,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"test broker: {broker}", f"data sets: {data or f'none ({DATA} is not set)'}"]
 
 
+LONGEST = ("test_recreated", "test_recreated_state", "test_whom_to_trust_cases", "test_crashes", "test_faults")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark by fixtures, and skip with a reason what this machine cannot give."""
+    """Mark by fixtures, and skip with a reason what this machine cannot give; the longest files come first."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)  # else the last process runs one of them alone
     choice = config.stash[_choice]
     for item in items:
         used = set(getattr(item, "fixturenames", ()))

@@ -177,5 +177,5 @@ def test_pages_escape_by_one_function_and_terminals_are_made_by_one() -> None:
                 escapes.add(f"{file.parent.name}/{file.name}")
 
     assert consoles == set()
-    assert escapes == {"pages/text.py"}
+    assert escapes == {"pages/parts.py"}
     assert escape(TURNS) == "\\u202egnp.\\u2066cyd\\u200f"
