@@ -58,7 +58,7 @@ class FeedLine(msgspec.Struct, frozen=True, kw_only=True, tag="feed", tag_field=
     excluded: list[str]
     meaning: dict[str, object]
     settled: bytes
-    path_state: PathState
+    path_state: PathState = msgspec.field(name="standing")  # as earlier releases wrote it
 
 
 class EntryLine(msgspec.Struct, frozen=True, kw_only=True, tag="entry", tag_field="kind"):

@@ -90,7 +90,7 @@ MALFORMED = [
         "settings at odds with each other",
         _settings({"defaults": {"guard": "on", "preset": "paper"}}),
         Reason.SETTINGS_INVALID,
-        "built in",
+        "guards the default reference answers",
     ),
 ]
 
