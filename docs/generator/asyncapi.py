@@ -199,10 +199,9 @@ def _operation(action: str, topic: str, messages: Iterable[str], summary: str) -
 
 
 def _messages(root: Path) -> dict[str, Any]:
-    of_feeds = (topics.WEIGHTS, topics.ERROR_RATES)
     found: dict[str, Any] = {}
     for name, kind in {**INCOMING, **FEED_LOG, **OUTPUTS}.items():
-        by_feed = name in (*_CONTROLS, *FEED_LOG, *of_feeds)
+        by_feed = name in (*_CONTROLS, *FEED_LOG, *topics.KEYED_BY_FEED)
         key: dict[str, Any] = {**(_FEED_KEY if by_feed else _QUESTION_KEY)}
         if name in OUTPUTS:
             key["description"] += _PART_KEY

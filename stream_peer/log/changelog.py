@@ -162,7 +162,7 @@ class ChangelogReader:
         The last claim read.
     applied : int
         The last input position that the head covers.
-    origin : Origin
+    origin : LogOrigin
         The log that the head speaks of.
     fenced_out : int
         Records ignored so far because they bear another claim.
@@ -326,7 +326,7 @@ class Writer:
         This owner's id, the last that ``reader`` has read.
     expected : int
         The offset that the next append must get: only the owner writes to its changelog partition.
-    origin : Origin, optional
+    origin : LogOrigin, optional
         The log that is folded from here on; the one that the head names if left out.
     """
 

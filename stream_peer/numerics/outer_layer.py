@@ -52,7 +52,7 @@ def outer_weights(
     cross: FloatArray | Sequence[float],
     prior: FloatArray | Sequence[float],
 ) -> FloatArray:
-    """Shares of the four shadows: the combination that would have done best on resolved questions, near the prior.
+    """Shares of the four mixers: the combination that would have done best on resolved questions, near the prior.
 
     With q_k = f_k - b (0 for the mean), e = y - b, M = Σ q q', h = Σ q·e over resolved questions, and prior π:
     ``m = argmin over the simplex of 16·(m'Mm - 2m'h) + Σ_k (m_k - π_k)² / (2π_k)``. The objective is strictly convex,
@@ -66,7 +66,7 @@ def outer_weights(
     cross : (3,)
         h of the same.
     prior : (4,)
-        π of mean, peer, truth_slow, truth_fast: ≥ 0, summing to 1. A shadow with prior 0 gets 0.
+        π of mean, peer, truth_slow, truth_fast: ≥ 0, summing to 1. A mixer with prior 0 gets 0.
 
     Returns
     -------

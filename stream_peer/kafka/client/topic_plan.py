@@ -168,7 +168,7 @@ def worker_rights(settings: Settings) -> tuple[AclEntry, ...]:
 
     Besides its input, each worker reads the settings document in force, and what it answers from over HTTP.
     """
-    read = {topics.CONTROL_EVENTS, topics.FEED_LOG, *topics.KEYED_BY_FEED}
+    read = {topics.CONTROL_EVENTS, topics.FEED_LOG, topics.WEIGHTS, topics.ERROR_RATES}
     write = {topics.FORECAST_EVENTS, topics.FEED_LOG, topics.DEAD_LETTERS}
     if settings.stage != "feed":
         read.add(topics.FORECAST_EVENTS)

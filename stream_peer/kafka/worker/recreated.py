@@ -165,7 +165,7 @@ class Begin(NamedTuple):
 
     Attributes
     ----------
-    origin : Origin
+    origin : LogOrigin
         The log that is folded from here on.
     applied, want : int
         The last offset that counts as covered, and the one that is read next.

@@ -6,6 +6,7 @@ functions that its settings name.
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,21 @@ from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettin
 _Rate = Callable[[RateSums, float], ErrorRate]
 
 
+class _Estimator(NamedTuple):
+    """An estimator of error rates, and what it needs.
+
+    ``rate`` None: moments of the votes. ``groups`` that reference answers are asked of; ``by_class``: the moments that
+    tell the classes apart; ``of_votes``: outcomes can contradict it; ``sees_flips``: its sums hold answers that were
+    inverted at random already.
+    """
+
+    rate: _Rate | None = None
+    groups: int = 0
+    by_class: bool = False
+    of_votes: bool = True
+    sees_flips: bool = False
+
+
 def replayed_method(settings: FeedSettings) -> Method:
     """The method that settings choose, whether a worker serves it or not."""
     chosen = settings.method
@@ -48,7 +64,7 @@ def replayed_method(settings: FeedSettings) -> Method:
     is_plain = (chosen.reference, chosen.against, chosen.flip_probability) == ("majority", "others", 0.0)
     ruling = (chosen.reference, chosen.against, chosen.error_rate, chosen.pricing)
     votes_at_half = ruling != ("majority", "others", "moments", "newest")
-    asked = n_groups(chosen)
+    asked, estimator = n_groups(chosen), _ESTIMATORS[chosen.error_rate]
     return Method(
         LOSSES[settings.loss],
         "half" if votes_at_half and settings.vote_rule == "auto" else settings.vote_rule,
@@ -56,13 +72,13 @@ def replayed_method(settings: FeedSettings) -> Method:
         draws=NeededDraws(asked, chosen.groups == "redrawn", chosen.flip_probability)
         if asked or not is_plain
         else None,
-        rate=chosen_rate(chosen),
+        rate=_rate(chosen, estimator),
         select=_learner(chosen),
         gap=round_gap if chosen.learner == "ada-hedge" else None,
         path=Paths.beginning(chosen),
         is_frozen=chosen.pricing == "frozen",
-        reads_classes=chosen.error_rate == "class-moments",
-        estimates=chosen.error_rate not in ("outcomes", "known"),
+        reads_classes=estimator.by_class,
+        estimates=estimator.of_votes,
         leaves_one_out=chosen.against == "others",
         certifies=chosen.against in ("others", "other-group"),
         mixes=chosen.mixer == "auto",
@@ -71,9 +87,7 @@ def replayed_method(settings: FeedSettings) -> Method:
 
 def n_groups(chosen: MethodSettings) -> int:
     """Groups that reference answers are asked of; 0 if none are."""
-    if chosen.error_rate in ("three-references", "three-class-references"):
-        return 3
-    return 2 if chosen.against in ("group-a", "other-group") else 0
+    return _ESTIMATORS[chosen.error_rate].groups or (2 if chosen.against in ("group-a", "other-group") else 0)
 
 
 def chosen_answers(
@@ -104,13 +118,10 @@ def _asked(cast: Ballots, n_experts: int, under: ScoringInputs, chosen: MethodSe
     return OwnAnswers(answers.astype(np.int8), ties, bool(given.all()), coded)
 
 
-def chosen_rate(chosen: MethodSettings) -> _Rate | None:
-    """The estimator of error rates that the settings name; None for those from moments of the votes."""
-    if chosen.error_rate == "known":
-        estimate: _Rate | None = partial(_known_rate, chosen)
-    else:
-        estimate = _RATES.get(chosen.error_rate)
-    if estimate is None or not chosen.flip_probability or chosen.error_rate == "outcomes":
+def _rate(chosen: MethodSettings, estimator: _Estimator) -> _Rate | None:
+    """The estimate that the settings name, of answers as they are after flips; None for moments of the votes."""
+    estimate = partial(_known_rate, chosen) if chosen.error_rate == "known" else estimator.rate
+    if estimate is None or not chosen.flip_probability or estimator.sees_flips:
         return estimate
     return partial(_flipped_rate, estimate, chosen.flip_probability)
 
@@ -132,12 +143,15 @@ def _rate_of_three_by_class(sums: RateSums, confidence: float) -> ErrorRate:
     return unchecked(ThreeReferenceClassSums.estimate)(ThreeReferenceClassSums(*sums.groups), confidence)
 
 
-_RATES: Mapping[str, _Rate] = {
-    "outcomes": _measured_rate,
-    "two-groups": rate_of_two_groups,
-    "equal-groups": _rate_of_equal_groups,
-    "three-references": _rate_of_three,
-    "three-class-references": _rate_of_three_by_class,
+_ESTIMATORS: Mapping[str, _Estimator] = {
+    "moments": _Estimator(),
+    "class-moments": _Estimator(by_class=True),
+    "outcomes": _Estimator(_measured_rate, of_votes=False, sees_flips=True),
+    "known": _Estimator(of_votes=False),
+    "two-groups": _Estimator(rate_of_two_groups),
+    "equal-groups": _Estimator(_rate_of_equal_groups),
+    "three-references": _Estimator(_rate_of_three, groups=3),
+    "three-class-references": _Estimator(_rate_of_three_by_class, groups=3),
 }
 
 
