@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from unittest import mock
 
+from stream_peer.feeds.fold import FeedFold
 from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.ownership import Ownership
 from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
 from stream_peer.kafka.worker.state_writer import SnapshotSize, StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer
-from stream_peer.log.driver import Driver
 from stream_peer.log.origins import DedupWatermarks
 from tests.simulation import deployment
 from tests.simulation.worker import Consumer, Producer
 
 _write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownership.recovered
+_whole_blank = FeedFold.blank
 
 
 def _add_head(self, record):  # type: ignore[no-untyped-def]
@@ -57,6 +58,10 @@ async def _not_acknowledged(self: Producer, tp, records):  # type: ignore[no-unt
     return []
 
 
+def _blank(self):  # type: ignore[no-untyped-def]
+    return _whole_blank(self)._replace(keys=frozenset())
+
+
 MUTANTS: Mapping[str, Callable[[], object]] = {
     "claims are ignored": lambda: mock.patch.multiple(ChangelogReader, _add_head=_add_head, _add_state=_add_state),
     "the head is written before the entries": lambda: mock.patch.object(StateWriter, "write", _head_first),
@@ -67,7 +72,7 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
     "recovery reads beyond its claim": lambda: mock.patch.object(Ownership, "unread", return_value=Unread(0, None)),
     "partitions begin at the group's offset": lambda: mock.patch.object(Ownership, "recovered", _from_the_commit),
     "outputs are not awaited": lambda: mock.patch.object(Producer, "_write", _not_acknowledged),
-    "a rebuild is published before it is done": lambda: mock.patch.object(Driver, "rebuild", return_value=iter(())),
+    "a rebuild leaves its log out": lambda: mock.patch.object(FeedFold, "blank", _blank),
     "gaps in the changelog are not noticed": lambda: mock.patch.object(Writer, "appended"),
     "revoked partitions live on": lambda: mock.patch.object(Ownership, "lost"),
 }
