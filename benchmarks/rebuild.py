@@ -18,7 +18,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round, SettingsChanged, Source, encode_feed_log
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.driver import end, rebuild
+from stream_peer.log.driver import answer, rebuild
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.settings.feed.document import load_document
 
@@ -94,7 +94,7 @@ def carry_out_rebuilds(stage: FeedStage, count: int, experts: int) -> float:
         steps.send(batch)
         seconds += time.process_time() - began
     began = time.process_time()
-    end(steps)
+    answer(steps, ())
     stage.publish(Effects())
     return seconds + time.process_time() - began
 

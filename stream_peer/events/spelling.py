@@ -1,4 +1,4 @@
-"""Text of others as a person may see it: characters that a terminal or a browser would act upon are spelt out."""
+"""Text of others as a person may see it: control characters are spelt out; and names that a misspelt one may mean."""
 
 import difflib
 import re

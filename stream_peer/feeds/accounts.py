@@ -1,7 +1,8 @@
-"""Sums of a feed that forgets: of blocks of questions, of which older ones count less when they are read.
+"""Ledger and sums of a feed, kept in step: the sums are what the questions of the ledger and those before them added.
 
-A question belongs to the block of its ordinal for good, so a late correction goes where the question went, and nothing
-that is stored is ever multiplied. Without ``memory`` there is one block.
+Sums are kept by blocks of questions. With ``memory`` older blocks count less when they are read. A question belongs to
+the block of its ordinal for good, so a late correction goes where the question went, and nothing that is stored is
+ever multiplied. Without ``memory`` there is one block.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping

@@ -1,4 +1,7 @@
-"""Outputs keyed by question: what was said of its latest round, re-published when the evidence changes."""
+"""Records of a question and of a feed for the output topics, and the tombstones of both.
+
+Those of a question say what is known of its latest round; they are published again when the evidence changes.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import repeat

@@ -1,4 +1,7 @@
-"""Ids that a person would take for the same: they differ only in blanks, case, or letters that look alike."""
+"""The experts of a feed: their places in the sums, their ids and names, teams, exclusions and erasures.
+
+Ids look alike that differ only in blanks, case, or letters that a person would take for the same: see `skeleton`.
+"""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -20,8 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, S
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from stream_peer.errors import StateError
-from stream_peer.log.stage import Effects, Output, Published, Rebuildable, Record, Snapshot, Stage, Stateful
+from stream_peer.log.stage import Effects, Output, PublishingStage, Rebuildable, Record, Snapshot, Stage, Stateful
 
 _AT_ONCE = 500
 _STRIDE = 64  # records between looks at the clock
@@ -52,8 +51,9 @@ class Checkpoint(NamedTuple):
     is_whole: bool
 
 
-Steps: TypeAlias = Generator[NeedsLog, Sequence[Record] | None, None]
-Rebuild: TypeAlias = Generator[NeedsLog, Sequence[Record] | None, Iterator[Output]]
+Pumped: TypeAlias = Generator[NeedsLog, Sequence[Record] | None, T]
+Steps: TypeAlias = Pumped[None]
+Rebuild: TypeAlias = Pumped[Iterator[Output]]
 
 
 def fold(stage: Rebuildable[F], record: Record, keys: Set[bytes] | None = None) -> Steps:
@@ -67,7 +67,7 @@ def fold(stage: Rebuildable[F], record: Record, keys: Set[bytes] | None = None) 
 
 
 def fold_and_publish(
-    stage: Published[F], record: Record, effects: Effects, keys: Set[bytes] | None = None, *, always: bool = False
+    stage: PublishingStage[F], record: Record, effects: Effects, keys: Set[bytes] | None = None, *, always: bool = False
 ) -> Steps:
     """Fold one record, and after each rebuild that it calls for, or ``always``, publish changed feeds."""
     step(stage, record, effects, keys)
@@ -76,24 +76,6 @@ def fold_and_publish(
         stage.publish(effects)
     if always:
         stage.publish(effects)
-
-
-def fold_portion(stage: Stage, records: Sequence[Record], effects: Effects) -> int:
-    """Fold records, and none after one that calls for a rebuild; return how many were folded."""
-    if not isinstance(stage, Rebuildable):
-        for record in records:
-            stage.step(record, effects)
-        return len(records)
-    for number, record in enumerate(records, 1):
-        stage.step(record, effects)
-        if stage.needs_rebuild:
-            return number
-    return len(records)
-
-
-def needs_rebuild(stage: Stage) -> bool:
-    """Whether a stage is one that can be rebuilt, and nothing may be stepped before it is."""
-    return isinstance(stage, Rebuildable) and stage.needs_rebuild
 
 
 def step(stage: Rebuildable[F], record: Record, effects: Effects, keys: Set[bytes] | None) -> None:
@@ -115,7 +97,9 @@ def rebuild(stage: Rebuildable[F], applied: int) -> Rebuild:
     return stage.adopt(blank)
 
 
-def answer(steps: Steps, records: Sequence[Record] | None = None) -> NeedsLog | None:
+def answer(
+    steps: Generator[NeedsLog, Sequence[Record] | None, Any], records: Sequence[Record] | None = None
+) -> NeedsLog | None:
     """Answer with records, none to end a rebuild; return what is needed next, None at the end."""
     try:
         return steps.send(records)
@@ -123,18 +107,7 @@ def answer(steps: Steps, records: Sequence[Record] | None = None) -> NeedsLog | 
         return None
 
 
-def end(steps: Generator[NeedsLog, Sequence[Record] | None, T]) -> T:
-    """End the last rebuild: the log up to ``up_to`` was folded. Return what it gives."""
-    try:
-        steps.send(())
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    msg = "another rebuild is due"
-    raise StateError(msg)
-
-
-def pump(steps: Generator[NeedsLog, Sequence[Record] | None, T], log: Callable[[int], Iterable[Record]]) -> T:
+def pump(steps: Pumped[T], log: Callable[[int], Iterable[Record]]) -> T:
     """Answer from a log that can be read at once, its records up to an offset; return what the steps give."""
     try:
         need = next(steps)
@@ -187,7 +160,7 @@ class Driver:
         The last offset that the durable state covers.
     records : int
         Folded since the last checkpoint.
-    feeds : Published or None
+    feeds : PublishingStage or None
         The stage, if it has feeds.
     """
 
@@ -195,7 +168,7 @@ class Driver:
         self, stage: Stage, applied: int, every: Every, clock: Callable[[], float], *, must_settle: bool = False
     ) -> None:
         self.stage = stage
-        self.feeds: Published[Any] | None = stage if isinstance(stage, Published) else None
+        self.feeds: PublishingStage[Any] | None = stage if isinstance(stage, PublishingStage) else None
         self.applied = applied
         self.covered = _NOTHING if must_settle else applied
         self.records = self._bytes = 0
@@ -217,11 +190,19 @@ class Driver:
             if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
                 return start
             stride = records[start : start + _STRIDE]
-            done = fold_portion(self.stage, stride, effects)
+            done = self._fold(stride, effects)
             self._bytes += sum(len(record.value or b"") for record in stride[:done])
             self.applied = stride[done - 1].offset
             if self.needs_rebuild:
                 return start + done
+        return len(records)
+
+    def _fold(self, records: Sequence[Record], effects: Effects) -> int:
+        stage, feeds = self.stage, self.feeds
+        for number, record in enumerate(records, 1):
+            stage.step(record, effects)
+            if feeds is not None and feeds.needs_rebuild:
+                return number
         return len(records)
 
     def publish_due(self, effects: Effects) -> None:

@@ -1,4 +1,4 @@
-"""Other ids of experts: an expert that was renamed keeps its first id within, and is shown under the newest."""
+"""Ids of experts that are not as they were: renamed experts, shown under the newest id, and digests of erased ones."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

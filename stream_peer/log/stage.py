@@ -205,7 +205,7 @@ class Rebuildable(Protocol[F]):
 
 
 @runtime_checkable
-class Published(Rebuildable[F], Protocol[F]):
+class PublishingStage(Rebuildable[F], Protocol[F]):
     """A rebuildable stage with outputs per feed, which are published at the driver's moments."""
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Large values in state records of bounded size: a value is cut, and put together again when it is loaded."""
+"""Questions of a feed that arrive in parts, and values that are cut to fit into state records of bounded size."""
 
 import hashlib
 from collections.abc import Mapping

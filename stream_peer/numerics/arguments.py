@@ -194,7 +194,7 @@ class Optional:
 
 
 @dataclass(frozen=True)
-class Record:
+class Fields:
     """A named tuple or a dataclass with checks of its fields.
 
     Attributes

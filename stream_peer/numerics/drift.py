@@ -25,11 +25,11 @@ from stream_peer.numerics.arguments import (
     SIZE,
     VOTE_ROWS,
     BoolArray,
+    Fields,
     FloatArray,
     IntArray,
     Numbers,
     Optional,
-    Record,
     SmallIntArray,
     checked,
     unchecked,
@@ -89,7 +89,7 @@ class Changes(NamedTuple):
     cuts: IntArray
 
 
-_EARLIER = Record(
+_EARLIER = Fields(
     Earlier,
     {
         "weight": Numbers("n", low=0.0),

@@ -31,9 +31,9 @@ from stream_peer.numerics.arguments import (
     FORECAST_ROW,
     NUMBER,
     Each,
+    Fields,
     FloatArray,
     Numbers,
-    Record,
     checked,
 )
 
@@ -196,7 +196,7 @@ def _check_anybody(sums: FloatArray, **_: object) -> None:
 
 @checked(
     _check_anybody,
-    mixers=Record(SideBySide, {"coefficients": Numbers("k 4")}),
+    mixers=Fields(SideBySide, {"coefficients": Numbers("k 4")}),
     sums=Numbers("4 n"),
     answered=AT_LEAST_0,
     resolved=AT_LEAST_0,

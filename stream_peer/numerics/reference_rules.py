@@ -31,12 +31,12 @@ from stream_peer.numerics.arguments import (
     THRESHOLDS,
     BoolArray,
     Each,
+    Fields,
     FloatArray,
     Has,
     IntArray,
     Numbers,
     Optional,
-    Record,
     SmallIntArray,
     checked,
     unchecked,
@@ -119,7 +119,7 @@ def _check_ballots(ballots: Ballots) -> None:
 
 
 _UNITS = Numbers("... n", -(2.0**62), 2.0**62, kind=np.int64)
-BALLOTS = Record(
+BALLOTS = Fields(
     Ballots,
     {"values": _UNITS, "leans": _UNITS, "mass": replace(_UNITS, low=0.0), "present": Numbers("... n", kind=np.bool_)},
     _check_ballots,
@@ -274,7 +274,7 @@ class GroupAnswers(NamedTuple):
 
 
 _MEMBERS = Numbers("... n", kind=np.bool_)
-_ANSWERS = Record(
+_ANSWERS = Fields(
     ReferenceAnswers,
     {
         "answers": Numbers("*", 0, 1, kind=np.int8),
@@ -282,7 +282,7 @@ _ANSWERS = Record(
         "given": Numbers("*", kind=np.bool_),
     },
 )
-_GROUPS = Record(GroupAnswers, {"a": _ANSWERS, "b": _ANSWERS})
+_GROUPS = Fields(GroupAnswers, {"a": _ANSWERS, "b": _ANSWERS})
 
 
 @checked(ballots=BALLOTS, coin=COIN)

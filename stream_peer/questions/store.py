@@ -1,7 +1,7 @@
-"""What is left of questions whose history has gone, for as long as an outcome of them can matter.
+"""The questions of a partition as they are stored: live ones, and stubs of those whose history has gone.
 
-There may be millions, so each is kept as the bytes that it is stored as. A stub ends at an exact moment, and whoever
-asks for it after that is told that there is none; its memory is freed within the hour after.
+There may be millions of stubs, so each is kept as the bytes that it is stored as. A stub ends at an exact moment: from
+then on `Stubs.get` returns None, and its memory is freed within the hour after.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -95,11 +95,11 @@ class Stubs:
         self._stored[question_id] = encoded
 
     def discard(self, question_id: str) -> None:
-        """Let go of a stub."""
+        """Drop a stub."""
         del self._stored[question_id]
 
     def expire(self, now: Milliseconds) -> Iterator[str]:
-        """Let go of stubs that have ended; the questions, and only those of hours that are over."""
+        """Drop stubs of past hours that have ended; yield their question ids."""
         while self.next_end <= now:
             noted = self._by_hour.pop(heappop(self._hours))
             self._notes -= len(noted)
@@ -271,7 +271,7 @@ class QuestionStore:
             self._pending[question_key(question_id)] = None
 
     def expire(self, now: Milliseconds) -> None:
-        """Let go of stubs that have ended."""
+        """Drop stubs that have ended."""
         self._pending.update((question_key(question_id), None) for question_id in self.stubs.expire(now))
 
     def follow(self, settings_of: SettingsOf, now: Milliseconds) -> None:
@@ -292,7 +292,7 @@ class QuestionStore:
         return entries
 
     def clear(self, settings_of: SettingsOf) -> None:
-        """Let go of all questions; the next changes are that what was stored is gone."""
+        """Drop all questions; the next changes delete all that was stored."""
         stored = [question_key(question_id) for question_id in (*self.live, *self.stubs)]
         stored += [key for question in self.live.values() for key in chunk_keys(question)]
         self._pending = {**dict.fromkeys(self._pending), **dict.fromkeys(stored)}

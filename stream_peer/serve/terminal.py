@@ -1,4 +1,4 @@
-"""Where the command line meets a person: nothing of others' text is acted upon, whichever way it gets there.
+"""Where the command line meets a person: text of others is never acted upon; progress bars, and notices of waiting.
 
 All that is written to stdout and stderr is spelt out (`stream_peer.events.spelling`). Colours and moving text are made
 by `console` alone, which spells out the text between its own control codes.

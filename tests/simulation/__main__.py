@@ -17,11 +17,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--timeline", action="store_true", help="print what happened in every seed that fails")
     parser.add_argument("--mutant", choices=MUTANTS, help="break the mechanism, and stop at the first seed that fails")
+    parser.add_argument("--digest", action="store_true", help="print a digest of all that each seed wrote, and when")
     options = parser.parse_args()
     began, failed, events = time.process_time(), [], 0
     for seed in range(options.first, options.first + options.seeds):
         result = simulate(seed, options.mutant)
         events += result.events
+        if options.digest:
+            click.echo(result.digest)
         if result.problems:
             failed.append(seed)
             click.echo(f"seed {seed}: {'; '.join(result.problems[:3])}")

@@ -1,6 +1,7 @@
 """One seed: run its deployment, and judge it."""
 
 import gc
+import hashlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,28 +17,35 @@ from tests.simulation.mutants import mutated
 
 
 class Result(NamedTuple):
-    """What became of a seed. ``events``: records of the input; ``errors``: what ended workers by themselves."""
+    """What became of a seed.
+
+    ``events``: records of the input; ``errors``: what ended workers by themselves; ``digest``: of every byte on every
+    topic, in its order, and of what happened when.
+    """
 
     problems: Sequence[str]
     events: int
     errors: Sequence[str]
     timeline: Sequence[str]
+    digest: str
 
 
-def simulate(seed: int, mutant: str | None = None) -> Result:
+def simulate(seed: int, mutant: str | None = None, *, last_words: bool = False) -> Result:
     """Run the deployment of a seed until it is at rest, and compare what it left with the bare folds of its logs."""
     with _alone():
-        return _simulate(seed, mutant)
+        return _simulate(seed, mutant, last_words)
 
 
-def _simulate(seed: int, mutant: str | None) -> Result:
+def _simulate(seed: int, mutant: str | None, last_words: bool) -> Result:
     deployment = Deployment(plan_of(seed))
     with mutated(mutant):
         rests = deployment.run()
-    found = list(problems(deployment)) if rests else ["it does not come to rest"]
+    found = list(problems(deployment, last_words=last_words)) if rests else ["it does not come to rest"]
     logs = deployment.broker.logs.items()
     count = sum(len(log.archive) for tp, log in logs if tp.topic in (topics.FORECAST_EVENTS, topics.CONTROL_EVENTS))
-    return Result(found, count, deployment.errors, deployment.broker.timeline)
+    written = [(tp, log.archive) for tp, log in sorted(logs)]
+    digest = hashlib.sha256(repr((written, deployment.broker.timeline, deployment.loop.now)).encode()).hexdigest()
+    return Result(found, count, deployment.errors, deployment.broker.timeline, digest)
 
 
 @contextmanager

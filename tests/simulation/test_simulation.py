@@ -1,5 +1,9 @@
 """Whatever breaks, state and outputs are those of the bare folds; and a mechanism that is broken is found out."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.simulation.mutants import MUTANTS
@@ -26,9 +30,21 @@ def test_a_broken_mechanism_is_found(mutant: str, seed: int) -> None:
     assert simulate(seed, mutant).problems
 
 
-def test_the_same_seed_runs_the_same_way() -> None:
-    assert simulate(5).timeline == simulate(5).timeline
+def test_what_workers_write_and_when_depends_on_neither_process_nor_hash_seed() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "4", "--first", "3", "--digest"]
+    running = [
+        subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE) for seed in "12"
+    ]
+    one, other = (process.communicate()[0].splitlines()[:4] for process in running)
+
+    assert one == other
+    assert len(set(one)) == 4
 
 
 def test_every_mutant_named_here_is_one() -> None:
     assert set(FINDS) <= set(MUTANTS)
+
+
+@pytest.mark.xfail(strict=True, reason="outputs are not fenced: a worker that thaws after its session writes them late")
+def test_the_last_record_of_a_key_is_its_newest_revision_though_a_worker_froze_beyond_its_session() -> None:
+    assert not simulate(23, last_words=True).problems

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stream_peer.errors import BrokerUnavailableError
@@ -159,6 +159,13 @@ class Delivery:
         self._consumer.commit(self.tp)
 
 
+class Unordered(frozenset[TopicPartition]):
+    """Iterates in another order in every process, as sets of text may: nothing may depend on it."""
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(sorted(super().__iter__(), key=lambda tp: hash(str(tp))))
+
+
 class Consumer:
     """A member of a group that fetches for a listener. See ``port.Listener`` for what it may expect."""
 
@@ -222,7 +229,7 @@ class Consumer:
         """Join, and serve the listener, until the process ends."""
         while True:
             self._is_over = asyncio.Event()
-            self._assignment = await self._group.join(Member(self._process, self._is_over.set))
+            self._assignment = Unordered(await self._group.join(Member(self._process, self._is_over.set)))
             self._positions, self._seeks, self._accepted = {}, {}, {}
             await self._ownership.assigned(self._assignment)
             fetching = asyncio.ensure_future(self._serve())

@@ -8,12 +8,8 @@ import stream_peer
 
 PACKAGE = Path(stream_peer.__file__).parent
 CLASSES = {
-    "Check",
     "Finding",
     "Look",
-    "Played",
-    "Published",
-    "Record",
     "Said",
     "Source",
     "Table",

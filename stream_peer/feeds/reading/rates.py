@@ -1,6 +1,6 @@
-"""When a feed with ``vote_rule: auto`` changes the rule by which a forecast is a vote.
+"""Error rates as they are read off the sums, with their status, and which vote rule ``vote_rule: auto`` takes next.
 
-Votes at 1/2 are the better ones unless next to all of them are alike: then reference answers hardly ever differ, and
+Votes at 1/2 are the better ones unless nearly all of them are alike: then reference answers hardly ever differ, and
 only where a forecast lies among the expert's own says something.
 """
 

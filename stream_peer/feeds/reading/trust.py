@@ -1,4 +1,4 @@
-"""What beside the error rates speaks against a feed's numbers: votes, outcomes, and experts who say the same."""
+"""How far a feed's numbers can be trusted: the signs against them (votes, outcomes, equal experts), and the state."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

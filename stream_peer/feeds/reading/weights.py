@@ -1,4 +1,4 @@
-"""What is read off the sums: weights, the mixers' shares, the certificate. With ``rates``, everything non-linear.
+"""What is read off the sums: weights, the mixers' shares, the certificate; and the weights as they are published.
 
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
@@ -387,7 +387,7 @@ def expert_weights(basis: Basis, path: Path | None) -> ExpertWeights:
     return weights if path is None else path.weights(weights, basis)
 
 
-class Published(NamedTuple):
+class PublishedWeights(NamedTuple):
     """Weights over the listed experts as they are published, each summing to 1."""
 
     mix: FloatArray
@@ -396,7 +396,7 @@ class Published(NamedTuple):
 
 def published_weights(
     weights: ExpertWeights, mixing: Mixing, net_share: float, shrink: float = 0.0, groups: IntArray | None = None
-) -> Published:
+) -> PublishedWeights:
     """What is made of the learners' weights before they are published.
 
     ``shrink``: see ``trust``. ``groups``: numbers of groups that share one weight, -1 for none. The safety net's share
@@ -404,7 +404,7 @@ def published_weights(
     """
     select = selection_published(weights.select, shrink, groups)
     if groups is None:
-        return Published(mixing_weights(weights, mixing, net_share), select)
+        return PublishedWeights(mixing_weights(weights, mixing, net_share), select)
     shared = shared_by_groups(mixing_weights(weights, mixing, 0.0), groups)
     mix = ((1.0 - net_share) * shared + net_share / len(shared)).round(DECIMALS)
-    return Published(mix, select)
+    return PublishedWeights(mix, select)

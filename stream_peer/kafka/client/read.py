@@ -1,6 +1,7 @@
-"""What kafka-python cannot read of records, though Kafka takes it from anybody.
+"""Read partitions without a consumer group, from a start to the current end; errors are those of this package.
 
-That is compression for which it needs one more package each, and names of headers that are not UTF-8.
+kafka-python needs one more package for each compression, and cannot read header names that are not UTF-8, though Kafka
+accepts them from anybody: `read_any_record` teaches it both.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence

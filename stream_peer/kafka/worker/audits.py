@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stream_peer.log.stage import Published
+from stream_peer.log.stage import PublishingStage
 
 EVERY_SECONDS = 3600.0
 
@@ -41,7 +41,7 @@ class Audits:
         """Whether an audit has begun and not ended."""
         return self._pieces is not None
 
-    def work(self, stage: Published[Any]) -> bool | None:
+    def work(self, stage: PublishingStage[Any]) -> bool | None:
         """Go on with the audit that is due, for a bounded time; if that ends it, say whether everything agrees.
 
         None: nothing is due, it goes on, or there is nothing to compare.

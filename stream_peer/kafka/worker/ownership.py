@@ -33,7 +33,7 @@ from stream_peer.kafka.worker.recreated import (
 )
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Writer, claim_row
-from stream_peer.log.stage import Published, Record, Stage, Stateful
+from stream_peer.log.stage import PublishingStage, Record, Stage, Stateful
 
 log = structlog.get_logger(__name__)
 
@@ -348,7 +348,7 @@ class Ownership:
             return
         topic = stage.input.topic
         owned = (partition.stage for partition in self.partitions())
-        met = [each.incarnations() for each in owned if isinstance(each, Published)]
+        met = [each.incarnations() for each in owned if isinstance(each, PublishingStage)]
         decide(examine_sources(topic, ids[topic], met), self._on_recreated)
 
     async def _flush(self) -> None:

@@ -23,7 +23,7 @@ from stream_peer.kafka.worker.rebuilds import RebuildProgress, answer
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import Checkpoint, Driver, NeedsLog, Write
-from stream_peer.log.stage import Effects, Marked, Output, Published, Stage
+from stream_peer.log.stage import Effects, Marked, Output, PublishingStage, Stage
 
 log = structlog.get_logger(__name__)
 
@@ -317,7 +317,7 @@ class OwnedPartition:
 
     # What takes long.
 
-    def _audit(self, stage: Published[Any]) -> None:
+    def _audit(self, stage: PublishingStage[Any]) -> None:
         """A piece of the audit, if one is due."""
         if self._draining() or self._driver.needs_rebuild:
             return
@@ -327,7 +327,7 @@ class OwnedPartition:
             if not agrees:
                 log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self._driver.applied)
 
-    async def _rebuild(self, feeds: Published[Any]) -> None:
+    async def _rebuild(self, feeds: PublishingStage[Any]) -> None:
         """Carry out what the driver asks for until the state agrees with its log."""
         if self._draining():
             self._give_up()

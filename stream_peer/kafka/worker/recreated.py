@@ -11,8 +11,7 @@ import structlog
 from stream_peer.errors import RecreatedTopicError
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.changelog import NOTHING_APPLIED, OUTLIVES, LogOrigin, Recovered
-from stream_peer.log.driver import needs_rebuild
-from stream_peer.log.stage import Published, Stateful
+from stream_peer.log.stage import PublishingStage, Stateful
 
 log = structlog.get_logger(__name__)
 
@@ -187,7 +186,7 @@ def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | 
         return _begin_recreated(stage, known, found, choice)
     recovered, origin = known
     stage.load(recovered.head, recovered.entries)
-    if isinstance(stage, Published):
+    if isinstance(stage, PublishingStage):
         stage.rebase(origin.base)
     origin = origin._replace(topic_id=found.topic_id or origin.topic_id)
     return Begin(origin, recovered.applied, recovered.applied + 1)
@@ -198,7 +197,7 @@ def _begin_first(stage: Stateful, found: InputLog, finding: Recreation | None) -
     stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
     if finding is not None:
         origin = LogOrigin(found.topic_id, whole_at=found.readable)
-        if not isinstance(stage, Published):
+        if not isinstance(stage, PublishingStage):
             return Begin(origin, NOTHING_APPLIED, NOTHING_APPLIED + 1)
         stage.rebuild_all()
         covered = min(found.committed or 0, found.end) - 1
@@ -214,10 +213,12 @@ def _begin_recreated(stage: Stateful, known: Known, found: InputLog, choice: Cho
     recovered, origin = known
     keeps = choice == "keep"
     stage.load(recovered.head, recovered.entries)
-    if keeps and needs_rebuild(stage):
+    published = stage if isinstance(stage, PublishingStage) else None
+    if keeps and published is not None and published.needs_rebuild:
         msg = "the state is of another release and could only be rebuilt from a topic that is gone: on_recreated"
         raise RecreatedTopicError(f"{msg}: rebuild, or start the former release")
     successor = origin.successor(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
-    successor = successor._replace(base=max(successor.base, stage.revision + 1 if isinstance(stage, Published) else 0))
+    if published is not None:
+        successor = successor._replace(base=max(successor.base, published.revision + 1))
     stage.reincarnate(incarnation_of(found.topic_id) or successor.base, successor.base, keep=keeps)
     return Begin(successor, NOTHING_APPLIED, 0, must_settle=True)

@@ -29,10 +29,10 @@ from stream_peer.numerics.arguments import (
     Answers,
     BoolArray,
     Each,
+    Fields,
     FloatArray,
     Numbers,
     Optional,
-    Record,
     check_same,
     checked,
     unchecked,
@@ -103,7 +103,7 @@ class FiveMixerWeights(NamedTuple):
         return np.asarray(np.add.reduce(self.shares[..., None] * self.mixers, axis=-2), dtype=np.float64)
 
 
-_WEIGHTS = Record(
+_WEIGHTS = Fields(
     FiveMixerWeights,
     {"mixers": Numbers("... 5 n", 0.0, 1.0), "shares": Numbers("... 5", 0.0, 1.0)},
 )
@@ -137,7 +137,7 @@ def _check_outcome(outcome: Answers | None = None, **_: object) -> None:
         raise FormulaInputError(msg)
 
 
-_COLUMNS = Record(
+_COLUMNS = Fields(
     None,
     dict.fromkeys(("hedge", "normal", "truth", "hybrid_truth", "hybrid_peer"), REGRET_SUMS),
     _check_shapes,

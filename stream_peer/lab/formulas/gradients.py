@@ -29,9 +29,9 @@ from stream_peer.numerics.arguments import (
     Answers,
     BoolArray,
     Each,
+    Fields,
     FloatArray,
     Numbers,
-    Record,
     check_same,
     checked,
     unchecked,
@@ -51,7 +51,7 @@ __all__ = [
 _ROUNDING = 1e-12
 
 
-SLOPES = Record(
+SLOPES = Fields(
     None,
     {"products": Numbers("..."), "squares": Numbers("...", low=0.0), "questions": Numbers("...", low=0.0)},
     check_columns,

@@ -11,8 +11,8 @@ from stream_peer.numerics.arguments import (
     CONFIDENCE,
     LARGEST,
     SHARE,
+    Fields,
     Optional,
-    Record,
     check_same,
     checked,
 )
@@ -33,7 +33,7 @@ def _check(sums: "HorvitzThompsonSums") -> None:
     check_sums(_WEIGHTED_COLUMNS(sums), ((sums.inflated, sums.inflated2),), 0.0, LARGEST)
 
 
-_SOUND = Record(None, {}, _check)
+_SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from stream_peer.numerics.arguments import (
     WEIGHTS,
     BoolArray,
     Each,
+    Fields,
     FloatArray,
     Numbers,
-    Record,
     check_same,
     checked,
     unchecked,
@@ -86,7 +86,7 @@ def check_columns(sums: object) -> None:
 
 _COLUMN = Numbers("... n")
 _SQUARES = Numbers("... n", low=0.0)
-_REGRETS = Record(
+_REGRETS = Fields(
     None,
     {
         **dict.fromkeys(("against", "if_one", "if_zero", "outcome", "frozen"), _COLUMN),
@@ -95,7 +95,7 @@ _REGRETS = Record(
     },
     check_columns,
 )
-_PARTS = Record(LossParts, dict.fromkeys(LossParts._fields, Numbers("... n", where="awake")), where="awake")
+_PARTS = Fields(LossParts, dict.fromkeys(LossParts._fields, Numbers("... n", where="awake")), where="awake")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,7 +232,7 @@ class RegretSums(_Sums):
         return peer + informative * self.outcome
 
 
-REGRET_SUMS = Record(RegretSums, _REGRETS.fields, check_columns)
+REGRET_SUMS = Fields(RegretSums, _REGRETS.fields, check_columns)
 
 
 def _regret(weights: FloatArray, part: FloatArray, awake: BoolArray | None) -> FloatArray:

@@ -17,9 +17,9 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
+    Fields,
     FloatArray,
     Optional,
-    Record,
     check_same,
     checked,
     unchecked,
@@ -169,7 +169,7 @@ def _check(sums: "_AnswerTripleSums") -> None:
         raise FormulaInputError(msg)
 
 
-_SOUND = Record(None, {}, _check)
+_SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)

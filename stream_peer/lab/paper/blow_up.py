@@ -8,7 +8,7 @@ import numpy as np
 from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.paper.following import fixed_hedge
 from stream_peer.lab.paper.panels import flipped, outcomes
-from stream_peer.lab.paper.results import Area, Check, Figure, Line, Mean, Result, Size, at_most, near
+from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Mean, Result, Size, at_most, near
 from stream_peer.numerics import FloatArray, loss_parts, unit_peer_loss
 
 HORIZON = 4000
@@ -74,7 +74,7 @@ def simulate(rng: np.random.Generator, repetitions: int) -> Outcome:
     return Outcome(scaled.mean(axis=0), scaled.std(axis=0, ddof=1) / math.sqrt(repetitions))
 
 
-def _check(found: Outcome, place: int) -> Check:
+def _check(found: Outcome, place: int) -> ClaimCheck:
     measured = Mean(float(found.scaled[place, WORST]), float(found.error[place, WORST]))
     return near(f"regret × (1 - 2η) at η = {RATES[place]:g}, summed loss", measured, float(EXACT[WORST]))
 

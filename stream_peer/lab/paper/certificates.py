@@ -8,7 +8,7 @@ import numpy as np
 from stream_peer.lab.paper.following import AdaNormal
 from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.promises import DELTA, Promises, promises
-from stream_peer.lab.paper.results import Area, Check, Figure, Line, Result, Size, Table, between, none_of, shown
+from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Result, Size, Table, between, none_of, shown
 from stream_peer.numerics import FloatArray, live_certificate, loss_parts, squared_loss
 from stream_peer.numerics.certificate import shared_answer_spread
 
@@ -35,7 +35,7 @@ FULL = (
 )
 
 
-class Played(NamedTuple):
+class PlayedCertificates(NamedTuple):
     """Means over runs at the marks, and in how many runs the certificate was ever below the regret."""
 
     row: Row
@@ -47,7 +47,7 @@ class Played(NamedTuple):
     runs: int
 
 
-def play(rng: np.random.Generator, row: Row, runs: int) -> Played:
+def play(rng: np.random.Generator, row: Row, runs: int) -> PlayedCertificates:
     """AdaNormalHedge on peer losses with a known rate and one reference answer for all."""
     shrinkages = np.linspace(1.0, 0.0, row.n_experts)
     learner, rate = AdaNormal((runs, row.n_experts)), np.full((1, 1), row.rate)
@@ -72,7 +72,7 @@ def play(rng: np.random.Generator, row: Row, runs: int) -> Played:
             if question in marks:
                 course.append((regret.mean(), live.mean(), regret.max()))
     regret, live, largest = np.array(course).T
-    return Played(row, marks, regret, live, float(largest[-1]), int(violated.sum()), runs)
+    return PlayedCertificates(row, marks, regret, live, float(largest[-1]), int(violated.sum()), runs)
 
 
 def _certified(regrets: FloatArray, variance: FloatArray, row: Row) -> FloatArray:
@@ -130,7 +130,7 @@ def _promises(row: Row) -> Promises:
     return promises(row.n_experts, row.questions, row.rate)
 
 
-def _checks(played: Sequence[Played], bounds: Sequence[Promises]) -> list[Check]:
+def _checks(played: Sequence[PlayedCertificates], bounds: Sequence[Promises]) -> list[ClaimCheck]:
     runs = sum(found.runs for found in played)
     checks = [
         none_of(
@@ -159,7 +159,7 @@ def _checks(played: Sequence[Played], bounds: Sequence[Promises]) -> list[Check]
     return checks
 
 
-def _earlier_checks(row: Row, promised: Promises) -> list[Check]:
+def _earlier_checks(row: Row, promised: Promises) -> list[ClaimCheck]:
     named = zip(("direct", "repaired", "printed"), promised, row.earlier, strict=True)
     return [
         between(
@@ -179,7 +179,7 @@ def _name(row: Row) -> str:
     return f"N = {row.n_experts}, T = {row.questions:,}, η = {row.rate:g}"
 
 
-def _figure(found: Played, place: int) -> Figure:
+def _figure(found: PlayedCertificates, place: int) -> Figure:
     marks = [float(mark) for mark in found.marks]
     promised = [_promises(found.row._replace(questions=mark)) for mark in found.marks]
     return Figure(
@@ -206,7 +206,7 @@ def _figure(found: Played, place: int) -> Figure:
     )
 
 
-def _table(played: Sequence[Played], bounds: Sequence[Promises]) -> Table:
+def _table(played: Sequence[PlayedCertificates], bounds: Sequence[Promises]) -> Table:
     rows = []
     for found, promised in zip(played, bounds, strict=True):
         vacuous = " (> T)" if promised.printed > found.row.questions else ""

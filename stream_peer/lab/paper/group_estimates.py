@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.paper.answers import Shares, drawn_shares, expected_shares, printed_first_rate
-from stream_peer.lab.paper.results import Area, Check, Figure, Line, Mean, at_least, between, mean_of, near
+from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Mean, at_least, between, mean_of, near
 from stream_peer.numerics import FloatArray
 from stream_peer.numerics.error_rates import EqualGroupSums, TwoGroupSums, two_group_deviations, two_group_solution
 
@@ -54,7 +54,7 @@ def _sums(shares: Shares) -> tuple[float, float, float, float, float]:
     return n, n, n * shares.c1, n * shares.c2, n * shares.c3
 
 
-def group_checks(rng: np.random.Generator, groups: Errors, runs: int) -> list[Check]:
+def group_checks(rng: np.random.Generator, groups: Errors, runs: int) -> list[ClaimCheck]:
     """Deviations of η̂_A against the delta method, and errors of all three ways."""
     checks = [
         check for zeros, earlier in EARLIER_DEVIATIONS.items() for check in _deviation_checks(rng, zeros, earlier, runs)
@@ -73,7 +73,7 @@ def group_checks(rng: np.random.Generator, groups: Errors, runs: int) -> list[Ch
     ]
 
 
-def _deviation_checks(rng: np.random.Generator, zeros: float, earlier: float, runs: int) -> list[Check]:
+def _deviation_checks(rng: np.random.Generator, zeros: float, earlier: float, runs: int) -> list[ClaimCheck]:
     expected = expected_shares(FIRST, SECOND, zeros)
     drawn = drawn_shares(rng, expected, TIMES[-1], runs)
     solved = [two_group_solution(*shares[:3]) for shares in drawn]

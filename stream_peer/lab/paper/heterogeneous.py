@@ -11,7 +11,7 @@ from stream_peer.lab.paper.panels import outcomes
 from stream_peer.lab.paper.promises import Heterogeneous, heterogeneous_promises
 from stream_peer.lab.paper.results import (
     Area,
-    Check,
+    ClaimCheck,
     Figure,
     Line,
     Mean,
@@ -145,7 +145,7 @@ def _rates(flip: float) -> FloatArray:
     return np.asarray(flipped_error_rate(np.where(np.arange(QUESTIONS) % 2 == 1, HARD, EASY), flip))
 
 
-def _aligned_checks(found: Aligned) -> list[Check]:
+def _aligned_checks(found: Aligned) -> list[ClaimCheck]:
     worst = found.regret.argmax(axis=1)
     checks = [
         around(
@@ -166,7 +166,7 @@ def _aligned_checks(found: Aligned) -> list[Check]:
     return checks
 
 
-def _opposed_checks(found: Opposed) -> list[Check]:
+def _opposed_checks(found: Opposed) -> list[ClaimCheck]:
     checks = [
         between(
             f"opposed: right expert elected at p̂ = {FLIPS[place]:g}, share of runs",
@@ -193,7 +193,7 @@ def _opposed_checks(found: Opposed) -> list[Check]:
     ]
 
 
-def _bound_check(what: str, measured: float, earlier: float) -> Check:
+def _bound_check(what: str, measured: float, earlier: float) -> ClaimCheck:
     return between(
         what, measured, 0.97 * earlier, 1.03 * earlier, "earlier: L* measured, within 3 %", f"{earlier:,.0f}"
     )

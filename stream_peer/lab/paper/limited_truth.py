@@ -27,7 +27,7 @@ REVEALED = np.array([0.005, 0.02, 0.1, 0.5])
 PANELS = (4, 32, 256)
 
 
-class Played(NamedTuple):
+class PlayedPanel(NamedTuple):
     """Regrets of runs with one number of experts.
 
     Attributes
@@ -87,7 +87,7 @@ def limited_truth(rng: np.random.Generator, size: Size) -> Result:
     )
 
 
-def play(rng: np.random.Generator, n_experts: int, runs: int, questions: int) -> Played:
+def play(rng: np.random.Generator, n_experts: int, runs: int, questions: int) -> PlayedPanel:
     """One panel size; the same generator gives the same questions whatever the size."""
     shrinkages = np.linspace(1.0, 0.0, n_experts)
     amount = REVEALED.size
@@ -116,10 +116,10 @@ def play(rng: np.random.Generator, n_experts: int, runs: int, questions: int) ->
         known += unit_peer_loss(*parts, RATE, RATE)
         priced += unit_peer_loss(*parts, rates[..., None], rates[..., None])
         weighted += reveal[..., None] * losses / REVEALED[:, None, None]
-    return Played(regret[0] - true.min(axis=-1), regret[1] - regret[0], regret[2] - true.min(axis=-1))
+    return PlayedPanel(regret[0] - true.min(axis=-1), regret[1] - regret[0], regret[2] - true.min(axis=-1))
 
 
-def _slope(played: list[Played]) -> Mean:
+def _slope(played: list[PlayedPanel]) -> Mean:
     """Power of p* by least squares through the logarithms of the mean excess, over all panels."""
     runs = np.mean([found.excess for found in played], axis=0)
     excess = np.maximum(runs.mean(axis=1), 0.05)
@@ -128,18 +128,18 @@ def _slope(played: list[Played]) -> Mean:
     return Mean(float(pull @ np.log(excess)), mean_of((pull / excess) @ runs).error)
 
 
-def _growth(played: list[Played]) -> Mean:
+def _growth(played: list[PlayedPanel]) -> Mean:
     """Excess of the largest panel by that of the smallest; runs are paired, so the error is that of a ratio."""
     small, large = played[0].excess[0], played[-1].excess[0]
     ratio = float(large.mean() / small.mean())
     return Mean(ratio, mean_of(large - ratio * small).error / abs(float(small.mean())))
 
 
-def _last_share(played: list[Played]) -> float:
+def _last_share(played: list[PlayedPanel]) -> float:
     return float(np.mean([found.excess[-1].mean() / found.known.mean() for found in played]))
 
 
-def _excess_figure(played: list[Played]) -> Figure:
+def _excess_figure(played: list[PlayedPanel]) -> Figure:
     lines = []
     for n_experts, found in zip(PANELS, played, strict=True):
         means = [mean_of(row) for row in found.excess]
@@ -162,7 +162,7 @@ def _excess_figure(played: list[Played]) -> Figure:
     )
 
 
-def _panel_figure(played: list[Played]) -> Figure:
+def _panel_figure(played: list[PlayedPanel]) -> Figure:
     lines = []
     for place, probability in enumerate(REVEALED):
         means = [mean_of(found.excess[place]) for found in played]
@@ -182,7 +182,7 @@ def _panel_figure(played: list[Played]) -> Figure:
     )
 
 
-def _table(played: list[Played]) -> Table:
+def _table(played: list[PlayedPanel]) -> Table:
     rows = []
     for place, probability in enumerate(REVEALED):
         excess = [shown(float(found.excess[place].mean())) for found in played]

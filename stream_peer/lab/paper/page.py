@@ -1,4 +1,4 @@
-"""How the figures of the re-run claims are drawn, and their legends."""
+"""The page of the re-run claims: its pictures with their legends, and its HTML."""
 
 import math
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from stream_peer import __version__
-from stream_peer.lab.paper.results import STANDARD_ERRORS, Check, Result, Size, Table, band_shown, shown
+from stream_peer.lab.paper.results import STANDARD_ERRORS, ClaimCheck, Result, Size, Table, band_shown, shown
 from stream_peer.serve.pages.parts import FULL, HALF, both_widths, document, standalone
 from stream_peer.serve.pages.parts import PictureSize as PictureSize
 
@@ -239,7 +239,7 @@ def _claim(result: Result) -> str:
     return "\n".join([f'<section class="card">{head}{_checks(result.checks)}</section>', *pictures, *tables])
 
 
-def _checks(checks: Sequence[Check]) -> str:
+def _checks(checks: Sequence[ClaimCheck]) -> str:
     rows = []
     for check in checks:
         verdict = "met" if check.met else "missed"

@@ -7,7 +7,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from stream_peer.lab.paper.answers import Voters, left_out_rates, watched
-from stream_peer.lab.paper.results import Area, Check, Figure, Line, Mean, Table, around, at_least, mean_of, ratio_of
+from stream_peer.lab.paper.results import (
+    Area,
+    ClaimCheck,
+    Figure,
+    Line,
+    Mean,
+    Table,
+    around,
+    at_least,
+    mean_of,
+    ratio_of,
+)
 
 N_VOTERS = 12
 SPREADS = {"weak": (0.31, 0.48), "strong": (0.16, 0.42)}
@@ -60,7 +71,7 @@ def unlike_voters() -> Voters:
     return Voters(np.full(N_VOTERS, 0.6), np.full(N_VOTERS, 0.3), 0.75)
 
 
-def panel_checks(panels: Panels) -> list[Check]:
+def panel_checks(panels: Panels) -> list[ClaimCheck]:
     """Errors of symmetric moments, whatever the share of zeros, and the coverage of their intervals."""
     checks = []
     for name, figure in EARLIER.items():
@@ -80,7 +91,7 @@ def panel_checks(panels: Panels) -> list[Check]:
     return checks
 
 
-def class_checks(unlike: Watched) -> list[Check]:
+def class_checks(unlike: Watched) -> list[ClaimCheck]:
     """Class-dependent moments where the classes differ."""
     last = ratio_of(unlike.by_class[-1], unlike.symmetric[-1])
     steps = ratio_of(unlike.by_class[-1], unlike.by_class[0])

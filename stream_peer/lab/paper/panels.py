@@ -1,4 +1,4 @@
-"""What the simulations draw: outcomes, reference answers as noisy copies of them, and experts of known quality."""
+"""What the simulations draw: outcomes, noisy reference answers, experts of known quality, and panels of them."""
 
 from functools import reduce
 from typing import NamedTuple

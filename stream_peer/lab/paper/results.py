@@ -25,7 +25,7 @@ class Size(Enum):
     FULL = "full"
 
 
-class Check(NamedTuple):
+class ClaimCheck(NamedTuple):
     """One measured number with the band in which it must lie.
 
     Attributes
@@ -128,12 +128,12 @@ class Result(NamedTuple):
     title: str
     claim: str
     finding: str
-    checks: Sequence[Check]
+    checks: Sequence[ClaimCheck]
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
 
     @property
-    def missed(self) -> list[Check]:
+    def missed(self) -> list[ClaimCheck]:
         """Checks whose number lies outside of its band."""
         return [check for check in self.checks if not check.met]
 
@@ -158,32 +158,32 @@ def mean_of(values: FloatArray) -> Mean:
     return Mean(float(np.mean(values)), error)
 
 
-def near(what: str, measured: Mean, expected: float, *, error: float = 0.0, digits: int = 2) -> Check:
+def near(what: str, measured: Mean, expected: float, *, error: float = 0.0, digits: int = 2) -> ClaimCheck:
     """A check against a figure, within four standard errors: of the mean, and of the figure if it was measured too."""
     width = STANDARD_ERRORS * math.hypot(measured.error, error)
-    return Check(what, f"{expected:,.{digits}f}", measured.value, expected - width, expected + width, STATISTICAL)
+    return ClaimCheck(what, f"{expected:,.{digits}f}", measured.value, expected - width, expected + width, STATISTICAL)
 
 
-def between(what: str, measured: float, low: float, high: float, basis: str, expected: str = "") -> Check:
+def between(what: str, measured: float, low: float, high: float, basis: str, expected: str = "") -> ClaimCheck:
     """A check against two given ends."""
-    return Check(what, expected or _ends(low, high), measured, low, high, basis)
+    return ClaimCheck(what, expected or _ends(low, high), measured, low, high, basis)
 
 
-def around(what: str, measured: Mean, ends: tuple[float, float], basis: str, expected: str = "") -> Check:
+def around(what: str, measured: Mean, ends: tuple[float, float], basis: str, expected: str = "") -> ClaimCheck:
     """A check against two given ends, moved apart by four standard errors of the measured number each."""
     width = STANDARD_ERRORS * measured.error
     low, high = ends[0] - width, ends[1] + width
-    return Check(what, expected or _ends(*ends), measured.value, low, high, f"{basis}; ± {STATISTICAL}")
+    return ClaimCheck(what, expected or _ends(*ends), measured.value, low, high, f"{basis}; ± {STATISTICAL}")
 
 
-def at_most(what: str, measured: float, high: float, basis: str, expected: str = "") -> Check:
+def at_most(what: str, measured: float, high: float, basis: str, expected: str = "") -> ClaimCheck:
     """A check against an upper end."""
-    return Check(what, expected or f"≤ {shown(high)}", measured, -math.inf, high, basis)
+    return ClaimCheck(what, expected or f"≤ {shown(high)}", measured, -math.inf, high, basis)
 
 
-def at_least(what: str, measured: float, low: float, basis: str, expected: str = "") -> Check:
+def at_least(what: str, measured: float, low: float, basis: str, expected: str = "") -> ClaimCheck:
     """A check against a lower end."""
-    return Check(what, expected or f"≥ {shown(low)}", measured, low, math.inf, basis)
+    return ClaimCheck(what, expected or f"≥ {shown(low)}", measured, low, math.inf, basis)
 
 
 def ratio_of(upper: Mean, lower: Mean) -> Mean:
@@ -198,9 +198,9 @@ def ratio_of(upper: Mean, lower: Mean) -> Mean:
     return Mean(ratio, abs(ratio) * math.hypot(upper.error / upper.value, lower.error / lower.value))
 
 
-def none_of(what: str, count: int) -> Check:
+def none_of(what: str, count: int) -> ClaimCheck:
     """A check that something never happened."""
-    return Check(what, "0", float(count), 0.0, 0.0, "by theory")
+    return ClaimCheck(what, "0", float(count), 0.0, 0.0, "by theory")
 
 
 def shown(value: float) -> str:
@@ -220,7 +220,7 @@ def shown(value: float) -> str:
     return f"{value:,.{digits}f}" if size >= 0.001 else f"{value:.1e}"
 
 
-def band_shown(check: Check) -> str:
+def band_shown(check: ClaimCheck) -> str:
     """The band of a check as text."""
     return _ends(check.low, check.high)
 
@@ -253,7 +253,7 @@ def as_json(results: Sequence[Result], *, size: Size, seed: int) -> dict[str, An
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(check: ClaimCheck) -> dict[str, Any]:
     numbers = {"measured": check.measured, "low": check.low, "high": check.high}
     finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
     return {"what": check.what, "expected": check.expected, **finite, "basis": check.basis, "met": check.met}

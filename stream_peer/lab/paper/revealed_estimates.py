@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
-from stream_peer.lab.paper.results import Check, Mean, Table, near
+from stream_peer.lab.paper.results import ClaimCheck, Mean, Table, near
 from stream_peer.numerics import FloatArray
 from stream_peer.numerics.error_rates import TruthSums
 
@@ -39,7 +39,7 @@ def revealed_spreads(rng: np.random.Generator, runs: int) -> Revealed:
     return Revealed(table.mean(axis=0), QUESTIONS * table.var(axis=0, ddof=1), runs)
 
 
-def revealed_checks(found: Revealed) -> list[Check]:
+def revealed_checks(found: Revealed) -> list[ClaimCheck]:
     """Means and variances against theory."""
     theory = (
         RATE * (1.0 - RATE) / REVEALED,

@@ -9,7 +9,7 @@ import numpy as np
 from stream_peer.lab.formulas.online import anytime_hedge_regret
 from stream_peer.lab.paper.following import AdaNormal, Hedge, revealed_rates, two_group_rates
 from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
-from stream_peer.lab.paper.results import Area, Check, Figure, Line, Result, Size, Table, at_most, between, shown
+from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Result, Size, Table, at_most, between, shown
 from stream_peer.numerics import BoolArray, FloatArray, loss_parts
 
 N_EXPERTS, RATE, REVEALED = 8, 0.3, 0.05
@@ -132,7 +132,7 @@ def _slopes(course: Course) -> tuple[list[float], list[float]]:
     return hedge, normal
 
 
-def _checks(course: Course) -> list[Check]:
+def _checks(course: Course) -> list[ClaimCheck]:
     hedge, normal = _slopes(course)
     basis = "theory: ½; earlier runs: .45 to .6"
     checks = [

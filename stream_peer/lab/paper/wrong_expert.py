@@ -11,7 +11,7 @@ from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap
 from stream_peer.lab.paper.panels import flipped, merged, outcomes, seen, shrunk
 from stream_peer.lab.paper.results import (
     Cells,
-    Check,
+    ClaimCheck,
     Figure,
     Line,
     Mean,
@@ -137,13 +137,13 @@ def panel_run(rng: np.random.Generator) -> PanelRun:
     return PanelRun(bool(naive[0] < naive[1]), bool(full[0] < full[1]), bool(peer[0] < peer[1]), rate, estimate)
 
 
-def _share_check(what: str, elected: BoolArray, expected: float) -> Check:
+def _share_check(what: str, elected: BoolArray, expected: float) -> ClaimCheck:
     error = math.sqrt(expected * (1.0 - expected) / elected.size) + 0.25 / elected.size
     check = near(what, Mean(float(elected.mean()), error), expected)
     return check._replace(low=max(check.low, 0.0), high=min(check.high, 1.0))
 
 
-def _map_check(shares: FloatArray) -> Check:
+def _map_check(shares: FloatArray) -> ClaimCheck:
     line = 1.0 - 4.0 * RATES
     distance = SHRINKAGES[:, None] - line
     away = np.abs(distance) > 0.05
@@ -151,7 +151,7 @@ def _map_check(shares: FloatArray) -> Check:
     return none_of("cells of the map whose runs mostly disagree with 1 - 4η < κ < 1", int((wrong & away).sum()))
 
 
-def _panel_checks(played: list[PanelRun]) -> list[Check]:
+def _panel_checks(played: list[PanelRun]) -> list[ClaimCheck]:
     right = {
         name: float(np.mean([getattr(run, name) for run in played])) for name in ("naive_own", "naive_full", "peer")
     }

@@ -10,9 +10,9 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     SHARE,
     VOTES,
+    Fields,
     FloatArray,
     Numbers,
-    Record,
     SmallIntArray,
     check_same,
     checked,
@@ -199,7 +199,7 @@ class DependenceSums:
 
     @classmethod
     @checked(
-        moments=Record(VoteMoments, dict.fromkeys(VoteMoments._fields, SHARE)),
+        moments=Fields(VoteMoments, dict.fromkeys(VoteMoments._fields, SHARE)),
         block=Numbers(low=0, high=N_BLOCKS - 1, kind=np.int64),
         weight=AT_LEAST_0,
     )
@@ -228,7 +228,7 @@ class DependenceSums:
         check_same(self, other)
         return type(self)(self.blocks + other.blocks)
 
-    @checked(self=Record(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)}), fewest=AT_LEAST_0)
+    @checked(self=Fields(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)}), fewest=AT_LEAST_0)
     def reading(self, fewest: float = FEWEST_QUESTIONS) -> Dependence:
         """The fourth-moment gap of the votes, and whether it is too large for independent errors.
 

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics.arguments import ALIGNED, FloatArray, Numbers, Record, checked
+from stream_peer.numerics.arguments import ALIGNED, Fields, FloatArray, Numbers, checked
 
 __all__ = ["RankAgreement", "rank_agreement"]
 
 _FEWEST_EXPERTS = 4
 
 
-_FOUND = Record(None, {"correlation": ALIGNED, "experts": Numbers(low=_FEWEST_EXPERTS, high=2**53, kind=np.int64)})
+_FOUND = Fields(None, {"correlation": ALIGNED, "experts": Numbers(low=_FEWEST_EXPERTS, high=2**53, kind=np.int64)})
 
 
 class RankAgreement(NamedTuple):

@@ -21,8 +21,8 @@ from stream_peer.numerics.arguments import (
     CONFIDENCE,
     SHARE,
     VOTES,
+    Fields,
     FloatArray,
-    Record,
     SmallIntArray,
     check_same,
     checked,
@@ -296,7 +296,7 @@ def _check(sums: "ClassMomentSums") -> None:
         raise FormulaInputError(msg)
 
 
-_SOUND = Record(None, {}, _check)
+_SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +346,7 @@ class ClassMomentSums:
     both_both: float = 0.0
 
     @classmethod
-    @checked(terms=Record(ClassMomentTerms, dict.fromkeys(ClassMomentTerms._fields, SHARE)), weight=AT_LEAST_0)
+    @checked(terms=Fields(ClassMomentTerms, dict.fromkeys(ClassMomentTerms._fields, SHARE)), weight=AT_LEAST_0)
     def contribution(cls, terms: ClassMomentTerms, weight: float = 1.0) -> Self:
         """The sums of a single question, whose terms are the means over its rounds.
 

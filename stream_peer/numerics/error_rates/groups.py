@@ -15,8 +15,8 @@ from stream_peer.numerics.arguments import (
     BIT,
     CONFIDENCE,
     SHARE,
+    Fields,
     Optional,
-    Record,
     check_same,
     checked,
     unchecked,
@@ -290,7 +290,7 @@ def _check(sums: "_AnswerPairSums") -> None:
         raise FormulaInputError(msg)
 
 
-_SOUND = Record(None, {}, _check)
+_SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from stream_peer.numerics.arguments import (
     BITS,
     CONFIDENCE,
     VOTES,
-    Record,
+    Fields,
     SmallIntArray,
     check_same,
     checked,
@@ -114,7 +114,7 @@ def _check(sums: "MomentSums") -> None:
         raise FormulaInputError(msg)
 
 
-_SOUND = Record(None, {}, _check)
+_SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class MomentSums:
     pair_rest: float = 0.0
 
     @classmethod
-    @checked(terms=Record(MomentTerms, dict.fromkeys(MomentTerms._fields, ALIGNED)), weight=AT_LEAST_0)
+    @checked(terms=Fields(MomentTerms, dict.fromkeys(MomentTerms._fields, ALIGNED)), weight=AT_LEAST_0)
     def contribution(cls, terms: MomentTerms, weight: float = 1.0) -> Self:
         """The sums of a single question.
 
@@ -222,7 +222,7 @@ class MomentSums:
         return ErrorRate(rate, rate, low, high, effective, status_of(effective, rate, rate), variance)
 
 
-MOMENT_SUMS = Record(MomentSums, {}, _check)
+MOMENT_SUMS = Fields(MomentSums, {}, _check)
 _COLUMNS = attrgetter(*(field.name for field in fields(MomentSums)))
 
 

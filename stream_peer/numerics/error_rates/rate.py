@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, Numbers, OneOf, Record, checked
+from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, Fields, Numbers, OneOf, checked
 
 __all__ = ["ErrorRate", "ErrorRateSums", "EstimateStatus", "PricedRates", "interval_ends", "known_error_rate", "priced"]
 
@@ -83,7 +83,7 @@ def _check_interval(rate: ErrorRate) -> None:
         raise FormulaInputError(msg)
 
 
-ERROR_RATE = Record(
+ERROR_RATE = Fields(
     ErrorRate,
     {
         "status": OneOf(get_args(EstimateStatus)),

@@ -14,10 +14,10 @@ from stream_peer.numerics.arguments import (
     BITS,
     TEAMS,
     VOTES,
+    Fields,
     FloatArray,
     IntArray,
     Numbers,
-    Record,
     SmallIntArray,
     checked,
 )
@@ -94,7 +94,7 @@ def team_votes(votes: SmallIntArray, reference_answers: SmallIntArray, teams: In
     return TeamVotes(*(np.bincount(number, values, n_teams)[there] / members for values in sums))
 
 
-_TEAM_VOTES = Record(
+_TEAM_VOTES = Fields(
     TeamVotes,
     {
         "votes": Numbers("n", -1.0, 1.0),

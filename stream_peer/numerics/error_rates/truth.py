@@ -10,7 +10,7 @@ from operator import add, attrgetter
 from typing import NamedTuple, Self
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import AT_LEAST_0, BIT, CONFIDENCE, NUMBER, SHARE, Record, check_same, checked
+from stream_peer.numerics.arguments import AT_LEAST_0, BIT, CONFIDENCE, NUMBER, SHARE, Fields, check_same, checked
 from stream_peer.numerics.error_rates.rate import (
     ERROR_RATE,
     FEWEST_EFFECTIVE_QUESTIONS,
@@ -31,7 +31,7 @@ _LEAST_PRIOR_RATE = 0.005
 
 
 _COUNTS = dict.fromkeys(("right_zero", "wrong_zero", "right_one", "wrong_one"), AT_LEAST_0)
-_SOUND = Record(None, _COUNTS)
+_SOUND = Fields(None, _COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class TruthSums:
         return 0.5 * (zero + one), 0.25 * (_binomial_variance(zero, zeros) + _binomial_variance(one, ones))
 
 
-TRUTH_SUMS = Record(TruthSums, _COUNTS)
+TRUTH_SUMS = Fields(TruthSums, _COUNTS)
 _TRUTH_COLUMNS = attrgetter(*(field.name for field in fields(TruthSums)))
 
 

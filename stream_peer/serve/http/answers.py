@@ -1,4 +1,4 @@
-"""Answers that a client may keep: each has a tag that changes whenever it would, and is not sent again before."""
+"""The bodies of answers, and tags by which a client may keep an answer until it changes."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256

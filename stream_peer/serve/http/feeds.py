@@ -1,4 +1,4 @@
-"""``/feeds``, ``/feeds/{feed}`` and ``/feeds/{feed}/experts/{expert}``: from what was published, by any worker."""
+"""``/feeds`` with what is below it, and ``/senders``: from what was published or met, by any worker."""
 
 from bisect import bisect_left
 from collections.abc import Callable

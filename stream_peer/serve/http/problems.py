@@ -1,4 +1,4 @@
-"""What stands behind the question mark: which parameters a request may have, once each, and pages of long lists."""
+"""Requests that are refused: what parameters one may have, pages of long lists, and answers as problem+json."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence

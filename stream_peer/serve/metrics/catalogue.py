@@ -1,4 +1,4 @@
-"""Values of metrics, between their collectors and the families that are scraped."""
+"""Every metric with its help and labels, and the values that collectors report for it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""The series of a feed: read off its newest outputs, once for each."""
+"""The series of each feed that this worker owns, read off its newest outputs."""
 
 import math
 from collections import Counter as Tally

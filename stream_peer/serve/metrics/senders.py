@@ -1,4 +1,4 @@
-"""Who sends what, for people: new experts, those that send more than is kept, and those whose ids look alike."""
+"""Who sends what: new and frequent experts, ids that look alike, input that is not used, experts with series."""
 
 import math
 from collections import Counter, OrderedDict, deque

@@ -1,4 +1,4 @@
-"""Text of others in HTML and SVG."""
+"""Parts of pages: escaped text of others, pictures as SVG for wide and narrow windows, and the HTML document."""
 
 import html
 import io

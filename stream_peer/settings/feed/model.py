@@ -1,6 +1,6 @@
-"""Feed settings that choose among the variants of the mathematics.
+"""Feed settings: their fields, ranges and defaults.
 
-The service runs the defaults; ``stream-peer replay --set method.NAME=VALUE`` runs all of them, to compare.
+The service runs the default method; ``stream-peer replay --set method.NAME=VALUE`` runs the others, to compare.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A hash of the settings that all workers of a deployment must share, so that a difference shows."""
+"""What settings must agree on: among themselves, and (by a hash) among all workers of a deployment."""
 
 import hashlib
 import json

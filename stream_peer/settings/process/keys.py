@@ -1,4 +1,4 @@
-"""A text that must not be shown."""
+"""Secrets: texts that are never shown, and the files that signing keys are read from."""
 
 import codecs
 from pathlib import Path

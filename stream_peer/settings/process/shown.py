@@ -1,4 +1,4 @@
-"""JSON Schema of the settings file, generated from the classes that decode it; editors complete and check with it."""
+"""The settings as others see them: their JSON Schema, for editors, and the values in force, with secrets masked."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,8 @@
-"""A broker inside this process, for demos and for tests where no Kafka can be had: librdkafka's mock cluster.
+"""The demo's brokers: a real Kafka from its jars, and one inside this process where no Kafka can be had.
 
-It speaks enough of Kafka for the whole service, and nothing survives the process. It has no compaction, no security,
-always four partitions a topic, 5 MB a partition, and a fetch at the end of a log returns late: measure nothing on it.
+The embedded one is librdkafka's mock cluster. It speaks enough of Kafka for the whole service, and nothing survives the
+process. It has no compaction, no security, always four partitions a topic, 5 MB a partition, and a fetch at the end of
+a log returns late: measure nothing on it.
 """
 
 import base64

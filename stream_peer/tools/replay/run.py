@@ -18,7 +18,7 @@ from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
-from stream_peer.log.driver import fold_and_publish, fold_portion, pump
+from stream_peer.log.driver import fold_and_publish, pump
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Record, Stateful, Warned
 from stream_peer.questions.control_stage import ControlStage
@@ -202,7 +202,7 @@ class Run:
     def _fold_input(self, arrival: InputRecord, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
         effects = Effects()
         self._probe.before_input(arrival, stage)
-        fold_portion(stage, (record,), effects)
+        stage.step(record, effects)
         self._probe.after_input(effects, stage)
         self._take(effects)
 

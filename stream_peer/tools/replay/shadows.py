@@ -1,4 +1,4 @@
-"""How the mixed forecasts of a fold did, question by question; and how those of another fold of the same events did."""
+"""Shadows: the same events folded under other settings, how their mixed forecasts did, and the table that compares."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The report's curves: what to draw and how. Each is drawn twice, for wide and for narrow windows."""
+"""The report's pictures: curves, each drawn for wide and for narrow windows, and the map of pairs of experts."""
 
 import math
 from collections.abc import Sequence

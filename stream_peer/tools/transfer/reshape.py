@@ -1,4 +1,7 @@
-"""Names in place of ids: always the same for the same id and key, and without the key no way back."""
+"""A feed's stored state as lines of a file: read from both stages, and under pseudonyms if that is asked for.
+
+A pseudonym is always the same for the same id and key; without the key there is no way back.
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

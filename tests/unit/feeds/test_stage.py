@@ -7,7 +7,7 @@ from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
 from stream_peer.feeds.fold import FeedFold
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.stage import Effects, LogRecord, Published, Stateful, Timed
+from stream_peer.log.stage import Effects, LogRecord, PublishingStage, Stateful, Timed
 from tests.feed_histories import (
     Changelog,
     expert,
@@ -33,7 +33,7 @@ def reasons(effects: Effects) -> list[str]:
 
 
 def test_the_feed_stage_is_a_stage() -> None:
-    fresh: Published[FeedFold] = stage()
+    fresh: PublishingStage[FeedFold] = stage()
 
     assert fresh.changed_feeds() == {}
     assert isinstance(fresh, Stateful)

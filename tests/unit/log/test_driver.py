@@ -9,10 +9,9 @@ from stream_peer.log.driver import (
     Driver,
     NeedsLog,
     Write,
-    end,
+    answer,
     fold,
     fold_and_publish,
-    fold_portion,
     pump,
     rebuild,
 )
@@ -39,18 +38,18 @@ def test_each_record_is_folded_and_each_rebuild_carried_out_before_the_next() ->
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_rebuild_is_the_same_whatever_the_portions_in_which_its_log_comes(size: int) -> None:
     stage = RebuildingStage()
-    fold_portion(stage, LOG, Effects())
+    took(driven(stage, Clock()), LOG)
     steps = rebuild(stage, 2)
     next(steps)
     for start in range(0, len(LOG), size):
         steps.send(LOG[start : start + size])
-    assert list(end(steps)) == []
+    assert answer(steps, ()) is None
     assert stage.counts == counted(LOG[:3])[0].counts
 
 
 def test_a_rebuild_that_is_stopped_leaves_the_stage_as_it_was() -> None:
     stage = RebuildingStage()
-    fold_portion(stage, LOG, Effects())
+    took(driven(stage, Clock()), LOG)
     before = dict(stage.counts)
     steps = rebuild(stage, 2)
     next(steps)
@@ -60,9 +59,8 @@ def test_a_rebuild_that_is_stopped_leaves_the_stage_as_it_was() -> None:
 
 
 def test_nothing_is_folded_behind_a_record_that_calls_for_a_rebuild() -> None:
-    stage = RebuildingStage()
-    assert fold_portion(stage, LOG, Effects()) == 3
-    assert fold_portion(RebuildingStage(), LOG[:2], Effects()) == 2
+    assert driven(RebuildingStage(), Clock()).take(LOG, Effects(), until=1.0) == 3
+    assert driven(RebuildingStage(), Clock()).take(LOG[:2], Effects(), until=1.0) == 2
 
 
 @pytest.mark.parametrize(

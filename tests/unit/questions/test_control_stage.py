@@ -16,7 +16,7 @@ from stream_peer.events.incoming import decode
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.origins import source_of
 from stream_peer.log.signatures import is_signed
-from stream_peer.log.stage import Effects, LogRecord, Output, Published, Stage, Stateful, Timed
+from stream_peer.log.stage import Effects, LogRecord, Output, PublishingStage, Stage, Stateful, Timed
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.settings.feed.document import document_hash
 from tests.unit.questions.question_log import T0, event, forecast, settings_event
@@ -170,4 +170,4 @@ def test_what_cannot_be_done_is_refused_with_the_reason(value: bytes | None, rea
 def test_the_control_stage_keeps_nothing() -> None:
     stage: Stage = ControlStage(topic="t", partition=0, forecast_partitions=1, feed_log_partitions=1)
 
-    assert not isinstance(stage, Stateful | Timed | Published)
+    assert not isinstance(stage, Stateful | Timed | PublishingStage)

@@ -1,4 +1,4 @@
-"""The first things to read: the state, four figures, and how the mix did."""
+"""The first things to read: the state, four figures, how the mix did, and under which settings."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""States of trust over time, with the reasons that were published with them."""
+"""Cards on trust: its states over time with their reasons, dependence, groups of experts, and drift."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

@@ -1,6 +1,6 @@
 """A result of a claim that is made up, to test what is done with results."""
 
-from stream_peer.lab.paper.results import Area, Cells, Check, Figure, Line, Result, Table
+from stream_peer.lab.paper.results import Area, Cells, ClaimCheck, Figure, Line, Result, Table
 
 SEED = 2020
 """That of ``stream-peer paper``."""
@@ -8,8 +8,8 @@ SEED = 2020
 
 def sample_result(number: int = 1, *, missed: bool = False) -> Result:
     checks = [
-        Check("slope<of>regret", "0.5", 0.48, 0.3, 0.7, "theory"),
-        Check("violations", "0", 3.0 if missed else 0.0, 0.0, 0.0, "by theory"),
+        ClaimCheck("slope<of>regret", "0.5", 0.48, 0.3, 0.7, "theory"),
+        ClaimCheck("violations", "0", 3.0 if missed else 0.0, 0.0, 0.0, "by theory"),
     ]
     lines = [
         Line("peer", [10.0, 100.0, 1000.0], [3.0, 9.0, 30.0], [0.5, 1.0, 2.0]),

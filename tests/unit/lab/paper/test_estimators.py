@@ -6,7 +6,7 @@ import pytest
 from stream_peer.lab.paper import group_estimates, revealed_estimates
 from stream_peer.lab.paper.answers import Shares, printed_first_rate
 from stream_peer.lab.paper.group_estimates import group_checks, two_groups
-from stream_peer.lab.paper.results import Check
+from stream_peer.lab.paper.results import ClaimCheck
 from stream_peer.lab.paper.revealed_estimates import revealed_checks
 from stream_peer.numerics.error_rates import TruthSums, TwoGroupSolution, TwoGroupSums
 from stream_peer.numerics.error_rates.rate import ErrorRate
@@ -20,7 +20,7 @@ def as_printed(sums: TwoGroupSums) -> ErrorRate:
     return ErrorRate(rate, rate, 0.0, 0.475, sums.weight, "ok", 0.25)
 
 
-def missed_by(checks: list[Check]) -> set[str]:
+def missed_by(checks: list[ClaimCheck]) -> set[str]:
     return {check.what for check in checks if not check.met}
 
 

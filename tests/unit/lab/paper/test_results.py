@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stream_peer.lab.paper.results import (
-    Check,
+    ClaimCheck,
     Mean,
     Size,
     as_json,
@@ -23,7 +23,7 @@ from tests.unit.lab.paper.samples import sample_result
 
 @pytest.mark.parametrize(("measured", "met"), [(0.3, True), (0.7, True), (0.2999, False), (math.nan, False)])
 def test_a_number_meets_its_band_if_it_lies_within_or_at_an_end(measured: float, met: bool) -> None:
-    assert Check("x", "0.5", measured, 0.3, 0.7, "theory").met is met
+    assert ClaimCheck("x", "0.5", measured, 0.3, 0.7, "theory").met is met
 
 
 def test_a_statistical_band_is_four_standard_errors_of_both_numbers_wide() -> None:
