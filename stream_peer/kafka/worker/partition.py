@@ -19,7 +19,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
 from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.rebuilds import RebuildProgress, answer
+from stream_peer.kafka.worker.rebuilds import RebuildProgress, supply
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import Checkpoint, Driver, NeedsLog, Write
@@ -28,7 +28,7 @@ from stream_peer.log.stage import Effects, Marked, Output, PublishingStage, Stag
 log = structlog.get_logger(__name__)
 
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
-_SLICE_OUTPUTS = 20_000
+_SLICE_OUTPUTS = 20_000  # of one write: in memory until they are acknowledged
 _IDLE_SECONDS = 5.0
 _WAITS_FOR_ITS_TURN = RebuildProgress(0, 0)
 _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
@@ -343,7 +343,7 @@ class OwnedPartition:
         with self._inbox.paused():
             while item is not None:
                 if isinstance(item, NeedsLog):
-                    lost, item = await answer(work, item, self.tp, self._context, self._rebuilt_up_to)
+                    lost, item = await supply(work, item, self.tp, self._context, self._rebuilt_up_to)
                     self._gaps.take_lost()  # the log's start, of which the rebuild knows, lies behind them
                     if lost:
                         report_lost(self.tp, 0, lost, self._context.observer)

@@ -25,10 +25,10 @@ class RebuildProgress(NamedTuple):
 Work: TypeAlias = Generator[NeedsLog | Write, Sequence[Record] | None, None]
 
 
-async def answer(
+async def supply(
     work: Work, need: NeedsLog, tp: TopicPartition, context: WorkerContext, tell: Callable[[RebuildProgress], None]
 ) -> tuple[int, NeedsLog | Write]:
-    """Answer a driver with the log that it needs; return how many records the log had lost, and what it yields next.
+    """Supply a driver with the log that it needs; return how many records the log had lost, and what it yields next.
 
     Parameters
     ----------
