@@ -23,11 +23,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.golden.records import KINDS, OF_FEEDS, Life, Numbers, Tape, Written, text_of
+from stream_peer.events.topics import KEYED_BY_FEED
+from tests.golden.records import KINDS, Life, Numbers, Tape, Written, text_of
 
 TOLERANCE = 1e-9
 _LARGE = 20_000
-OrderFree = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+OrderFree = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Difference(NamedTuple):
@@ -57,7 +58,7 @@ def missing(plain: Tape, other: Tape) -> list[Difference]:
     found = []
     for place in before.keys() | after.keys():
         ours, theirs = before.get(place, []), after.get(place, [])
-        if place[0] in OF_FEEDS:
+        if place[0] in KEYED_BY_FEED:
             known = {_content(record) for record in theirs}
             theirs = [record for record in ours if _content(record) in known]
         found += list(_of_place(ours, theirs, moments=True))
@@ -66,7 +67,7 @@ def missing(plain: Tape, other: Tape) -> list[Difference]:
 
 def _of_place(base: Sequence[Written], here: Sequence[Written], *, moments: bool) -> Iterator[Difference]:
     """Of one key: its first difference."""
-    if not moments and (base or here)[0].topic in OF_FEEDS:
+    if not moments and (base or here)[0].topic in KEYED_BY_FEED:
         base, here = _in_both(base, here), _in_both(here, base)
     for ordinal in range(max(len(base), len(here))):
         if ordinal >= min(len(base), len(here)):
@@ -155,7 +156,7 @@ def ends(tape: Tape, order_free: OrderFree) -> dict[str, Mapping[str, Any]]:
         name = f"{record.topic} {text_of(record.key)}"
         found.pop(name, None)
         if value is not None:
-            found[name] = {**order_free(value), **(_weights(value) if record.topic == "weights" else {})}
+            found[name] = {**order_free(record.topic, value), **(_weights(value) if record.topic == "weights" else {})}
     return found
 
 

@@ -20,13 +20,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from stream_peer.events.topics import DEAD_LETTERS, FEED_LOG, KEYED_BY_FEED
+
 FORMAT = 1
 EVERY = 100
 """Records of a life between two looks."""
 
-FEED_LOG, DEAD_LETTERS = "feed-log", "dead-letters"
-OF_FEEDS = ("weights", "error-rates")
-KINDS = ("feed-log", "dead-letters", "questions", "feeds", "numbers")
+KINDS = (FEED_LOG, DEAD_LETTERS, "questions", "feeds", "numbers")
 """What has a running digest of its own. ``feeds``: which revisions there are follows the moments of publishing."""
 
 Numbers = Mapping[str, int | str]
@@ -88,7 +88,7 @@ class Written(NamedTuple):
     def kind(self) -> str:
         if self.topic in (FEED_LOG, DEAD_LETTERS):
             return self.topic
-        return "feeds" if self.topic in OF_FEEDS else "questions"
+        return "feeds" if self.topic in KEYED_BY_FEED else "questions"
 
     @property
     def revision(self) -> int | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import YEAR_1900, to_iso
+from stream_peer.events.topics import KEYED_BY_FEED
 from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
@@ -34,7 +35,7 @@ from stream_peer.tools.replay.run import ReplayProbe
 from stream_peer.tools.transfer.feed_import import log_records, question_events
 from stream_peer.tools.transfer.feed_slice import slice_of
 from stream_peer.tools.transfer.reshape import Origin, StageState, exported, known_of, questions_of
-from tests.golden.records import EVERY, OF_FEEDS, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
+from tests.golden.records import EVERY, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
 from tests.order_free import order_free
 
 __all__ = ["fold", "order_free"]
@@ -359,7 +360,7 @@ def _feed_stage(number: int) -> Callable[[], FeedStage]:
 
 def _of_questions(outputs: Sequence[Output]) -> list[Output]:
     """Outputs without those of feeds, which are published at other moments after a restart."""
-    return [output for output in outputs if output.topic not in OF_FEEDS]
+    return [output for output in outputs if output.topic not in KEYED_BY_FEED]
 
 
 # --- sums ---

@@ -28,8 +28,9 @@ from tests.integration.support.events import (
     question,
     resolution,
 )
+from tests.integration.support.lives import renamed
 from tests.integration.support.service import Service, Shape, service
-from tests.order_free import order_free
+from tests.order_free import COMPARED
 
 pytestmark = pytest.mark.real_kafka
 
@@ -275,13 +276,6 @@ def test_a_feed_under_the_preset_paper_goes_on_after_a_restart_and_follows_from_
     served.run("replay", "--from-log", feed)
 
 
-def renamed(records: Mapping[str, Mapping[str, Any]], prefix: str) -> dict[str, Any]:
-    """What is order-free of a feed's last records, with its prefix taken off all names."""
-    text = json.dumps({key: order_free(record) for key, record in records.items()}, sort_keys=True)
-    named: dict[str, Any] = json.loads(text.replace(prefix, ""))
-    return named
-
-
 @pytest.mark.case("C25")
 def test_two_partitioners_give_what_one_gives(served: Service) -> None:
     from confluent_kafka import Producer
@@ -312,8 +306,8 @@ def test_two_partitioners_give_what_one_gives(served: Service) -> None:
 
     assert len(produced) == 36
     assert sum(partition != partition_of(key, 4) for key, partition in produced) >= 12
-    for topic in (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED):
-        one, two = (renamed(served.last(topic, feed), feed) for feed in ("c25one", "c25two"))
+    for topic in COMPARED:
+        one, two = (renamed(topic, served.last(topic, feed), feed) for feed in ("c25one", "c25two"))
         assert one == two
     answers = served.last(topics.REFERENCE_ANSWERS, "c25two")
     assert {key: answer["experts"] for key, answer in answers.items()} == {f"c25two-q{n}": 6 for n in range(12)}

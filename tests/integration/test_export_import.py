@@ -18,8 +18,9 @@ from stream_peer.tools.transfer.feed_import import FeedFile, log_records, look_u
 from tests.integration.support.brokers import Rung, RunningBroker, own_broker
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, at, crowd, forecast, milliseconds, now, question, resolution
-from tests.integration.support.lives import COMPARED, DAY, Published, finish, kill, replayed
+from tests.integration.support.lives import DAY, Published, finish, kill, replayed
 from tests.integration.support.service import Service, Shape, service
+from tests.order_free import COMPARED
 
 pytestmark = [pytest.mark.real_kafka]
 

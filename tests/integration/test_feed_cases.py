@@ -199,7 +199,7 @@ def test_a_feed_that_was_reset_learns_anew_and_its_revisions_go_on(lived: Servic
     for topic in topics.KEYED_BY_FEED:
         assert after.order_free(feed)[topic] == after.order_free(other)[topic]
     later = {key: record for key, record in after.answers(feed).items() if key not in before.answers(feed)}
-    assert renamed(later, feed) == after.order_free(other)[topics.REFERENCE_ANSWERS]
+    assert renamed(topics.REFERENCE_ANSWERS, later, feed) == after.order_free(other)[topics.REFERENCE_ANSWERS]
     assert not after.contradictions(feed)
 
 

@@ -18,7 +18,7 @@ from tests.integration.support.events import Event, at, encoded, forecast, milli
 from tests.integration.support.hostile import OTHER_FEED, Hostile, Target
 from tests.integration.support.lives import kill
 from tests.integration.support.service import SECRET, Service, Shape, service
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
 
@@ -35,7 +35,6 @@ FEEDS = {OTHER_FEED: {"round_every": None}}
 PATIENT = {"session": "40s", "rebalance_timeout": "48s", "batch_deadline": "18s"}
 """A busy machine fails nobody, and whoever is killed comes back as the same member of its groups."""
 AFTER_ALL = milliseconds(60 * DAY)
-COMPARED = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
 REFUSED = {Reason.UNEXPECTED_TYPE, Reason.NOT_JSON, Reason.EMPTY, Reason.UNKNOWN_TYPE, Reason.KEY_NOT_UTF8}
 
 Said = dict[tuple[str, str], Mapping[str, Any]]
@@ -75,7 +74,7 @@ def said_of(records: Iterable[tuple[str, bytes | None, bytes | None]]) -> tuple[
         if topic == topics.FEED_LOG:
             _note(rounds, value or b"")
         elif topic in COMPARED and (record := json.loads(value or b"{}")).get("feed") == FEED:
-            last[topic, (key or b"").decode()] = order_free(record)
+            last[topic, (key or b"").decode()] = order_free(topic, record)
     return last, rounds
 
 

@@ -15,9 +15,10 @@ from stream_peer.questions.state import QuestionState, decode_question_entry
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, now, question, resolution
-from tests.integration.support.lives import COMPARED, Published, kill, panel, state, stop
+from tests.integration.support.lives import Published, kill, panel, state, stop
 from tests.integration.support.service import DeadLetter, Service
 from tests.integration.support.waiting import wait_until
+from tests.order_free import COMPARED
 
 pytestmark = pytest.mark.real_kafka
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Output
 from stream_peer.tools.replay.jsonl import read_lines
@@ -16,11 +15,10 @@ from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.lives import LIVES
 from tests.integration.support.service import SECRET, Shape, service
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
 
-COMPARED = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
 AFTER_ALL: Milliseconds = 1_700_000_000_000
 """2023, when every poll was long over."""
 
@@ -50,7 +48,7 @@ def replayed(polls: Path) -> Outputs:
 
 def last_order_free(records: Iterable[tuple[str, bytes | None, bytes | None]]) -> Outputs:
     last = {(topic, (key or b"").decode()): value for topic, key, value in records if topic in COMPARED}
-    return {place: order_free(json.loads(value or b"{}")) for place, value in last.items()}
+    return {place: order_free(place[0], json.loads(value or b"{}")) for place, value in last.items()}
 
 
 @pytest.mark.case("C14")

@@ -18,7 +18,6 @@ from tests.integration.support.recreated import (
     FEEDS,
     FEEDS_STATE,
     FORECASTS,
-    QUESTION_OUTPUTS,
     QUESTIONS,
     SHAPE,
     before,
@@ -66,13 +65,13 @@ def test_a_recreated_question_changelog_is_folded_from_what_forecast_events_hold
 def test_a_recreated_feed_changelog_is_folded_from_the_feed_log_and_nothing_is_said_again(
     made: Service, untouched: dict[str, Any]
 ) -> None:
-    said = {topic: len(made.read(topic)) for topic in QUESTION_OUTPUTS}
+    said = {topic: len(made.read(topic)) for topic in topics.KEYED_BY_QUESTION}
     recreated_and_refused(made, FEEDS_STATE)
 
     goes_on(made, "rebuild")
     made.settle()
 
-    assert {topic: len(made.read(topic)) for topic in QUESTION_OUTPUTS} == said
+    assert {topic: len(made.read(topic)) for topic in topics.KEYED_BY_QUESTION} == said
     assert sum(covered for covered in made.covered("feed").values()) > 0
     told_after(made)
     assert known(made) == untouched

@@ -19,9 +19,9 @@ from stream_peer.tools.replay.file_events import FileEvent, last_event_time, mer
 from stream_peer.tools.replay.jsonl import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.lives import COMPARED, kill, stop
+from tests.integration.support.lives import kill, stop
 from tests.integration.support.service import SECRET, Service, Shape, service
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow, pytest.mark.data]
 
@@ -74,7 +74,7 @@ def replayed(lines: Iterable[FileLine]) -> Outputs:
             last[output.topic, (output.key or b"").decode()] = output.value or b""
 
     replay([lines], ReplayOptions(document={"defaults": ORDER_FREE}, secret=SECRET.encode()), write=keep)
-    return {place: dict(order_free(json.loads(value))) for place, value in last.items()}
+    return {place: dict(order_free(place[0], json.loads(value))) for place, value in last.items()}
 
 
 def said(served: Service) -> Outputs:
@@ -85,7 +85,7 @@ def said(served: Service) -> Outputs:
         for topic in COMPARED
         for message in read[served.topic(topic)]
     }
-    return {place: dict(order_free(json.loads(value))) for place, value in last.items()}
+    return {place: dict(order_free(place[0], json.loads(value))) for place, value in last.items()}
 
 
 def pour(served: Service, messages: Iterable[Message]) -> None:

@@ -12,7 +12,7 @@ from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
 from tests.integration.support.service import SECRET, Service, Stage
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 
 DAY = 24
 
@@ -22,7 +22,6 @@ LIVES = {"session": "20s", "rebalance_timeout": "24s", "batch_deadline": "9s"}
 NUMBERS = range(8)
 """Of the questions of a ``life``."""
 
-COMPARED = (*topics.KEYED_BY_QUESTION, *topics.KEYED_BY_FEED)
 """Output topics whose records ``order_free`` reads."""
 
 
@@ -94,7 +93,7 @@ class Published:
 
     def order_free(self, feed: str) -> dict[str, dict[str, Any]]:
         """What is order-free of the last record of each key, with the feed's name taken off all names, by topic."""
-        return {topic: renamed(records, feed) for topic, records in self.last(feed).items()}
+        return {topic: renamed(topic, records, feed) for topic, records in self.last(feed).items()}
 
     def contradictions(self, feed: str) -> list[str]:
         """Where revisions of a key did not grow, or one revision has two contents; byte-equal repeats are none."""
@@ -111,9 +110,9 @@ class Published:
         return found
 
 
-def renamed(records: Mapping[str, Mapping[str, Any]], feed: str) -> dict[str, Any]:
-    """What is order-free of records by key, with the feed's name taken off all names."""
-    text = json.dumps({key: order_free(record) for key, record in records.items()}, sort_keys=True)
+def renamed(topic: str, records: Mapping[str, Mapping[str, Any]], feed: str) -> dict[str, Any]:
+    """What is order-free of a topic's records by key, with the feed's name taken off all names."""
+    text = json.dumps({key: order_free(topic, record) for key, record in records.items()}, sort_keys=True)
     named: dict[str, Any] = json.loads(text.replace(feed, ""))
     return named
 
@@ -130,7 +129,7 @@ def replayed(events: Iterable[Event], feed: str, **settings: Any) -> dict[str, d
     lines = [FileLine(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
     document = {"defaults": {"vote_rule": "half", **settings}}
     replay([lines], ReplayOptions(document=document, secret=SECRET.encode()), write=keep)
-    return {topic: renamed(records, feed) for topic, records in last.items()}
+    return {topic: renamed(topic, records, feed) for topic, records in last.items()}
 
 
 def last_values(service: Service, topic: str) -> dict[bytes, bytes]:

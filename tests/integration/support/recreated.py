@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question, resolution
 from tests.integration.support.service import Service, Shape, service
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 
 FEED = "econ"
 SHAPE = Shape(2, 2)
@@ -19,7 +19,6 @@ DAY = 24
 FEEDS = {FEED: {"vote_rule": "half"}}
 FORECASTS, CONTROLS, FEED_LOG = topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG
 QUESTIONS, FEEDS_STATE = "question-changelog", "feed-changelog"
-QUESTION_OUTPUTS = (topics.REFERENCE_ANSWERS, topics.PEER_LOSSES, topics.MIXED_FORECASTS)
 
 
 def before() -> Iterator[Event]:
@@ -76,14 +75,14 @@ def told_after(made: Service, name: str = "w1", **environment: str) -> None:
 
 def known(made: Service) -> dict[str, Any]:
     """All that is order-free of the last records of the feed."""
-    found = {topic: made.last(topic, FEED) for topic in (*QUESTION_OUTPUTS, *topics.KEYED_BY_FEED)}
-    return {topic: {key: order_free(record) for key, record in last.items()} for topic, last in found.items()}
+    found = {topic: made.last(topic, FEED) for topic in COMPARED}
+    return {topic: {key: order_free(topic, record) for key, record in last.items()} for topic, last in found.items()}
 
 
 def revisions(made: Service) -> dict[tuple[str, str], list[int]]:
     """Revisions of each key, in the order of the topic."""
     found: dict[tuple[str, str], list[int]] = {}
-    for topic in (*QUESTION_OUTPUTS, *topics.KEYED_BY_FEED):
+    for topic in COMPARED:
         for message in made.read(topic):
             key = topic, (message.key or b"").decode()
             found.setdefault(key, []).append(json.loads(message.value or b"{}")["revision"])

@@ -103,8 +103,8 @@ def test_outcomes_that_are_all_taken_back_leave_error_rates_and_trust_as_they_we
     _, effects = folded(log[half:], changelog.restored(vote_rule="half"))
     rates, weights = (newest(effects.outputs, topic)["f"] for topic in (topics.ERROR_RATES, topics.WEIGHTS))
 
-    assert order_free(rates) == order_free(before_rates)
-    assert order_free(weights) == order_free(before)
+    assert order_free(topics.ERROR_RATES, rates) == order_free(topics.ERROR_RATES, before_rates)
+    assert order_free(topics.WEIGHTS, weights) == order_free(topics.WEIGHTS, before)
     assert (weights["status"], weights["status_reasons"]) == (before["status"], before["status_reasons"])
     if shocks and share == 1.0:
         assert newest(resolved.outputs, topics.ERROR_RATES)["f"]["status"] == "contradicted"
@@ -154,8 +154,8 @@ def test_status_and_rates_are_the_same_bits_in_any_order_of_questions(shocks: fl
     outcomes = {event.question_id: event for event in world.told(chosen)}
     records = [said(in_some_order(world.rounds, outcomes, seed)) for seed in range(4)]
 
-    assert len({str(order_free(rates)) for rates, _ in records}) == 1
-    assert len({str(order_free(weights)) for _, weights in records}) == 1
+    assert len({str(order_free(topics.ERROR_RATES, rates)) for rates, _ in records}) == 1
+    assert len({str(order_free(topics.WEIGHTS, weights)) for _, weights in records}) == 1
     assert records[0][0]["status"] == {"all": "contradicted", "ones": "biased-reveal", "few": "ok"}[picked]
 
 

@@ -16,11 +16,10 @@ from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.file_events import RevealedShare
 from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from tests.order_free import order_free
+from tests.order_free import COMPARED, order_free
 from tests.unit.questions.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event
 from tests.unit.tools.replay.file_lines import lines, season
 
-PUBLISHED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
 QUICK = {"defaults": {"round_every": "9h", "vote_rule": "half"}}
 
 
@@ -29,7 +28,7 @@ def last_records(values: list[bytes], **options: Any) -> dict[tuple[str, bytes |
     kept: dict[tuple[str, bytes | None], Any] = {}
 
     def keep(output: Output) -> None:
-        if output.topic in PUBLISHED:
+        if output.topic in COMPARED:
             kept[output.topic, output.key] = msgspec.json.decode(output.value or b"")
 
     replay([lines(values)], ReplayOptions(document=QUICK, **options), write=keep)
@@ -68,8 +67,8 @@ def test_the_last_questions_close_even_if_nothing_comes_after_them() -> None:
 def test_other_interleavings_and_partitions_change_nothing_that_is_order_free(options: dict[str, Any]) -> None:
     straight, other = last_records(season()), last_records(season(), **options)
 
-    assert {key: order_free(value) for key, value in straight.items()} == {
-        key: order_free(value) for key, value in other.items()
+    assert {key: order_free(key[0], value) for key, value in straight.items()} == {
+        key: order_free(key[0], value) for key, value in other.items()
     }
     assert len(straight) == 40 * 3 + 2
 
@@ -288,8 +287,8 @@ def test_an_expert_that_is_forgotten_is_as_if_it_had_never_been(options: dict[st
     forgotten = last_records([*values[:middle], forgets, *without("e4", values[middle:])], **options)
 
     never = last_records(without("e4", values), **options)
-    assert {key: order_free(value) for key, value in forgotten.items()} == {
-        key: order_free(value) for key, value in never.items()
+    assert {key: order_free(key[0], value) for key, value in forgotten.items()} == {
+        key: order_free(key[0], value) for key, value in never.items()
     }
     assert len(never) == 40 * 3 + 2
 
