@@ -39,10 +39,12 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
 from faust.assignor.partition_assignor import PartitionAssignor
+from faust.tables import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 from faust.transport.drivers import aiokafka as driver
@@ -99,6 +101,9 @@ METHODS = {
     (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
     (driver.Consumer, "highwaters"): ("self", "partitions"),
     (Recovery, "active_remaining"): ("self",),
+    (TableManager, "on_start"): ("self",),
+    (TableManager, "_update_channels"): ("self",),
+    (AIOKafkaClient, "send"): ("self", "node_id", "request", "group"),
     (PartitionAssignor, "on_assignment"): ("self", "assignment"),
     (PartitionAssignor, "external_topics_metadata"): ("self",),
     (GroupCoordinator, "_coordination_routine"): ("self",),
@@ -278,6 +283,15 @@ class FoldTable(faust.Table):
         return int(self.app.listener.unread(TopicPartition(*tp)).begin) - 1
 
 
+class Tables(TableManager):
+    """The tables of an app, which are all there when it starts: Faust would wait a second for more."""
+
+    async def on_start(self) -> None:
+        """Start the tables, and recovery."""
+        await self._update_channels()
+        await self.recovery.start()
+
+
 # Two workers with one `instance`: the former one has to notice that the other took its place in the group.
 
 _HEARTBEAT = 12
@@ -347,6 +361,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Make the client. Faust reads committed records only if it also writes in transactions, which we do not."""
         client = super()._create_worker_consumer(transport)
+        ask_apart(client._client)  # noqa: SLF001
         client._isolation_level = ISOLATION  # noqa: SLF001 - the start of the client hands it to its fetcher
         return client
 
@@ -390,6 +405,23 @@ class ClientThread(driver.AIOKafkaConsumerThread):
             if self._consumer is None or (task is not None and task.cancelling()):
                 raise
             await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
+
+
+_ENDS = max(ConnectionGroup) + 1
+
+
+def ask_apart(client: Any) -> None:
+    """Have an aiokafka client ask where logs begin and end on a connection of its own.
+
+    A broker answers one request of a connection after the other: behind a fetch that waits for records each question
+    takes 1.5 s, and a start or a rebalance asks three, one after the other.
+    """
+    send = client.send
+
+    async def sent(node: int, request: Any, *, group: int = ConnectionGroup.DEFAULT) -> Any:
+        return await send(node, request, group=_ENDS if isinstance(request, OffsetRequest) else group)
+
+    client.send = sent
 
 
 def _leave_apart(client: Any) -> None:
@@ -914,6 +946,7 @@ def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]
         "consumer_auto_offset_reset": "earliest",
         "store": "memory://",
         "Table": FoldTable,
+        "TableManager": Tables,
         "PartitionAssignor": Assignor,
         "table_standby_replicas": 0,
         "topic_partitions": partitions,
