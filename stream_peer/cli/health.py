@@ -10,7 +10,7 @@ import click
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings.process import Http
-from stream_peer.settings.process.addresses import host_and_port
+from stream_peer.settings.process.checks import host_and_port
 
 _LONGEST_ANSWER = 64_000
 # Who binds every address is asked at the loopback one.

@@ -17,7 +17,7 @@ from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, Setti
 from stream_peer.kafka.client.security import client_options
 from stream_peer.kafka.client.waiting import is_watched, say_waiting
 from stream_peer.settings.process import Security, Settings
-from stream_peer.settings.process.addresses import broker_addresses
+from stream_peer.settings.process.checks import broker_addresses
 
 _ATTEMPT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5

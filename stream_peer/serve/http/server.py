@@ -32,7 +32,7 @@ from stream_peer.serve.http.scrapes import Scrapes
 from stream_peer.serve.http.token import Everybody, TokenFile
 from stream_peer.serve.metrics import Metrics
 from stream_peer.settings.process import Http
-from stream_peer.settings.process.addresses import host_and_port
+from stream_peer.settings.process.checks import host_and_port
 
 _SHUTDOWN_SECONDS = 2.0
 

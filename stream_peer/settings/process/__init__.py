@@ -6,21 +6,21 @@ settings file, ``STREAM_PEER_SECURITY__PASSWORD_FILE``, ``--security-password-fi
 ``500ms``) or seconds, sizes text (``64MB``) or bytes.
 """
 
-from stream_peer.settings.process.keys import Secret
-from stream_peer.settings.process.loading import Loaded, load, read_secret, read_signing_keys, required_signing_keys
+from stream_peer.settings.process.keys import read_producers, read_secret, read_signing_keys, required_signing_keys
+from stream_peer.settings.process.loading import Loaded, load
 from stream_peer.settings.process.model import (
     ENVIRONMENT_PREFIX,
     Http,
     Leaf,
     Log,
     Partitions,
+    Secret,
     Security,
     Settings,
     SnapshotEvery,
     flag_of,
     leaves,
 )
-from stream_peer.settings.process.producers import read_producers
 
 __all__ = [
     "ENVIRONMENT_PREFIX",

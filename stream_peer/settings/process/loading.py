@@ -1,24 +1,140 @@
-"""File, environment and flags become one frozen ``Settings``, once, at start."""
+"""File, environment and flags become one frozen ``Settings``, once, at start; each fault is noted with its path."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
+import yaml
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+from stream_peer.settings.feed.model import parse_duration
 from stream_peer.settings.process.checks import (
     EMBEDDED_PARTITIONS,
     process_contradictions,
     security_contradictions,
 )
-from stream_peer.settings.process.keys import read_keys
-from stream_peer.settings.process.model import ENVIRONMENT_PREFIX, Leaf, Partitions, Settings, flag_of, is_block, leaves
-from stream_peer.settings.process.values import Layer, SourcedValue, converted
-from stream_peer.settings.process.yaml_file import DOCUMENT, read_file
+from stream_peer.settings.process.model import (
+    ENVIRONMENT_PREFIX,
+    Leaf,
+    Partitions,
+    Secret,
+    Settings,
+    flag_of,
+    is_block,
+    leaves,
+)
+from stream_peer.settings.process.yaml_file import read_yaml, yaml_fault
+
+_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)
+_NUMBER = re.compile(r"^\s*[0-9]+(?:\.[0-9]+)?\s*$")
+_FOUND_TYPE = re.compile(r", got `\w+`$")
+_HOST = r"(?:(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?|\[[0-9a-f:.]+\])"
+_ADDRESS = re.compile(rf"(?!.*[?#\\])https?://{_HOST}(?::[0-9]+)?(?:/[!-~]*)?", re.IGNORECASE | re.ASCII)
+_BOUND = re.compile(r"^Expected `(?:int|float)` (<=|>=|<|>) ([0-9.]+)$")
+
+
+class SourcedValue(NamedTuple):
+    """What a source says about a setting, and which source that is."""
+
+    value: object
+    origin: str
+
+
+Layer = dict[str, SourcedValue]
+"""What one source says, by dotted path."""
+
+
+def converted(leaf: Leaf, found: SourcedValue, faults: list[SettingFault]) -> object:
+    """The value of a setting, or None and a fault more."""
+    try:
+        plain = _READERS.get(leaf.reads, _as_it_is)(found.value)
+        return msgspec.convert(plain, leaf.type, strict=False, dec_hook=_decode)
+    except (ValueError, msgspec.ValidationError) as error:
+        faults.append(SettingFault(leaf.path, found.origin, _sentence(leaf, found.value, str(error))))
+        return None
+
+
+def _sentence(leaf: Leaf, value: object, fault: str) -> str:
+    """What is wrong, as the person who wrote the value would say it; a secret is not repeated."""
+    if leaf.choices:
+        fault = f"must be one of {', '.join(leaf.choices)}"
+    fault = _FOUND_TYPE.sub("", fault)
+    bound = _BOUND.match(fault)
+    if bound:
+        fault = f"must be {bound.group(1)} {bound.group(2)}{'s' if leaf.reads == 'duration' else ''}"
+    hidden = leaf.reads == "secret" or repr(value) in fault
+    return fault if hidden else f"{fault}, got {value!r}{did_you_mean(str(value), leaf.choices)}"
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+def _read_duration(value: object) -> object:
+    """Seconds of a duration."""
+    if isinstance(value, str):
+        return float(value) if _NUMBER.match(value) else parse_duration(value) / 1000
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        msg = f"{value!r} is no duration such as 45s, 500ms"
+        raise ValueError(msg)
+    return value
+
+
+def _read_size(value: object) -> object:
+    """Bytes of a size: ``64MB`` (10^6), ``64MiB`` (2^20) or a number."""
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.match(value)
+    if not found or found.group(2).upper() not in _SIZES:
+        msg = f"{value!r} is no size such as 64MB, 500KB, 1GiB"
+        raise ValueError(msg)
+    return round(float(found.group(1)) * _SIZES[found.group(2).upper()])
+
+
+def _read_path(value: object) -> object:
+    """The path of a file that can be read."""
+    try:
+        if isinstance(value, str):
+            Path(value).open("rb").close()
+    except OSError as error:
+        msg = f"cannot be read ({error.strerror})"
+        raise ValueError(msg) from None
+    return value
+
+
+def _read_url(value: object) -> object:
+    """An address of a server, without the slash at its end."""
+    if not isinstance(value, str):
+        return value
+    try:
+        is_address = bool(_ADDRESS.fullmatch(value)) and urlsplit(value).port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        msg = "must be the URL of a server, such as http://worker-0.example.org:8080, with nothing behind its path"
+        raise ValueError(msg)
+    return value.rstrip("/")
+
+
+_READERS = {"duration": _read_duration, "size": _read_size, "path": _read_path, "url": _read_url}
+
+
+def _decode(kind: type, value: object) -> object:
+    if kind in (Secret, Path) and isinstance(value, str):
+        return kind(value)
+    msg = f"must be text, not {type(value).__name__} (quote it)"
+    raise ValueError(msg)
+
+
+DOCUMENT = ("defaults", "feeds")
+
 
 RESERVED_VARIABLES = ("STREAM_PEER_CONFIG", "STREAM_PEER_FAULT", "STREAM_PEER_TEST_", "STREAM_PEER_DATA")
 """No settings: where the file is, and what only tests use."""
@@ -87,60 +203,33 @@ def load(
     return Loaded(settings, origins, book)
 
 
-MAKE_A_KEY = "`openssl rand -hex 32 > signing-key` makes one; give the same file to all workers and tools"
-
-
-def read_secret(settings: Settings) -> bytes:
-    """The content of ``secret_file``, which seeds the draws; empty without one.
-
-    Raises
-    ------
-    SettingsError
-        If it cannot be read, or holds nothing.
-    """
-    if settings.secret_file is None:
-        return b""
-    try:
-        secret = settings.secret_file.read_bytes().strip()
-    except OSError as error:
-        raise SettingsError([SettingFault("secret_file", str(settings.secret_file), str(error.strerror))]) from None
-    if not secret:
-        raise SettingsError([SettingFault("secret_file", str(settings.secret_file), "is empty")])
-    return secret
-
-
-def read_signing_keys(settings: Settings) -> tuple[bytes, ...]:
-    """The keys of ``signing_key_file``, one a line; none without such a file.
-
-    Raises
-    ------
-    SettingsError
-        If it cannot be read, holds no key, or one that can be guessed.
-    """
-    file = settings.signing_key_file
+def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dict[str, Any]]:
+    """The process settings of the file by dotted path, and its feed settings."""
     if file is None:
-        return ()
+        return {}, {}
+    origin = f"file {file}"
     try:
-        return read_keys(file, MAKE_A_KEY)
-    except ValueError as error:
-        raise SettingsError([SettingFault("signing_key_file", str(file), str(error))]) from None
+        content = read_yaml(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        faults.append(SettingFault("config", origin, f"cannot be read: {error.strerror}"))
+        return {}, {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        faults.append(SettingFault("config", origin, f"is no YAML: {yaml_fault(error)}"))
+        return {}, {}
+    content = {} if content is None else content
+    if not isinstance(content, dict):
+        faults.append(SettingFault("config", origin, "must be a mapping of settings"))
+        return {}, {}
+    document = {name: content.pop(name) for name in DOCUMENT if name in content}
+    return {path: SourcedValue(value, origin) for path, value in _flat(content, "")}, document
 
 
-def required_signing_keys(settings: Settings) -> tuple[bytes, ...]:
-    """The same for a process that needs keys; an embedded broker, which nobody else reaches, needs no file.
-
-    Raises
-    ------
-    SettingsError
-        As well if no file is named.
-    """
-    keys = read_signing_keys(settings)
-    if keys:
-        return keys
-    if settings.broker == "embedded":
-        return (b"",)
-    message = f"names no file, and the service must sign what it writes to forecast-events: {MAKE_A_KEY}"
-    raise SettingsError([SettingFault("signing_key_file", "default", message)])
+def _flat(content: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def _from_environment(environment: Mapping[str, str], known: Mapping[str, Leaf]) -> Layer:

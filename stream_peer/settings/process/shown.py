@@ -7,8 +7,7 @@ import msgspec
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.settings.feed.model import DURATIONS, FeedSettings
-from stream_peer.settings.process.keys import Secret
-from stream_peer.settings.process.model import DURATION_SCHEMA, SIZE_SCHEMA, Settings, leaves
+from stream_peer.settings.process.model import DURATION_SCHEMA, SIZE_SCHEMA, Secret, Settings, leaves
 
 _ABOUT = "What a process is told, and under defaults and feeds what `stream-peer settings apply` sends to every worker."
 

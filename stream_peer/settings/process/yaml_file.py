@@ -1,16 +1,9 @@
 """The settings file: YAML as version 1.2 reads it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
-
-from stream_peer.errors import SettingFault
-from stream_peer.settings.process.values import Layer, SourcedValue
-
-DOCUMENT = ("defaults", "feeds")
 
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -77,38 +70,9 @@ for _name, _pattern, _first in (
     _PlainLoader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern, re.IGNORECASE), list(_first))
 
 
-def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dict[str, Any]]:
-    """The process settings of the file by dotted path, and its feed settings."""
-    if file is None:
-        return {}, {}
-    origin = f"file {file}"
-    try:
-        content = read_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        faults.append(SettingFault("config", origin, f"cannot be read: {error.strerror}"))
-        return {}, {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(SettingFault("config", origin, f"is no YAML: {yaml_fault(error)}"))
-        return {}, {}
-    content = {} if content is None else content
-    if not isinstance(content, dict):
-        faults.append(SettingFault("config", origin, "must be a mapping of settings"))
-        return {}, {}
-    document = {name: content.pop(name) for name in DOCUMENT if name in content}
-    return {path: SourcedValue(value, origin) for path, value in _flat(content, "")}, document
-
-
 def yaml_fault(error: Exception) -> str:
     """What is wrong with a document, and where."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None:
         return str(error)
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem or error.context_mark}"  # type: ignore[attr-defined]
-
-
-def _flat(content: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value
