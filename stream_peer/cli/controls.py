@@ -200,7 +200,7 @@ def _ask(what: str, *, sure: bool) -> None:
 
 def _note_unknown(settings: Settings, feed: str, expert: str | None = None) -> None:
     """Say so if the weights know nothing of the feed or the expert: it may be a slip, or too early to be known."""
-    from stream_peer.serve.weights_view import read_newest
+    from stream_peer.serve.feed_records import read_newest
 
     try:
         note = _unknown(read_newest(settings), feed, expert)
@@ -216,7 +216,7 @@ def _must_be_able_to_rename(settings: Settings, feed: str, expert: str, new: str
     Weights do not list experts who are excluded: of these, control-events knows.
     """
     from stream_peer.kafka.client.control_events import all_controls
-    from stream_peer.serve.weights_view import read_newest
+    from stream_peer.serve.feed_records import read_newest
 
     newest = read_newest(settings).get(feed)
     controlled = all_controls(settings).experts.get(feed, {})

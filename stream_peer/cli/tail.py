@@ -90,7 +90,7 @@ def _cells(expert: WeightedExpert) -> Iterator[str]:
 
 
 def _newest(settings: Settings, feed: str) -> Weights:
-    from stream_peer.serve.weights_view import read_newest
+    from stream_peer.serve.feed_records import read_newest
 
     found = read_newest(settings)
     if feed in found:
@@ -103,14 +103,14 @@ def _newest(settings: Settings, feed: str) -> Weights:
 
 def _follow_lines(settings: Settings, feed: str, shown: int) -> None:
     del shown
-    from stream_peer.serve.weights_view import follow
+    from stream_peer.serve.feed_records import follow
 
     for weights in follow(settings, feed):
         click.echo(weights_line(weights))
 
 
 def _follow_live(settings: Settings, feed: str, shown: int) -> None:
-    from stream_peer.serve.weights_view import follow
+    from stream_peer.serve.feed_records import follow
 
     with Live(Text(f"Waiting for weights of {feed} …"), console=console(), auto_refresh=False) as live:
         for weights in follow(settings, feed):

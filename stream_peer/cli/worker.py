@@ -96,11 +96,11 @@ def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: 
     from stream_peer.kafka.worker.feed_owners import FeedOwners
     from stream_peer.kafka.worker.health import Health
     from stream_peer.kafka.worker.worker import run
-    from stream_peer.serve.feed_follower import FeedFollower
+    from stream_peer.serve.feed_records import FeedFollower
     from stream_peer.serve.http import About, HttpServer, Sources
     from stream_peer.serve.http.explain import ExplainAnswers
+    from stream_peer.serve.http.server import Announcer
     from stream_peer.serve.metrics import Metrics
-    from stream_peer.serve.terminal import Announcer
     from stream_peer.settings.process.checks import agreement_hash
 
     settings = _advertised(settings, bound)

@@ -1,24 +1,20 @@
-"""Where the command line meets a person: text of others is never acted upon; progress bars, and notices of waiting.
+"""Where the command line meets a person: text of others is never acted upon; and progress bars.
 
 All that is written to stdout and stderr is spelt out (`stream_peer.events.spelling`). Colours and moving text are made
 by `console` alone, which spells out the text between its own control codes.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, cast
+
+import click
 
 from stream_peer.events.spelling import spelt_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
-from collections.abc import Callable
-from typing import Protocol
-
-import click
-import mode
-import structlog
 
 
 class _Bytes:
@@ -108,41 +104,7 @@ def progress_bar(what: str) -> Iterator[ProgressBar | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from stream_peer.serve.terminal import console
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total, now=what: bar.update(task, description=now, completed=done, total=total)
-
-
-log = structlog.get_logger(__name__)
-
-_POLL_SECONDS = 0.2
-
-
-class Announcer(mode.Service):  # type: ignore[misc] # mode is skipped by the type checker
-    """Logs ``worker_ready`` once, with where metrics and health are.
-
-    Parameters
-    ----------
-    ready : callable
-        Whether the worker is ready, and if not, why.
-    address : callable
-        Where the HTTP server listens, asked when the worker is ready.
-    """
-
-    def __init__(self, ready: Callable[[], tuple[bool, str]], address: Callable[[], str]) -> None:
-        super().__init__()
-        self._ready = ready
-        self._address = address
-
-    async def on_started(self) -> None:
-        """Watch from the moment that everything was started."""
-        self.add_future(self._announce())
-
-    async def _announce(self) -> None:
-        async for _ in self.itertimer(_POLL_SECONDS):
-            if self._ready()[0]:
-                log.info("worker_ready", http=self._address())
-                return

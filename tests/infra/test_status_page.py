@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.serve.pages.status import FEEDS_SHOWN, status_page
-from stream_peer.serve.pages.status_view import StatusView
+from stream_peer.serve.pages.status import FEEDS_SHOWN, StatusView, status_page
 from tests.infra.support.browser import layouts
 from tests.unit.serve.pages.test_status import HOSTILE, crowd, expert, view, weights
 

@@ -16,8 +16,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.draws import draw, feed_seed
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.pages.status import status_page
-from stream_peer.serve.pages.status_view import FeedStatus, StatusView
+from stream_peer.serve.pages.status import FeedStatus, StatusView, status_page
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import Changelog, carry_out_rebuilds, log_of, newest, outcome, round_of, stage, withdrawn

@@ -1,33 +1,152 @@
-"""``/feeds`` with what is below it, and ``/senders``: from what was published or met, by any worker."""
+"""Answers about feeds, their experts and questions, and about who sends what.
+
+``/feeds`` and the experts below it come from what was published, by any worker; a question from the state of the worker
+that owns its feed, to which all others point. Answers have tags, by which a client may keep one until it changes.
+"""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from operator import attrgetter
 from typing import Protocol
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
 
-from stream_peer.events.outputs import WeightedExpert, Weights
+from stream_peer import __version__
+from stream_peer.events.outputs import (
+    DriftedExpert,
+    ErrorRates,
+    ExpertGroup,
+    MixedForecast,
+    ReferenceAnswer,
+    TrustState,
+    WeightedExpert,
+    Weights,
+)
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.events.times import to_milliseconds
+from stream_peer.log.owners import Elsewhere, Home, Owners, Unknown
 from stream_peer.serve.feed_records import FeedHead, FeedRecords
-from stream_peer.serve.http.answers import (
-    BusyExpert,
-    ExpertAnswer,
-    FeedAnswer,
-    FeedList,
-    FeedSummary,
-    LookAlike,
-    NewExperts,
-    SendersAnswer,
-    cached_answer,
-    tag_of,
-    tag_of_many,
-)
 from stream_peer.serve.http.problems import RETRY_SECONDS, Bounds, ProblemError, check_names, link_to, number, page_of
 from stream_peer.serve.metrics.senders import MOST_EXPERTS, Senders
+
+_encode = msgspec.json.Encoder().encode
+
+
+def tag_of(*revisions: object) -> str:
+    """A strong tag (RFC 9110): of one release, equal revisions mean equal bytes."""
+    return "-".join([*map(str, revisions), __version__])
+
+
+def tag_of_many(*revisions: object) -> str:
+    """A tag of many things at once."""
+    return sha256(repr((__version__, revisions)).encode()).hexdigest()[:32]
+
+
+def cached_answer(
+    request: web.Request, tag: str, make: Callable[[], msgspec.Struct], headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """The answer that ``make`` makes, or 304 without making it if the client has it."""
+    told = {"ETag": f'"{tag}"', "Cache-Control": "private, no-cache", **(headers or {})}
+    known = request.if_none_match or ()
+    if any(one.value in (tag, "*") for one in known):
+        return web.Response(status=304, headers=told)
+    return web.Response(body=_encode(make()), content_type="application/json", headers=told)
+
+
+class FeedSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed in a list: ``status`` is its trust, ``revision`` and ``at`` are those of its newest ``weights``."""
+
+    feed: str
+    status: TrustState
+    questions: float
+    resolved: float
+    revision: int
+    at: str
+
+
+class FeedList(msgspec.Struct, frozen=True, kw_only=True):
+    """Feeds by name. ``next`` is the ``cursor`` of the next page, null on the last one."""
+
+    feeds: list[FeedSummary]
+    next: str | None
+
+
+class FeedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed as its topics have it: the newest record of ``weights``, put together of its parts, and ``error-rates``.
+
+    Of a feed with many experts ``weights.experts`` holds a page: those behind ``cursor``, by id. ``experts`` counts all
+    of them, and ``next`` is the ``cursor`` of the next page, null on the last one.
+    """
+
+    feed: str
+    experts: int
+    next: str | None
+    weights: Weights
+    error_rates: ErrorRates | None
+
+
+class NewExperts(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts of a feed that it met within the last week: how many, and ids, the newest first."""
+
+    feed: str
+    count: int
+    experts: list[str]
+
+
+class BusyExpert(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert that sends more forecasts of a question than are kept, and how many more."""
+
+    feed: str
+    expert: str
+    forecasts: int
+
+
+class LookAlike(msgspec.Struct, frozen=True, kw_only=True):
+    """A new expert of a feed whose id differs from the one of an earlier expert only in blanks, case or look-alikes."""
+
+    feed: str
+    expert: str
+    earlier: str
+
+
+class SendersAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts to look at, of the feeds and questions that this worker owns, since it started."""
+
+    new_experts: list[NewExperts]
+    busy_experts: list[BusyExpert]
+    look_alikes: list[LookAlike]
+
+
+class ExpertAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An expert of a feed: its weights and record, and what is known of it beside the others.
+
+    ``status`` is the feed's trust. ``groups`` are those that it is found in of experts who say the same; ``drift`` says
+    how it changed lately, null if it is not among those that changed most.
+    """
+
+    feed: str
+    revision: int
+    at: str
+    settings: str
+    status: TrustState
+    expert: WeightedExpert
+    groups: list[ExpertGroup]
+    drift: DriftedExpert | None
+
+
+class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest reference answer and mixed forecast of a question, at the newest error rates of its feed."""
+
+    feed: str
+    question: str
+    revision: int
+    reference_answer: ReferenceAnswer
+    mixed_forecast: MixedForecast
+
 
 FEEDS = Bounds(usual=100, most=1_000)
 EXPERTS = Bounds(usual=1_000, most=2_000)  # of an answer each connection may hold one: some 350 kB
@@ -194,3 +313,69 @@ class SenderAnswers:
             look_alikes=[LookAlike(**one._asdict()) for one in self._senders.look_alikes(most)],
         )
         return web.Response(body=msgspec.json.encode(told), content_type="application/json", headers=_NOT_KEPT)
+
+
+REDIRECTED = "redirected"
+_OWNER_RETRY_SECONDS = 2
+
+
+class QuestionAnswers:
+    """Answers from the state of the feeds that this worker owns.
+
+    Parameters
+    ----------
+    owners : Owners
+        Knows who owns the others.
+    """
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+
+    async def question(self, request: web.Request) -> web.Response:
+        """Answer, or say who can. Who was sent here is not sent on: in a rebalance two might point to each other.
+
+        Raises
+        ------
+        ProblemError
+            404, if there is no such question; 503, while it is not known who owns the feed.
+        """
+        check_names(request, (REDIRECTED,))
+        feed, question = request.match_info["feed"], request.match_info["question"]
+        owner = await self._owners.of(feed)
+        if isinstance(owner, Elsewhere) and REDIRECTED in request.query:
+            owner = Unknown("the feed has just moved to another worker")
+        if isinstance(owner, Unknown):
+            raise ProblemError(503, owner.reason, "The owner is not known", _OWNER_RETRY_SECONDS)
+        if isinstance(owner, Elsewhere):
+            path = f"/feeds/{_quoted(feed)}/questions/{_quoted(question)}?{REDIRECTED}=yes"
+            return web.Response(status=307, headers={"Location": owner.url + path, "Cache-Control": "no-store"})
+        return _of_question(request, owner.home, feed, question)
+
+
+def _quoted(name: str) -> str:
+    """A name as a segment of a path: one that is only dots would be a step in it, which clients take on their own."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+def _of_question(request: web.Request, home: Home, feed: str, question: str) -> web.Response:
+    if not home.has_feed(feed):
+        raise ProblemError(404, f"there is no feed {feed!r}", "No such feed")
+    reading = home.reading(feed, question)
+    if reading is None:
+        detail = (
+            f"no round of a question {question!r} counts in feed {feed}: it has none yet, was withdrawn, or was "
+            "settled so long ago that only the topics still have it"
+        )
+        raise ProblemError(404, detail, "No such question")
+    revision = reading.reference_answer.revision
+
+    def make() -> QuestionAnswer:
+        return QuestionAnswer(
+            feed=feed,
+            question=question,
+            revision=revision,
+            reference_answer=reading.reference_answer,
+            mixed_forecast=reading.mixed_forecast,
+        )
+
+    return cached_answer(request, tag_of(revision), make)

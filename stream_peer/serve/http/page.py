@@ -13,13 +13,16 @@ from stream_peer.serve.feed_records import FeedHead, FeedRecords
 from stream_peer.serve.http.feeds import Following
 from stream_peer.serve.http.probes import HealthAnswers
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, status_page, urgency
-from stream_peer.serve.pages.status_view import (
+from stream_peer.serve.pages.status import (
+    FEEDS_SHOWN,
+    UNUSED_SHOWN,
     FeedStatus,
     OtherExperts,
     PartitionLag,
     StatusView,
     UnusedForecasts,
+    status_page,
+    urgency,
 )
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -1,25 +1,31 @@
-"""The table of routes: what the server serves, and what its OpenAPI document says, both read from here."""
+"""The table of routes, from which both the router and the OpenAPI document are made.
+
+Schemas of the document come from the classes that are encoded, all else from the table.
+"""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
 
+from stream_peer import __version__
 from stream_peer.events.incoming import MAX_ID_BYTES
 from stream_peer.serve.explanation import WeightExplanation
-from stream_peer.serve.http.answers import (
+from stream_peer.serve.http.explain import PATIENCE_SECONDS, QUESTIONS
+from stream_peer.serve.http.feeds import (
+    EXPERTS,
+    FEEDS,
+    REDIRECTED,
+    SENDERS,
     ExpertAnswer,
     FeedAnswer,
     FeedList,
-    Probe,
     QuestionAnswer,
     SendersAnswer,
-    Version,
 )
-from stream_peer.serve.http.explain import PATIENCE_SECONDS, QUESTIONS
-from stream_peer.serve.http.feeds import EXPERTS, FEEDS, SENDERS
-from stream_peer.serve.http.problems import Bounds
-from stream_peer.serve.http.questions import REDIRECTED
+from stream_peer.serve.http.probes import Probe, Version
+from stream_peer.serve.http.problems import PROBLEM_JSON, Bounds, Problem
 
 _SECONDS = 15.0
 METRICS = "/metrics"
@@ -168,3 +174,104 @@ ROUTES: Sequence[Route] = (
 
 LONGEST_ID = MAX_ID_BYTES
 """Bytes of an id in a path, decoded: there are no longer ones."""
+
+
+_REF = "#/components/schemas/{name}"
+_ALWAYS = (401, 413, 421, 431, 500, 503)
+_ABOUT = (
+    "What a worker of stream-peer answers. Any worker answers for any feed. All routes answer GET and HEAD; faults are "
+    "problem documents (RFC 9457)."
+)
+
+
+def openapi(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document (OpenAPI 3.1) of some routes."""
+    classes = [route.answers for route in routes if not isinstance(route.answers, str)]
+    _, schemas = msgspec.json.schema_components([*classes, Problem], ref_template=_REF)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "stream-peer", "version": __version__, "description": _ABOUT},
+        "servers": [{"url": "/"}],
+        "paths": {route.path: {"get": _operation(route)} for route in routes},
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "Asked for if http.token_file is set."}
+            },
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    open_to_all: dict[str, Any] = {"security": [{}]} if route.path.startswith(OPEN) else {}
+    return {
+        "operationId": route.name,
+        "summary": route.about,
+        "parameters": [
+            *map(_id_in_path, route.ids),
+            *map(_parameter, route.parameters),
+            *([_KNOWN] if route.keeps else []),
+        ],
+        "responses": dict(sorted({"200": _success(route), **_others(route)}.items())),
+        **open_to_all,
+    }
+
+
+_KNOWN = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "The ETag of an answer that is known: 304 if it is still that.",
+    "schema": {"type": "string"},
+}
+
+
+def _id_in_path(name: str) -> dict[str, Any]:
+    about = f"Name of the {name}, percent-encoded, slashes as well."
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID}
+    return {"name": name, "in": "path", "required": True, "description": about, "schema": schema}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    name, about, schema = parameter
+    return {"name": name, "in": "query", "required": False, "description": about, "schema": schema}
+
+
+def _success(route: Route) -> dict[str, Any]:
+    if not isinstance(route.answers, str):
+        content = {"application/json": {"schema": {"$ref": _REF.format(name=route.answers.__name__)}}}
+    elif route.answers == "application/json":
+        content = {route.answers: {"schema": {"type": "object"}}}
+    else:
+        content = {route.answers: {"schema": {"type": "string"}}}
+    headers = {"ETag": _header_schema("Changes whenever the answer does.")} if route.keeps else {}
+    if any(parameter.name == "cursor" for parameter in route.parameters):
+        headers["Link"] = _header_schema("Leads to the next page (rel=next), if there is one.")
+    return {"description": route.about, "content": content, **({"headers": headers} if headers else {})}
+
+
+def _others(route: Route) -> dict[str, Any]:
+    unasked = {401, 421} if route.path.startswith(OPEN) else {421} if route.path == METRICS else set[int]()
+    statuses = {*route.others, *_ALWAYS} - unasked
+    answers = {str(status): _problem_response(status) for status in statuses - {307}}
+    if 503 in route.others and route.path.startswith(OPEN):
+        answers["503"] = {**_success(route), "description": "Not so; the reason says why."}
+    if route.keeps:
+        answers["304"] = {"description": "The client has the newest answer."}
+    if 307 in route.others:
+        about = "Another worker owns the feed, and answers at this address."
+        answers["307"] = {"description": about, "headers": {"Location": _header_schema("URL of the answer.")}}
+    return answers
+
+
+def _problem_response(status: int) -> dict[str, Any]:
+    content = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name=Problem.__name__)}}}
+    told: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
+    if status in {429, 503}:
+        told["headers"] = {"Retry-After": _header_schema("Seconds after which it may be otherwise.")}
+    return told
+
+
+def _header_schema(about: str) -> dict[str, Any]:
+    return {"description": about, "schema": {"type": "string"}}

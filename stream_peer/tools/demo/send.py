@@ -8,7 +8,7 @@ import click
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.kafka.client.control_events import newest_document
-from stream_peer.serve.weights_view import read_newest
+from stream_peer.serve.feed_records import read_newest
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import Settings
 from stream_peer.tools.demo.feed import FEED, SETTINGS, closing_tick, paced, read_events

@@ -10,7 +10,7 @@ from stream_peer.kafka.client import control_events
 from stream_peer.kafka.client.control_events import Written
 from stream_peer.log.stage import LogRecord
 from stream_peer.questions.repair import Controls
-from stream_peer.serve import weights_view
+from stream_peer.serve import feed_records
 from stream_peer.settings.process import Settings
 from tests.feed_outputs import weights
 from tests.unit.cli.support import run
@@ -46,7 +46,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Weights]:
     def newest(_: Settings) -> dict[str, Weights]:
         return feeds
 
-    monkeypatch.setattr(weights_view, "read_newest", newest)
+    monkeypatch.setattr(feed_records, "read_newest", newest)
     return feeds
 
 
@@ -233,7 +233,7 @@ def test_whoever_may_not_read_weights_may_still_write_controls(
     def refused(_: Settings) -> dict[str, Weights]:
         raise NotAuthorisedError("No right to read weights.")
 
-    monkeypatch.setattr(weights_view, "read_newest", refused)
+    monkeypatch.setattr(feed_records, "read_newest", refused)
 
     ended = run(capsys, "expert", "econ", "ann", "--exclude")
 
@@ -245,7 +245,7 @@ def test_an_unreachable_broker_ends_the_command(capsys: Capture, monkeypatch: py
     def nobody(_: Settings) -> dict[str, Weights]:
         raise BrokerUnavailableError("No broker answered.")
 
-    monkeypatch.setattr(weights_view, "read_newest", nobody)
+    monkeypatch.setattr(feed_records, "read_newest", nobody)
 
     assert run(capsys, "reset", "econ", "--yes") == (69, "", "stream-peer: No broker answered.\n")
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from stream_peer.cli.tail import by_mix, weights_line, weights_table
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import Certificate, Weights
-from stream_peer.serve import weights_view
+from stream_peer.serve import feed_records
 from stream_peer.settings.process import Settings
 from tests.feed_outputs import expert, weights
 from tests.unit.cli.support import run
@@ -36,8 +36,8 @@ def holding(monkeypatch: pytest.MonkeyPatch, *found: Weights) -> None:
             if w.feed == feed:
                 yield w
 
-    monkeypatch.setattr(weights_view, "read_newest", newest)
-    monkeypatch.setattr(weights_view, "follow", follow)
+    monkeypatch.setattr(feed_records, "read_newest", newest)
+    monkeypatch.setattr(feed_records, "follow", follow)
 
 
 def test_once_prints_the_newest_weights_as_json(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -72,7 +72,7 @@ def test_an_unreachable_broker_is_a_sentence(monkeypatch: pytest.MonkeyPatch, ca
     def newest(_: Settings) -> dict[str, Weights]:
         raise BrokerUnavailableError("No broker answered.")
 
-    monkeypatch.setattr(weights_view, "read_newest", newest)
+    monkeypatch.setattr(feed_records, "read_newest", newest)
 
     assert run(capsys, "tail", "econ", "--once") == (69, "", "stream-peer: No broker answered.\n")
 

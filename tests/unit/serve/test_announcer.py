@@ -2,7 +2,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from stream_peer.serve.terminal import Announcer
+from stream_peer.serve.http.server import Announcer
 
 
 def test_a_worker_that_becomes_ready_says_so_once_with_its_address() -> None:

@@ -12,8 +12,8 @@ from kafka import TopicPartition
 
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import encode_output
-from stream_peer.serve import feed_follower
-from stream_peer.serve.feed_follower import FeedFollower
+from stream_peer.serve import feed_records
+from stream_peer.serve.feed_records import FeedFollower
 from stream_peer.settings.process import Settings
 from tests.feed_outputs import rates_of, weights
 
@@ -71,10 +71,10 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
-    monkeypatch.setattr(feed_follower, "partitions_of", made.partitions_of)
-    monkeypatch.setattr(feed_follower, "groupless_reader", made.groupless_reader)
-    monkeypatch.setattr(feed_follower, "poll", made.poll)
-    monkeypatch.setattr(feed_follower, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(feed_records, "partitions_of", made.partitions_of)
+    monkeypatch.setattr(feed_records, "groupless_reader", made.groupless_reader)
+    monkeypatch.setattr(feed_records, "poll", made.poll)
+    monkeypatch.setattr(feed_records, "_PAUSE_SECONDS", 0.001)
     return made
 
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from stream_peer.events.outputs import Weights, encode_output
-from stream_peer.serve.feed_records import FeedRecords
-from stream_peer.serve.weights_view import news_of
+from stream_peer.serve.feed_records import FeedRecords, news_of
 from tests.feed_outputs import part, rates_of, weights
 
 

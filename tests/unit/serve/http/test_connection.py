@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from stream_peer.serve.http import connection
+from stream_peer.serve.http import server
 from stream_peer.serve.http.feeds import FeedAnswers
 from tests.unit.serve.http.serving import Client, ended, serving
 
@@ -39,7 +39,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 async def test_whoever_comes_when_all_places_are_taken_gets_that_of_the_first_who_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
     async with serving() as client, opened(client, 3) as idle:
         for _, writer in idle:
             writer.write(HEAD)  # and never the end of it
@@ -53,7 +53,7 @@ async def test_whoever_comes_when_all_places_are_taken_gets_that_of_the_first_wh
 
 async def test_many_who_come_at_once_get_as_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that the event loop takes up in one turn, before it has closed any."""
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
     async with serving() as client:
         place = urlsplit(client.server.url)
         flood = [
@@ -85,7 +85,7 @@ async def test_who_is_being_answered_keeps_the_place(monkeypatch: pytest.MonkeyP
         await answered.wait()
         return web.Response(text="at last")
 
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
     monkeypatch.setattr(FeedAnswers, "feeds", slowly)
     async with serving() as client, opened(client, 2) as (first, second):
         first[1].write(HEAD + b"\r\n")
@@ -103,7 +103,7 @@ async def test_where_all_are_being_answered_the_newest_gets_in(monkeypatch: pyte
         asked.set()
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return] # never
 
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
     monkeypatch.setattr(FeedAnswers, "feeds", slowly)
     async with serving() as client, opened(client, 1) as (busy,):
         busy[1].write(HEAD + b"\r\n")
@@ -114,17 +114,17 @@ async def test_where_all_are_being_answered_the_newest_gets_in(monkeypatch: pyte
 
 async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     given_up, whole = asyncio.Event(), 50_000_000
-    abort = connection.Connection.abort
+    abort = server.Connection.abort
 
-    def noted(one: connection.Connection) -> None:
+    def noted(one: server.Connection) -> None:
         abort(one)
         given_up.set()
 
     async def much(*_: object) -> web.Response:
         return web.Response(body=b"x" * whole)
 
-    monkeypatch.setattr(connection, "TAKING_SECONDS", 0.1)
-    monkeypatch.setattr(connection.Connection, "abort", noted)
+    monkeypatch.setattr(server, "TAKING_SECONDS", 0.1)
+    monkeypatch.setattr(server.Connection, "abort", noted)
     monkeypatch.setattr(FeedAnswers, "feeds", much)
     async with serving() as client, opened(client, 1) as [(reader, writer)]:
         writer.write(HEAD + b"\r\n")
@@ -135,7 +135,7 @@ async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.Monke
 
 async def test_a_connection_that_sends_many_requests_ahead_is_ended() -> None:
     async with serving() as client, opened(client, 2) as [(greedy, sends), (modest, sends_few)]:
-        sends.write((HEAD + b"\r\n") * (connection.MOST_WAITING + 2))
+        sends.write((HEAD + b"\r\n") * (server.MOST_WAITING + 2))
         sends_few.write((HEAD + b"\r\n") * 3)
         answers = [await asyncio.wait_for(modest.readuntil(b"HTTP/1.1 200"), 30) for _ in range(3)]
         with contextlib.suppress(ConnectionResetError):

@@ -11,8 +11,7 @@ from openapi_spec_validator import validate
 from stream_peer.log.owners import Elsewhere
 from stream_peer.serve.http import HttpServer
 from stream_peer.serve.http.explain import ExplainAnswers
-from stream_peer.serve.http.openapi import openapi
-from stream_peer.serve.http.routes import ROUTES
+from stream_peer.serve.http.routes import ROUTES, openapi
 from stream_peer.settings.process import Http
 from tests.unit.serve.http.season_process import tool
 from tests.unit.serve.http.serving import Answer, Client, Group, serving, sources

@@ -6,8 +6,7 @@ import pytest
 
 from stream_peer.events.outputs import Weights
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.pages.status import FEEDS_SHOWN
-from stream_peer.serve.pages.status_view import FeedStatus
+from stream_peer.serve.pages.status import FEEDS_SHOWN, FeedStatus
 from tests.feed_outputs import weights
 from tests.unit.serve.http.serving import Client, Followed, Patient, serving, sources
 from tests.unit.serve.metrics.scraping import FeedsOnly

@@ -12,8 +12,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from yarl import URL
 
-from stream_peer.serve.http.connection import Runner
-from stream_peer.serve.http.scrapes import FRESH_SECONDS, Scrapes
+from stream_peer.serve.http.probes import FRESH_SECONDS, Scrapes
+from stream_peer.serve.http.server import Runner
 
 
 class Counted(Collector):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_peer.serve.http.middlewares import TokenFile
 from stream_peer.serve.http.routes import ROUTES
-from stream_peer.serve.http.token import TokenFile
 from stream_peer.settings.process import Http
 from tests.unit.serve.http.serving import serving
 

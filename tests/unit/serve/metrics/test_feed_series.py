@@ -7,8 +7,7 @@ import pytest
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.stage import Effects
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.metrics.feeds import MOST_SERIES
-from stream_peer.serve.metrics.senders import TopExperts
+from stream_peer.serve.metrics.feeds import MOST_SERIES, TopExperts
 from tests.unit.serve.metrics.scraping import FeedsOnly, metrics_of, of, series, view
 from tests.unit.tools.report.sample_history import weights
 

@@ -9,7 +9,7 @@ from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.metrics.work import Owned, WorkCollector
+from stream_peer.serve.metrics.observer import Owned, WorkCollector
 from tests.feed_histories import folded, log_of, settings
 from tests.unit.questions.question_log import signed
 from tests.unit.serve.metrics.scraping import FeedsOnly, of

@@ -6,13 +6,14 @@ import pytest
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
 from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId, UnknownField
 from stream_peer.serve.pages.parts import style_sheet
-from stream_peer.serve.pages.status import FEEDS_SHOWN, status_page
-from stream_peer.serve.pages.status_view import (
+from stream_peer.serve.pages.status import (
+    FEEDS_SHOWN,
     TOP_EXPERTS,
     FeedStatus,
     PartitionLag,
     StatusView,
     UnusedForecasts,
+    status_page,
 )
 
 _CLOSED_BY_THEMSELVES = {"meta", "br"}
