@@ -16,7 +16,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.draws import draw, feed_seed
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.pages.status import FeedStatus, StatusView, status_page
+from stream_peer.serve.pages.status import TOP_EXPERTS, FeedStatus, StatusView, status_page
 from stream_peer.tools.replay.jsonl import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import Changelog, carry_out_rebuilds, log_of, newest, outcome, round_of, stage, withdrawn
@@ -244,7 +244,8 @@ def test_the_status_page_says_the_numbers_of_the_records_and_what_others_have_to
     both = Both()
     both.tell(log_of(crowd(120, 15, seed=1)))
     record = both.twin.records[topics.WEIGHTS]["f"]
-    status = FeedStatus.of(msgspec.convert(record, Weights), most=4)
+    weights = msgspec.convert(record, Weights)
+    status = FeedStatus.of(weights, weights.experts)
     view = StatusView("1", "here", record["at"], ready=True, reason="", feeds=[status], lag=[], settings="0")
     page = status_page(view)
 
@@ -257,7 +258,7 @@ def test_the_status_page_says_the_numbers_of_the_records_and_what_others_have_to
         f"outcomes showed {shown['reference_error_measured_ratio', ()]:.1%}",
         f"{questions:,.0f} scored, {shown['feed_resolved_questions', ()]:,.0f} resolved",
         f"at most {certificate:,.1f} in summed loss, {certificate / questions:.3f} a question",
-        f"{len(record['experts']) - 4} others",
+        f"{len(record['experts']) - TOP_EXPERTS} others",
     ):
         assert said in page
     for kind in ("mix", "select"):

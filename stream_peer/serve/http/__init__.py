@@ -1,11 +1,10 @@
 """The worker's HTTP interface.
 
 - ``routes``: the table of routes, from which both the router and the OpenAPI document are made
-- ``server``: binds, and says who handles which route
-- ``feeds``, ``explain``, ``questions``, ``senders``, ``probes``, ``page``: who does; ``answers``: with what
-- ``connection``, ``middlewares``, ``token``: what every request passes
-- ``queries``, ``etags``, ``problems``: parameters and pages; answers that a client may keep; what is wrong
-- ``openapi``: the document
+- ``server``: binds, bounds connections, and says who handles which route
+- ``feeds``, ``explain``, ``probes``, ``page``: who does, and with what
+- ``middlewares``: what every request passes
+- ``problems``: parameters and pages, and what is wrong
 """
 
 from stream_peer.serve.http.page import About

@@ -29,9 +29,18 @@ from stream_peer.events.outputs import (
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.events.times import to_milliseconds
 from stream_peer.log.owners import Elsewhere, Home, Owners, Unknown
-from stream_peer.serve.feed_records import FeedHead, FeedRecords
-from stream_peer.serve.http.problems import RETRY_SECONDS, Bounds, ProblemError, check_names, link_to, number, page_of
-from stream_peer.serve.metrics.senders import MOST_EXPERTS, Senders
+from stream_peer.serve.feed_records import FeedRecords
+from stream_peer.serve.http.problems import (
+    RETRY_SECONDS,
+    Bounds,
+    ProblemError,
+    check_names,
+    json_answer,
+    link_to,
+    number,
+    page_of,
+)
+from stream_peer.serve.metrics.senders import MOST_EXPERTS, BusyExpert, LookAlike, NewExperts, Senders
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,30 +96,6 @@ class FeedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
     weights: Weights
     error_rates: ErrorRates | None
-
-
-class NewExperts(msgspec.Struct, frozen=True, kw_only=True):
-    """Experts of a feed that it met within the last week: how many, and ids, the newest first."""
-
-    feed: str
-    count: int
-    experts: list[str]
-
-
-class BusyExpert(msgspec.Struct, frozen=True, kw_only=True):
-    """An expert that sends more forecasts of a question than are kept, and how many more."""
-
-    feed: str
-    expert: str
-    forecasts: int
-
-
-class LookAlike(msgspec.Struct, frozen=True, kw_only=True):
-    """A new expert of a feed whose id differs from the one of an earlier expert only in blanks, case or look-alikes."""
-
-    feed: str
-    expert: str
-    earlier: str
 
 
 class SendersAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +185,7 @@ class FeedAnswers:
         tag = tag_of_many([(head.feed, head.revision) for head in shown], page.next)
 
         def make() -> FeedList:
-            return FeedList(feeds=[_summary(head) for head in shown], next=page.next)
+            return FeedList(feeds=msgspec.convert(shown, list[FeedSummary], from_attributes=True), next=page.next)
 
         return cached_answer(request, tag, make, link_to(request, page.next))
 
@@ -247,17 +232,6 @@ class FeedAnswers:
         return found
 
 
-def _summary(head: FeedHead) -> FeedSummary:
-    return FeedSummary(
-        feed=head.feed,
-        status=head.status,
-        questions=head.questions,
-        resolved=head.resolved,
-        revision=head.revision,
-        at=head.at,
-    )
-
-
 def _find(weights: Weights, name: str) -> WeightedExpert:
     place = bisect_left(weights.experts, name, key=_id_of)
     if place < len(weights.experts) and weights.experts[place].id == name:
@@ -286,7 +260,6 @@ def _meant(name: str, known: list[str]) -> str:
 
 
 SENDERS = Bounds(usual=100, most=MOST_EXPERTS)
-_NOT_KEPT = {"Cache-Control": "no-store"}
 
 
 class SenderAnswers:
@@ -306,13 +279,12 @@ class SenderAnswers:
         """Answer ``/senders``."""
         check_names(request, ("limit",))
         most = number(request, "limit", SENDERS)
-        new = self._senders.new(to_milliseconds(self._now()), most)
         told = SendersAnswer(
-            new_experts=[NewExperts(feed=feed, count=len(ids), experts=ids[:most]) for feed, ids in new],
-            busy_experts=[BusyExpert(**one._asdict()) for one in self._senders.busiest(most)],
-            look_alikes=[LookAlike(**one._asdict()) for one in self._senders.look_alikes(most)],
+            new_experts=self._senders.new(to_milliseconds(self._now()), most),
+            busy_experts=self._senders.busiest(most),
+            look_alikes=self._senders.look_alikes(most),
         )
-        return web.Response(body=msgspec.json.encode(told), content_type="application/json", headers=_NOT_KEPT)
+        return json_answer(told)
 
 
 REDIRECTED = "redirected"

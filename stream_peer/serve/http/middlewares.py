@@ -9,7 +9,6 @@ import stat
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
@@ -23,22 +22,6 @@ from stream_peer.serve.http.routes import LONGEST_ID, METRICS, OPEN
 log = structlog.get_logger(__name__)
 
 _SCHEME = "bearer "
-
-
-class Gate(Protocol):
-    """Decides which requests are answered."""
-
-    def admits(self, authorization: str | None) -> bool:
-        """Whether the value of an ``Authorization`` header is good enough; None: there was none."""
-
-
-class Everybody:
-    """Lets everybody ask."""
-
-    def admits(self, authorization: str | None) -> bool:
-        """Yes."""
-        del authorization
-        return True
 
 
 class TokenFile:
@@ -193,12 +176,12 @@ def _with_slashes(raw_path: str) -> str:
     return f"; a / within an id is written %2F: {written[:300]}"
 
 
-def admit(gate: Gate) -> Middleware:
+def admit(tokens: TokenFile) -> Middleware:
     """Only those who may ask are answered; orchestrators may always."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not request.path.startswith(OPEN) and not gate.admits(request.headers.get("Authorization")):
+        if not request.path.startswith(OPEN) and not tokens.admits(request.headers.get("Authorization")):
             detail = "a bearer token is needed, which is in the file that http.token_file names"
             return problem(401, detail, headers={"WWW-Authenticate": 'Bearer realm="stream-peer"'})
         return await handler(request)

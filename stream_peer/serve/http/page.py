@@ -17,10 +17,7 @@ from stream_peer.serve.pages.status import (
     FEEDS_SHOWN,
     UNUSED_SHOWN,
     FeedStatus,
-    OtherExperts,
-    PartitionLag,
     StatusView,
-    UnusedForecasts,
     status_page,
     urgency,
 )
@@ -85,14 +82,14 @@ class StatusPage:
             ready=ready and not not_ready_reason,
             reason=not_ready_reason if ready else reason,
             feeds=feeds,
-            lag=[PartitionLag(*lag) for lag in self._metrics.lags()],
+            lag=self._metrics.lags(),
             settings=self._about.settings,
             events_topic=self._about.events_topic,
             unknown_fields=self._metrics.unknown_fields.largest(UNUSED_SHOWN),
             new_experts=senders.new(to_milliseconds(now), UNUSED_SHOWN),
             busy_experts=senders.busiest(UNUSED_SHOWN),
             look_alikes=senders.look_alikes(UNUSED_SHOWN),
-            unused=[UnusedForecasts(*one) for one in self._metrics.unused.largest(UNUSED_SHOWN)],
+            unused=self._metrics.unused.largest(UNUSED_SHOWN),
         )
         text = status_page(view)
         headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
@@ -103,7 +100,7 @@ class StatusPage:
         heads = sorted(records.heads().values(), key=lambda head: urgency(head.status, head.feed))
         shown = [await self._status(records, head) for head in heads[:FEEDS_SHOWN]]
         self._known = {feed.name: self._known[feed.name] for feed in shown if feed.name in self._known}
-        return shown + [_without_experts(head) for head in heads[FEEDS_SHOWN:]]
+        return shown + [FeedStatus.of(head) for head in heads[FEEDS_SHOWN:]]
 
     async def _status(self, records: FeedRecords, head: FeedHead) -> FeedStatus:
         revision, known = self._known.get(head.feed, (None, None))
@@ -111,24 +108,8 @@ class StatusPage:
             return known
         weights = records.weights(head.feed)
         if weights is None:
-            return _without_experts(head)
-        status = FeedStatus.of(weights)
+            return FeedStatus.of(head)
+        status = FeedStatus.of(weights, weights.experts)
         self._known[head.feed] = weights.revision, status
         await asyncio.sleep(0)
         return status
-
-
-def _without_experts(head: FeedHead) -> FeedStatus:
-    return FeedStatus(
-        head.feed,
-        head.status,
-        head.status_reasons,
-        head.questions,
-        head.resolved,
-        head.error_rate,
-        head.certificate,
-        [],
-        OtherExperts(0, 0.0, 0.0),
-        head.at,
-        head.settings,
-    )

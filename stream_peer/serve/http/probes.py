@@ -15,10 +15,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from stream_peer import __version__
+from stream_peer.serve.http.problems import json_answer
 from stream_peer.serve.metrics.observer import HealthProbe
-
-_NOT_KEPT = {"Cache-Control": "no-store"}
-_encode = msgspec.json.Encoder().encode
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,16 +61,12 @@ class Probes:
 
     async def version(self, _request: web.Request) -> web.Response:
         """Answer ``/version``."""
-        return _json(Version(name="stream_peer", version=__version__, python=platform.python_version()))
+        return json_answer(Version(name="stream_peer", version=__version__, python=platform.python_version()))
 
 
 def _probe(yes: bool, reason: str) -> web.Response:  # noqa: FBT001 - an unpacked answer
     told = Probe(status="ok" if yes else "unavailable", reason=reason or msgspec.UNSET)
-    return _json(told, 200 if yes else 503)
-
-
-def _json(told: msgspec.Struct, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=_encode(told), content_type="application/json", headers=_NOT_KEPT)
+    return json_answer(told, 200 if yes else 503)
 
 
 FRESH_SECONDS = 1.0

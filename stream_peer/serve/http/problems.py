@@ -83,6 +83,12 @@ def link_to(request: web.Request, cursor: str | None) -> dict[str, str]:
     return {"Link": f'<?{request.rel_url.update_query(cursor=cursor).raw_query_string}>; rel="next"'}
 
 
+def json_answer(told: msgspec.Struct, status: int = 200) -> web.Response:
+    """An answer that no client may keep."""
+    headers = {"Cache-Control": "no-store"}
+    return web.Response(status=status, body=_encode(told), content_type="application/json", headers=headers)
+
+
 PROBLEM_JSON = "application/problem+json"
 RETRY_SECONDS = 5
 

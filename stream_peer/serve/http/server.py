@@ -22,7 +22,6 @@ from stream_peer.serve.http.explain import ExplainAnswers
 from stream_peer.serve.http.feeds import FeedAnswers, Following, QuestionAnswers, SenderAnswers
 from stream_peer.serve.http.middlewares import (
     HEADERS,
-    Everybody,
     TokenFile,
     add_headers,
     admit,
@@ -288,9 +287,9 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
     def application(self) -> web.Application:
         """The routes, and what all of them pass."""
         token = self._settings.token_file
-        gate = Everybody() if token is None else TokenFile(token)
         seconds = {route.path: route.seconds for route in ROUTES}
-        passed = [tell_problems, answer_to(names_of(self._settings)), admit(gate), check_size, limit_time(seconds)]
+        gate = [] if token is None else [admit(TokenFile(token))]
+        passed = [tell_problems, answer_to(names_of(self._settings)), *gate, check_size, limit_time(seconds)]
         application = web.Application(middlewares=passed)
         application.on_response_prepare.append(add_headers)
         application.on_shutdown.append(self._sources.explanations.end)

@@ -4,11 +4,9 @@ Labels come from bounded sets: topics, partitions, stages, reasons, the first fe
 Only the owner of a partition reports it: what it released ends with the release, so that a sum over workers is true.
 
 - ``catalogue``: every metric with its labels and how to read it
-- ``observer``: counters and histograms, and the registry
-- ``feeds``, ``feed_series``, ``top_experts``: series of feeds, a bounded number of them
-- ``unused``: forecasts that were accepted and not used, by feed, for the status page
-- ``work``: the worker and its partitions at this moment
-- ``points``: values, and where they go
+- ``observer``: counters and histograms, the worker and its partitions at this moment, and the registry
+- ``feeds``: series of feeds, a bounded number of them
+- ``senders``: who sends what, and what was not used, for the status page and ``/senders``
 """
 
 from stream_peer.serve.metrics.observer import Metrics

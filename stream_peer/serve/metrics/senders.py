@@ -4,6 +4,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import UNUSED
 
@@ -11,23 +13,24 @@ LATELY: Milliseconds = 7 * 86_400_000
 MOST_EXPERTS = 1_000
 
 
-class Newcomers(NamedTuple):
-    """Experts of a feed that it met within the last week, since the worker started, the newest first."""
+class NewExperts(msgspec.Struct, frozen=True):
+    """Experts of a feed that it met within the last week: how many, and ids, the newest first."""
 
     feed: str
+    count: int
     experts: list[str]
 
 
-class FrequentSender(NamedTuple):
-    """An expert with forecasts beyond those kept of one question, and how many since the worker started."""
+class BusyExpert(msgspec.Struct, frozen=True):
+    """An expert that sends more forecasts of a question than are kept, and how many more."""
 
     feed: str
     expert: str
     forecasts: int
 
 
-class SimilarId(NamedTuple):
-    """A new expert of a feed whose id looks like the one of an earlier expert."""
+class LookAlike(msgspec.Struct, frozen=True):
+    """A new expert of a feed whose id differs from the one of an earlier expert only in blanks, case or look-alikes."""
 
     feed: str
     expert: str
@@ -40,7 +43,7 @@ class Senders:
     def __init__(self) -> None:
         self._met: OrderedDict[tuple[str, str], Milliseconds] = OrderedDict()
         self._busy: Counter[tuple[str, str]] = Counter()
-        self._look_alikes: deque[SimilarId] = deque(maxlen=MOST_EXPERTS)
+        self._look_alikes: deque[LookAlike] = deque(maxlen=MOST_EXPERTS)
 
     def meet(self, experts: Iterable[tuple[str, str, Milliseconds]]) -> None:
         """Remember who was met, by feed and expert, and when."""
@@ -58,24 +61,24 @@ class Senders:
 
     def compare(self, look_alikes: Iterable[tuple[str, str, str]]) -> None:
         """Remember new experts that look like an earlier one, by feed, expert and the earlier expert."""
-        self._look_alikes.extend(SimilarId(*one) for one in look_alikes)
+        self._look_alikes.extend(LookAlike(*one) for one in look_alikes)
 
-    def look_alikes(self, most: int) -> list[SimilarId]:
+    def look_alikes(self, most: int) -> list[LookAlike]:
         """New experts that look like an earlier one, the newest first."""
         return list(self._look_alikes)[: -most - 1 : -1]
 
-    def new(self, now: Milliseconds, most: int) -> list[Newcomers]:
-        """Experts met within the last week, of ``most`` feeds: those with the newest first."""
+    def new(self, now: Milliseconds, most: int) -> list[NewExperts]:
+        """Experts met within the last week, of ``most`` feeds: those with the newest first; ``most`` ids of each."""
         feeds: dict[str, list[str]] = {}
         for (feed, expert), at in reversed(self._met.items()):
             if at > now - LATELY:
                 feeds.setdefault(feed, []).append(expert)
-        return [Newcomers(feed, experts) for feed, experts in list(feeds.items())[:most]]
+        return [NewExperts(feed, len(ids), ids[:most]) for feed, ids in list(feeds.items())[:most]]
 
-    def busiest(self, most: int) -> list[FrequentSender]:
+    def busiest(self, most: int) -> list[BusyExpert]:
         """The experts with most forecasts beyond those kept."""
         order = sorted(self._busy.items(), key=lambda one: (-one[1], one[0]))
-        return [FrequentSender(feed, expert, count) for (feed, expert), count in order[:most]]
+        return [BusyExpert(feed, expert, count) for (feed, expert), count in order[:most]]
 
 
 MOST_FEEDS = 1_000

@@ -5,14 +5,16 @@ shows, then its HTML.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from importlib import resources
 from typing import NamedTuple
 from urllib.parse import quote
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, TrustState, WeightedExpert, Weights
-from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId, UnknownField
+from stream_peer.serve.feed_records import FeedHead
+from stream_peer.serve.metrics.observer import InputLag
+from stream_peer.serve.metrics.senders import BusyExpert, LookAlike, NewExperts, UnknownField, UnusedInput
 from stream_peer.serve.pages.parts import document, escape
 
 TOP_EXPERTS = 8
@@ -50,58 +52,28 @@ class FeedStatus(NamedTuple):
     settings: str
 
     @classmethod
-    def of(cls, weights: Weights, most: int = TOP_EXPERTS) -> "FeedStatus":
-        """What a record of ``weights`` says, with ``most`` experts at most: those with the largest of either weight.
-
-        Parameters
-        ----------
-        weights : Weights
-            A whole record, not a part of one.
-        most : int
-            Experts listed one by one.
-        """
-        top = [
-            ExpertShare(one.id, one.mix, one.select) for one in nlargest(most, weights.experts, key=_heaviest_by_any)
-        ]
+    def of(cls, said: Weights | FeedHead, experts: Sequence[WeightedExpert] = ()) -> "FeedStatus":
+        """What a record of ``weights`` says. Of its experts those with the largest of either weight are listed."""
+        top = [ExpertShare(one.id, one.mix, one.select) for one in nlargest(TOP_EXPERTS, experts, key=_heaviest_by_any)]
         top.sort(key=lambda one: (-one.mix, -one.select, one.expert))
-        mix, select = (sum(getattr(one, kind) for one in weights.experts) for kind in ("mix", "select"))
+        mix, select = (sum(getattr(one, kind) for one in experts) for kind in ("mix", "select"))
         return cls(
-            weights.feed,
-            weights.status,
-            weights.status_reasons,
-            weights.questions,
-            weights.resolved,
-            weights.error_rate,
-            weights.certificate,
+            said.feed,
+            said.status,
+            said.status_reasons,
+            said.questions,
+            said.resolved,
+            said.error_rate,
+            said.certificate,
             top,
             OtherExperts(
-                len(weights.experts) - len(top),
+                len(experts) - len(top),
                 max(mix - sum(one.mix for one in top), 0.0),
                 max(select - sum(one.select for one in top), 0.0),
             ),
-            weights.at,
-            weights.settings,
+            said.at,
+            said.settings,
         )
-
-
-class PartitionLag(NamedTuple):
-    """What waits in a partition that this worker owns: ``seconds`` is the age of its oldest record. None: unknown.
-
-    ``waiting``: for how many seconds the partition has waited for an open transaction.
-    """
-
-    topic: str
-    partition: int
-    records: int | None
-    seconds: float | None
-    waiting: float = 0.0
-
-
-class UnusedForecasts(NamedTuple):
-    """What became of forecasts of a feed that were accepted and not used as stated, by kind."""
-
-    feed: str
-    counts: Mapping[str, int]
 
 
 class StatusView(NamedTuple):
@@ -117,14 +89,14 @@ class StatusView(NamedTuple):
     ready: bool
     reason: str
     feeds: Sequence[FeedStatus]
-    lag: Sequence[PartitionLag]
+    lag: Sequence[InputLag]
     settings: str
     events_topic: str = "forecast-events"
-    unused: Sequence[UnusedForecasts] = ()
+    unused: Sequence[UnusedInput] = ()
     unknown_fields: Sequence[UnknownField] = ()
-    new_experts: Sequence[Newcomers] = ()
-    busy_experts: Sequence[FrequentSender] = ()
-    look_alikes: Sequence[SimilarId] = ()
+    new_experts: Sequence[NewExperts] = ()
+    busy_experts: Sequence[BusyExpert] = ()
+    look_alikes: Sequence[LookAlike] = ()
 
 
 def _heaviest_by_any(expert: WeightedExpert) -> tuple[float, float, str]:
@@ -382,19 +354,19 @@ def _unknown_fields(view: StatusView) -> str:
 def _senders(view: StatusView) -> str:
     """New experts, those that send very often, and look-alikes, a row each; nothing if there are none."""
     rows = "".join(
-        f'<tr><th scope="row">{_name(feed)}</th><td>{len(experts):,} new in the last week</td>'
-        f"<td>{', '.join(map(_name, experts[:NEW_SHOWN]))}{', …' if len(experts) > NEW_SHOWN else ''}</td></tr>"
-        for feed, experts in view.new_experts
+        f'<tr><th scope="row">{_name(new.feed)}</th><td>{new.count:,} new in the last week</td>'
+        f"<td>{', '.join(map(_name, new.experts[:NEW_SHOWN]))}{', …' if new.count > NEW_SHOWN else ''}</td></tr>"
+        for new in view.new_experts
     )
     rows += "".join(
-        f'<tr><th scope="row">{_name(feed)}</th><td>{count:,} forecasts beyond those kept</td>'
-        f"<td>{_name(expert)}</td></tr>"
-        for feed, expert, count in view.busy_experts
+        f'<tr><th scope="row">{_name(busy.feed)}</th><td>{busy.forecasts:,} forecasts beyond those kept</td>'
+        f"<td>{_name(busy.expert)}</td></tr>"
+        for busy in view.busy_experts
     )
     rows += "".join(
-        f'<tr><th scope="row">{_name(feed)}</th><td>ids that look alike</td>'
-        f"<td>{_name(expert)} (new), {_name(earlier)}</td></tr>"
-        for feed, expert, earlier in view.look_alikes
+        f'<tr><th scope="row">{_name(alike.feed)}</th><td>ids that look alike</td>'
+        f"<td>{_name(alike.expert)} (new), {_name(alike.earlier)}</td></tr>"
+        for alike in view.look_alikes
     )
     if not rows:
         return ""
@@ -410,7 +382,7 @@ def _senders(view: StatusView) -> str:
 
 def _worker(view: StatusView) -> str:
     """How far behind this worker is, a row a topic."""
-    topics: dict[str, list[PartitionLag]] = {}
+    topics: dict[str, list[InputLag]] = {}
     for lag in view.lag:
         topics.setdefault(lag.topic, []).append(lag)
     rows = "".join(_lag(topic, lags) for topic, lags in sorted(topics.items()))
@@ -425,7 +397,7 @@ def _worker(view: StatusView) -> str:
     return f'<section class="card"><h2>This worker</h2>{table if topics else nothing}</section>'
 
 
-def _lag(topic: str, lags: Sequence[PartitionLag]) -> str:
+def _lag(topic: str, lags: Sequence[InputLag]) -> str:
     known = [lag for lag in lags if lag.records is not None]
     ages = [lag.seconds for lag in lags if lag.seconds is not None]
     waiting = f"{sum(lag.records or 0 for lag in known):,}" if known else "not known yet"

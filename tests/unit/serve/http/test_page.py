@@ -1,10 +1,10 @@
 """What the page for people is filled with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
-from stream_peer.events.outputs import Weights
+from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.serve.metrics import Metrics
 from stream_peer.serve.pages.status import FEEDS_SHOWN, FeedStatus
 from tests.feed_outputs import weights
@@ -67,9 +67,9 @@ async def test_experts_are_looked_through_once_a_revision(monkeypatch: pytest.Mo
     looked: list[tuple[str, int]] = []
     of = FeedStatus.of
 
-    def counted(newest: Weights, most: int = 8) -> FeedStatus:
+    def counted(newest: Weights, experts: Sequence[WeightedExpert] = ()) -> FeedStatus:
         looked.append((newest.feed, newest.revision))
-        return of(newest, most)
+        return of(newest, experts)
 
     monkeypatch.setattr(FeedStatus, "of", counted)
     followed = Followed(weights(7, *names(300)), weights(3, feed="sport"))

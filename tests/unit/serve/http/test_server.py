@@ -1,7 +1,10 @@
+"""What the server answers to any request, where it listens, and when it says that it is ready."""
+
 import asyncio
 import socket
 
 import pytest
+from structlog.testing import capture_logs
 
 from stream_peer import __version__
 from stream_peer.errors import SettingsError
@@ -9,6 +12,7 @@ from stream_peer.log.owners import Here
 from stream_peer.serve.http import HttpServer, bind, port_of, server
 from stream_peer.serve.http.feeds import FeedAnswers
 from stream_peer.serve.http.routes import ROUTES
+from stream_peer.serve.http.server import Announcer
 from stream_peer.settings.process import Http
 from tests.unit.serve.http.serving import Broken, Group, Patient, serving, sources
 
@@ -198,3 +202,25 @@ async def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.Mon
         found = await client.get("/feeds/econ")
 
     assert (found.status, found.is_problem, found.headers["Retry-After"]) == (503, True, "5")
+
+
+def test_a_worker_that_becomes_ready_says_so_once_with_its_address() -> None:
+    answers = iter([(False, "starting"), (False, "recovers"), *[(True, "")] * 5])
+    asked: list[bool] = []
+
+    def ready() -> tuple[bool, str]:
+        answer = next(answers)
+        asked.append(answer[0])
+        return answer
+
+    async def watch() -> None:
+        async with Announcer(ready, lambda: "http://127.0.0.1:1"):
+            async with asyncio.timeout(20):
+                while True not in asked:  # noqa: ASYNC110 - what is waited for is the code under test
+                    await asyncio.sleep(0.01)
+
+    with capture_logs() as logs:
+        asyncio.run(watch())
+
+    assert [(entry["event"], entry.get("http")) for entry in logs] == [("worker_ready", "http://127.0.0.1:1")]
+    assert asked == [False, False, True]

@@ -4,15 +4,14 @@ from html.parser import HTMLParser
 import pytest
 
 from stream_peer.events.outputs import Certificate, ErrorRateSummary, MixerShares, TrustState, WeightedExpert, Weights
-from stream_peer.serve.metrics.senders import FrequentSender, Newcomers, SimilarId, UnknownField
+from stream_peer.serve.metrics.observer import InputLag
+from stream_peer.serve.metrics.senders import BusyExpert, LookAlike, NewExperts, UnknownField, UnusedInput
 from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.serve.pages.status import (
     FEEDS_SHOWN,
     TOP_EXPERTS,
     FeedStatus,
-    PartitionLag,
     StatusView,
-    UnusedForecasts,
     status_page,
 )
 
@@ -90,8 +89,8 @@ def weights(
     )
 
 
-def view(*feeds: Weights, lag: list[PartitionLag] | None = None, ready: bool = True, reason: str = "") -> StatusView:
-    shown = [FeedStatus.of(feed) for feed in feeds]
+def view(*feeds: Weights, lag: list[InputLag] | None = None, ready: bool = True, reason: str = "") -> StatusView:
+    shown = [FeedStatus.of(feed, feed.experts) for feed in feeds]
     at = "2026-11-28T17:51:00Z"
     return StatusView("1.2.3", "http://worker-0:6066", at, ready, reason, shown, lag or [], "1a2b3c4d")
 
@@ -180,7 +179,7 @@ HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>', "\u202eevil \u05d0\u05d
 
 def test_hostile_names_are_text_that_ends_and_turns_nothing_around_it() -> None:
     feeds = [weights(name, expert(name, 1.0, 1.0), reasons=[name]) for name in HOSTILE]
-    lag = [PartitionLag("forecast-events", 0, 1, 0.5)]
+    lag = [InputLag("forecast-events", 0, 1, 0.5)]
     page = read(status_page(view(*feeds, lag=lag)._replace(instance=HOSTILE[0], reason=HOSTILE[1], version=HOSTILE[0])))
 
     assert page.count("img") == page.count("script") == 0
@@ -192,7 +191,7 @@ def test_hostile_names_are_text_that_ends_and_turns_nothing_around_it() -> None:
 
 
 def test_nothing_is_fetched_and_every_table_and_part_has_a_name() -> None:
-    page = read(status_page(view(crowd("a", 3), crowd("b", 3), lag=[PartitionLag("feed-log", 0, 0, 0.0)])))
+    page = read(status_page(view(crowd("a", 3), crowd("b", 3), lag=[InputLag("feed-log", 0, 0, 0.0)])))
 
     assert not [attributes for _, attributes in page.seen if "src" in attributes]
     assert page.count("link") == page.count("script") == 0
@@ -201,7 +200,7 @@ def test_nothing_is_fetched_and_every_table_and_part_has_a_name() -> None:
 
 
 def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_mentioned() -> None:
-    unused = [UnusedForecasts(HOSTILE[0], {"late": 1_200, "history-trimmed": 3}), UnusedForecasts("b", {"repeated": 7})]
+    unused = [UnusedInput(HOSTILE[0], {"late": 1_200, "history-trimmed": 3}), UnusedInput("b", {"repeated": 7})]
     page = read(status_page(view(crowd("a", 3))._replace(unused=unused)))
 
     assert page.count("img") == 0
@@ -212,11 +211,11 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
 
 
 def test_new_busy_and_look_alike_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
-    met = [Newcomers("econ", [HOSTILE[0], *(f"e{number}" for number in range(20))])]
+    met = [NewExperts("econ", 21, [HOSTILE[0], *(f"e{number}" for number in range(20))])]
     seen = view(crowd("a", 3))._replace(
         new_experts=met,
-        busy_experts=[FrequentSender("sport", "robot", 12_345)],
-        look_alikes=[SimilarId("art", HOSTILE[0], "ann")],
+        busy_experts=[BusyExpert("sport", "robot", 12_345)],
+        look_alikes=[LookAlike("art", HOSTILE[0], "ann")],
     )
     page = read(status_page(seen))
 
@@ -242,12 +241,12 @@ def test_unknown_fields_are_listed_as_text_and_otherwise_not_mentioned() -> None
 
 def test_lag_is_summed_by_topic_and_what_is_unknown_is_said() -> None:
     lag = [
-        PartitionLag("feed-log", 0, 1_200, 90.0),
-        PartitionLag("feed-log", 1, 34, 7_200.0),
-        PartitionLag("feed-log", 2, None, None),
-        PartitionLag("forecast-events", 0, 0, 0.0, 70.0),
-        PartitionLag("forecast-events", 1, 0, 0.0, 300.0),
-        PartitionLag("control-events", 0, None, None),
+        InputLag("feed-log", 0, 1_200, 90.0),
+        InputLag("feed-log", 1, 34, 7_200.0),
+        InputLag("feed-log", 2, None, None),
+        InputLag("forecast-events", 0, 0, 0.0, 70.0),
+        InputLag("forecast-events", 1, 0, 0.0, 300.0),
+        InputLag("control-events", 0, None, None),
     ]
     text = read(status_page(view(lag=lag))).text
 
