@@ -70,7 +70,7 @@ def questions(count: int, *, experts: int = 6, forecasts: int = 1, until: Millis
     stage = QuestionStage(
         topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1, settings=load_document({})
     )
-    durable = Durable(stage, Compacted(Path(":memory:")), "claim")
+    durable = Durable(stage, Compacted(Path(":memory:")), "token")
     offset = -1
     for offset, (at, value) in enumerate(_told(count, experts, forecasts)):
         durable.step(LogRecord(offset, at, b"q", value))
@@ -108,7 +108,7 @@ def feed_of(
     """
     book = load_document({"defaults": settings})
     durable = Durable(
-        FeedStage(topic=topics.FEED_LOG, partition=0, settings=book), Compacted(Path(":memory:")), "claim"
+        FeedStage(topic=topics.FEED_LOG, partition=0, settings=book), Compacted(Path(":memory:")), "token"
     )
     for offset, (at, event) in enumerate(_rounds(count, experts, rounds, pool, expired=expired)):
         durable.step(LogRecord(offset, at, b"econ", encode_feed_log(event)))

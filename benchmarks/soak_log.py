@@ -1,4 +1,4 @@
-"""A changelog as it is after compaction, in a file: the last row of each key, and nothing of keys that are buried."""
+"""A changelog as it is after compaction, in a file: the last row of each key, and no tombstones."""
 
 import sqlite3
 from collections import Counter

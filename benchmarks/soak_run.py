@@ -18,7 +18,7 @@ from benchmarks.soak_log import Compacted, held
 from benchmarks.workload import Message
 from stream_peer.events import topics
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import load_document
@@ -46,11 +46,11 @@ class Part(NamedTuple):
 class Durable:
     """A stage and its changelog."""
 
-    def __init__(self, stage: FeedStage | QuestionStage, log: Compacted, claim: str) -> None:
+    def __init__(self, stage: FeedStage | QuestionStage, log: Compacted, token: str) -> None:
         self.stage: Any = stage
         self.log = log
         fold = ChangelogReader()
-        log.append([claim_row(0, claim)])
+        log.append([token_row(0, token)])
         for place, key, value in log.rows():
             fold.add(place, key, value)
         found = fold.recovered()
@@ -62,7 +62,7 @@ class Durable:
             if stage.needs_rebuild:
                 msg = "the state needs a rebuild"
                 raise RuntimeError(msg)
-        self._writer = Writer(fold, 0, claim, fold.next)
+        self._writer = Writer(fold, 0, token, fold.next)
 
     def step(self, record: LogRecord) -> list[Output]:
         """Fold a record."""
@@ -88,14 +88,14 @@ class Run:
         self.lives = Lives(*part.lives)
         directory = Path(part.directory)
         settings = load_document(part.document)
-        claim = f"claim-{time.time_ns()}"
+        token = f"token-{time.time_ns()}"
         began = time.perf_counter()
         question = QuestionStage(
             topic=topics.FORECAST_EVENTS, partition=0, partitions=1, feed_log_partitions=1, settings=settings
         )
         feed = FeedStage(topic=topics.FEED_LOG, partition=0, secret=b"soak", settings=settings)
-        self.question = Durable(question, Compacted(directory / "question.db"), claim)
-        self.feed = Durable(feed, Compacted(directory / "feed.db"), claim)
+        self.question = Durable(question, Compacted(directory / "question.db"), token)
+        self.feed = Durable(feed, Compacted(directory / "feed.db"), token)
         self.recovery_seconds = time.perf_counter() - began
         self._mark_file = directory / "mark.json"
         self._marks: list[tuple[int, int]] = [(0, 0)]

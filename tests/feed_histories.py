@@ -134,7 +134,7 @@ def without_evaluations(sums: Sums) -> Sums:
 
 
 class Changelog:
-    """What snapshots leave behind, without the versions and claims of the real one."""
+    """What snapshots leave behind, without the versions and fencing tokens of the real one."""
 
     def __init__(self) -> None:
         self.head: bytes | None = None

@@ -20,9 +20,9 @@ from stream_peer.events.outputs import output_headers
 from stream_peer.events.rejections import Reason
 from stream_peer.kafka.client.topic_plan import FOREVER, Policy, WantedTopic, wanted_topics
 from stream_peer.log.dead_letters import REASON_HEADER, dead_letter
-from stream_peer.log.origins import SOURCE_HEADER
 from stream_peer.log.producers import PRODUCER_HEADER
 from stream_peer.log.signatures import MAC_HEADER
+from stream_peer.log.sources import SOURCE_HEADER
 from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import Settings
 

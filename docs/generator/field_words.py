@@ -48,7 +48,7 @@ FIELDS = {
     "partitions": "partitions that forecast-events had when the parts were made",
     "Tick.now": "deadlines up to this time are due, ISO 8601 UTC",
     # feed-log.
-    "src": "the input record that caused this one: topic, partition, incarnation, offset, index",
+    "src": "the input record that caused this one: topic, partition, generation, offset, index",
     "SettingsChanged.feed": "empty: settings are for all feeds",
     "boundary": "moment of the question's latest round, ISO 8601 UTC; null without a round",
     "Round.boundary": "moment at which the forecasts stood so, in milliseconds since 1970 UTC",

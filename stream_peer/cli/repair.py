@@ -42,9 +42,9 @@ def repair_command(invocation: Invocation, *, partitions: tuple[int, ...], every
 
 
 class _Input(NamedTuple):
-    """``forecast-events``, and what signs records for it; ``controls``: the incarnation of ``control-events``."""
+    """``forecast-events``, and what signs records for it; ``controls``: the generation of ``control-events``."""
 
-    incarnation: int
+    generation: int
     controls: int
     signatures: "Signatures"
 
@@ -78,14 +78,14 @@ def _repair(settings: Settings, keys: Sequence[bytes], partitions: Sequence[int]
 
 def _input(settings: Settings, keys: Sequence[bytes], admin: "KafkaAdmin") -> _Input:
     from stream_peer.events import topics
-    from stream_peer.kafka.worker.recreated import incarnation_of
+    from stream_peer.kafka.worker.recreated import topic_generation
     from stream_peer.log.signatures import Signatures
 
     forecasts, controls = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.CONTROL_EVENTS)
     ids = admin.ids([forecasts, controls])
     topic_id = ids.topics.get(forecasts, "")
     signatures = Signatures(keys, ids.cluster, topic_id)
-    return _Input(incarnation_of(topic_id), incarnation_of(ids.topics.get(controls, "")), signatures)
+    return _Input(topic_generation(topic_id), topic_generation(ids.topics.get(controls, "")), signatures)
 
 
 def _tell(to: Any, place: "TopicPartition", end: int, into: _Input, controls: "Controls") -> None:
@@ -94,7 +94,7 @@ def _tell(to: Any, place: "TopicPartition", end: int, into: _Input, controls: "C
 
     offset = -1
     markers = controls.markers(
-        RepairTarget(place.partition, into.incarnation, end),
+        RepairTarget(place.partition, into.generation, end),
         into.controls,
         into.signatures,
         time.time_ns() // 1_000_000,

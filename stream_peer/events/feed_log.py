@@ -26,14 +26,14 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     """The input record that caused a record: where it stands, and which of its consequences this one is.
 
     ``topic`` is the logical name; of a record that was moved here ``import/`` and the id of the import, and ``offset``
-    is its line in the file. ``incarnation`` tells the topic from one that was deleted under the same name, 0 if
+    is its line in the file. ``generation`` tells the topic from one that was deleted under the same name, 0 if
     that is not known; ``index`` numbers the records caused by one input record, from 0. Sources of one (topic,
-    partition) and incarnation compare by (offset, index).
+    partition) and generation compare by (offset, index).
     """
 
     topic: str
     partition: Place
-    incarnation: Place
+    generation: Place
     offset: Place
     index: Place
 

@@ -45,7 +45,7 @@ from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
 from stream_peer.feeds.scoring import score
 from stream_peer.log.dead_letters import bare, refuse
-from stream_peer.log.origins import DedupWatermarks
+from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
 from stream_peer.log.transfers import Transfers
 from stream_peer.numerics.arguments import unchecked

@@ -22,8 +22,8 @@ from stream_peer.feeds.store import (
 )
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.origins import DedupWatermarks
 from stream_peer.log.owners import QuestionReading
+from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Effects, Record, Snapshot
 from stream_peer.settings.feed.document import FeedSettingsBook
 
@@ -119,15 +119,15 @@ class FeedStage(FeedFold):
         of_feeds = (feed.path_state.revision for feed in self.feeds.by_name.values())
         return max((-1, *of_feeds, *(ended.revision for ended in self.feeds.ended.values())))
 
-    def incarnations(self) -> Mapping[int, int]:
+    def generations(self) -> Mapping[int, int]:
         """Of each partition of control-events, the topic whose records were met last."""
-        return self.seen.incarnations(topics.CONTROL_EVENTS)
+        return self.seen.generations(topics.CONTROL_EVENTS)
 
     def rebase(self, base: int) -> None:
         """What revisions of new feeds are ahead of offsets."""
         self.feeds.base = base
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - sources name inputs
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - sources name inputs
         """The feed-log was recreated: revisions go on above all former ones; without ``keep`` feeds are empty."""
         self.feeds.base = base
         self.feeds.ended.clear()

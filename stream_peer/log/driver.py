@@ -149,8 +149,8 @@ class Driver:
     every : Every
     clock : callable
         Seconds; for publishing at most once in ``publish_every``, and for ``every``.
-    must_settle : bool
-        Whether the durable state does not say so yet, and must before anything else counts.
+    must_checkpoint : bool
+        Ask for a checkpoint before anything is folded.
 
     Attributes
     ----------
@@ -165,19 +165,19 @@ class Driver:
     """
 
     def __init__(
-        self, stage: Stage, applied: int, every: Every, clock: Callable[[], float], *, must_settle: bool = False
+        self, stage: Stage, applied: int, every: Every, clock: Callable[[], float], *, must_checkpoint: bool = False
     ) -> None:
         self.stage = stage
         self.feeds: PublishingStage[Any] | None = stage if isinstance(stage, PublishingStage) else None
         self.applied = applied
-        self.covered = _NOTHING if must_settle else applied
+        self.covered = _NOTHING if must_checkpoint else applied
         self.records = self._bytes = 0
         self._every = every
         self._clock = clock
         self._since = clock()
         self._published_at: dict[str, float] = {}
         self._is_fresh = True
-        self._is_rebuilt = must_settle
+        self._is_rebuilt = must_checkpoint
 
     @property
     def needs_rebuild(self) -> bool:

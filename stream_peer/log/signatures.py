@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Iterable, Sequence
 
 from stream_peer.events.feed_log import Source
-from stream_peer.log.origins import SOURCE_HEADER, source_header
+from stream_peer.log.sources import SOURCE_HEADER, source_header
 from stream_peer.log.stage import Headers, LogRecord, Output, Record
 
 MAC_HEADER = "stream-peer-mac"

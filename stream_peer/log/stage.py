@@ -123,12 +123,12 @@ class Stage(Protocol):
     def step(self, record: Record, effects: Effects) -> object:
         """Fold one record. An exception ends the process: the state may be half changed."""
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:
         """Its log is another topic than before, or the first: offsets begin at 0 again. Called before any step.
 
         Parameters
         ----------
-        incarnation : int
+        generation : int
             Tells the topic from former ones, in sources.
         base : int
             What revisions are ahead of the new offsets; above every revision so far.
@@ -226,8 +226,8 @@ class PublishingStage(Rebuildable[F], Protocol[F]):
     def lost(self, records: int) -> None:
         """So many records of the log were gone before they were read: say so in what follows."""
 
-    def incarnations(self) -> Mapping[int, int]:
-        """Of each partition of ``control-events`` whose records it has met, which incarnation that was."""
+    def generations(self) -> Mapping[int, int]:
+        """Of each partition of ``control-events`` whose records it has met, which generation that was."""
 
     @property
     def revision(self) -> int:

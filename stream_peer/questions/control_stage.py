@@ -56,7 +56,7 @@ class ControlStage:
         Which partition of it this is.
     forecast_partitions, feed_log_partitions : int
         Partitions of the topics to which settings are broadcast.
-    incarnation : int
+    generation : int
         Tells the topic from one that was deleted under the same name; 0 if that is not known.
     signatures : Signatures, optional
         Sign what goes to ``forecast-events``.
@@ -69,14 +69,14 @@ class ControlStage:
         partition: int,
         forecast_partitions: int,
         feed_log_partitions: int,
-        incarnation: int = 0,
+        generation: int = 0,
         signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._forecast_partitions = forecast_partitions
         self._feed_log_partitions = feed_log_partitions
-        self._incarnation = incarnation
+        self._generation = generation
         self._signatures = signatures or Signatures()
 
     def step(self, record: Record, effects: Effects) -> None:
@@ -86,14 +86,14 @@ class ControlStage:
         except RejectedEvent as rejection:
             refuse(record, self._topic, self._partition, rejection, effects)
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
         """Its topic is another one, or met for the first time.
 
         The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
         every owner of the partition finds the same, and of a recreated topic another. A count would need one, and the
         time of the topic's first record would be the producer's word.
         """
-        self._incarnation = incarnation
+        self._generation = generation
 
     def _fold(self, record: Record, effects: Effects) -> None:
         event = decode(record.value, unknown := list[str]())
@@ -163,7 +163,7 @@ class ControlStage:
             yield self._signatures.signed(told, self._source(record, partition))
 
     def _source(self, record: Record, index: int = 0) -> Source:
-        return Source(topics.CONTROL_EVENTS, self._partition, self._incarnation, record.offset, index)
+        return Source(topics.CONTROL_EVENTS, self._partition, self._generation, record.offset, index)
 
 
 def _since(event: SettingsControl, record: Record) -> bytes:

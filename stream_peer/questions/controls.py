@@ -12,7 +12,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.log.clock import Clock
 from stream_peer.log.ids import ErasedExperts, Given, Names, erased_rejection
-from stream_peer.log.origins import is_broadcast
+from stream_peer.log.sources import is_broadcast
 from stream_peer.log.stage import Effects, Record
 from stream_peer.log.transfers import Transfers
 from stream_peer.questions.dating import BEGINNING, Periods

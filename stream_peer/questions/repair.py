@@ -25,8 +25,8 @@ from stream_peer.events.incoming import (
     decode,
 )
 from stream_peer.events.times import Milliseconds
-from stream_peer.log.origins import MARKERS
 from stream_peer.log.signatures import Signatures
+from stream_peer.log.sources import MARKERS
 from stream_peer.log.stage import Output, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY, check_control, check_settings
 
@@ -44,7 +44,7 @@ class RepairTarget(NamedTuple):
     """
 
     partition: int
-    incarnation: int
+    generation: int
     end: int
 
 
@@ -101,8 +101,8 @@ class Controls:
         experts = f"renamed experts: {len(self.renamed)}, forgotten experts: {len(self._erased)}"
         return f"{settings}, {experts}, deleted feeds: {len(self._deleted)}"
 
-    def markers(self, place: RepairTarget, incarnation: int, signatures: Signatures, now: Milliseconds) -> list[Output]:
-        """Signed markers for a partition, in their order; ``incarnation``: of ``control-events``.
+    def markers(self, place: RepairTarget, generation: int, signatures: Signatures, now: Milliseconds) -> list[Output]:
+        """Signed markers for a partition, in their order; ``generation``: of ``control-events``.
 
         The one that has signatures count comes last: what a command that was interrupted has written only adds.
 
@@ -112,7 +112,7 @@ class Controls:
             If the settings are too large for a marker.
         """
         reached = sorted(self.reached.items())
-        marks = [Source(topics.CONTROL_EVENTS, p, incarnation, offset, place.partition) for p, offset in reached]
+        marks = [Source(topics.CONTROL_EVENTS, p, generation, offset, place.partition) for p, offset in reached]
         events = [*self._pieces(), SignaturesFromHere(marks=marks, settings=self.settings)]
         return [self._marker(event, index, place, signatures, now) for index, event in enumerate(events)]
 
@@ -131,7 +131,7 @@ class Controls:
     ) -> Output:
         value = _encode(event)
         decode(value)  # what the stage would refuse is refused here
-        source = Source(MARKERS, 0, place.incarnation, place.end, index)
+        source = Source(MARKERS, 0, place.generation, place.end, index)
         return signatures.signed(Output(topics.FORECAST_EVENTS, SETTINGS_KEY, value, now, place.partition), source)
 
 

@@ -6,8 +6,8 @@ from stream_peer.events.feed_log import FeedLogRecord, Source
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.log.origins import MARKERS, source_of
 from stream_peer.log.signatures import Signatures
+from stream_peer.log.sources import MARKERS, source_of
 from stream_peer.log.stage import Headers, Output, Record, headers_size
 
 MAX_FORWARDED_BYTES = 1_040_000
@@ -29,18 +29,18 @@ class Routes:
         "_offset",
         "_signatures",
         "feed_log_partitions",
-        "incarnation",
+        "generation",
         "partition",
         "partitions",
     )
 
     def __init__(
-        self, partition: int, partitions: int, feed_log_partitions: int, incarnation: int, signatures: Signatures
+        self, partition: int, partitions: int, feed_log_partitions: int, generation: int, signatures: Signatures
     ) -> None:
         self.partition = partition
         self.partitions = partitions
         self.feed_log_partitions = feed_log_partitions
-        self.incarnation = incarnation
+        self.generation = generation
         self._signatures = signatures
         self._homes: dict[str, int] = {}
         self._feeds: dict[str, tuple[bytes, int]] = {}
@@ -64,9 +64,9 @@ class Routes:
         elsewhere = source.partition != self.partition and 0 <= source.partition < self.partitions
         return source.topic == topics.FORECAST_EVENTS and elsewhere
 
-    def reincarnate(self, incarnation: int) -> None:
+    def begin_topic(self, generation: int) -> None:
         """The topic was recreated: its offsets begin again, and its sources are above all former ones."""
-        self.incarnation = incarnation
+        self.generation = generation
         self._offset = -1
         self._index = 0
 
@@ -79,7 +79,7 @@ class Routes:
     def next_source(self) -> Source:
         """The source of the next record caused."""
         self._index += 1
-        return Source(topics.FORECAST_EVENTS, self.partition, self.incarnation, self._offset, self._index - 1)
+        return Source(topics.FORECAST_EVENTS, self.partition, self.generation, self._offset, self._index - 1)
 
     def forwarded(self, question_id: str, record: Record) -> Output:
         """The record as it goes to the partition of its question: untouched, with its source, signed.

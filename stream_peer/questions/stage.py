@@ -37,9 +37,9 @@ from stream_peer.log.clock import Clock
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.ids import Names, erased_rejection
-from stream_peer.log.origins import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures, disbelieved, is_signed, names_ours
+from stream_peer.log.sources import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.stage import Effects, Record, Snapshot, Warned
 from stream_peer.questions.contradictions import contradiction_of_times
 from stream_peer.questions.controls import QuestionControls, refuse_sender
@@ -151,9 +151,9 @@ class QuestionStage:
         return self._clock.now if self._clock.now > YEAR_1900 else 0
 
     @property
-    def incarnation(self) -> int:
+    def generation(self) -> int:
         """Tells the source topic from one that was deleted under the same name; 0 if that is not known."""
-        return self._routes.incarnation
+        return self._routes.generation
 
     @property
     def open_questions(self) -> int:
@@ -225,7 +225,7 @@ class QuestionStage:
             clock=self._clock.now,
             seen=list(self._seen),
             document=controls.document,
-            incarnation=self._routes.incarnation,
+            generation=self._routes.generation,
             stubs_since=self._store.stubs.since,
             forgotten=controls.erased.stored(),
             secret=fingerprint(self._secret) if self._digests else "",
@@ -236,14 +236,14 @@ class QuestionStage:
         )
         return Snapshot(changes, encode_head(head))
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - no revisions here
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - no revisions here
         """Begin at the start of a topic that was deleted and recreated, after ``load`` and before the first step.
 
-        Sources go on growing: they name the next incarnation. With ``keep`` all that is known stays. Else the new log
+        Sources go on growing: they name the next generation. With ``keep`` all that is known stays. Else the new log
         tells everything again; what stays is what it cannot tell: the settings in force, who was renamed or asked to be
         forgotten, and which sources were seen. Entries that were loaded go with the next snapshot.
         """
-        self._routes.reincarnate(incarnation)
+        self._routes.begin_topic(generation)
         if not keep:
             self._clock.now = YEAR_1900
             self._store.clear(self._controls.book.of)
@@ -271,7 +271,7 @@ class QuestionStage:
         self._clock.now = stored.clock
         self.needs_marker = not stored.signed
         self._seen = DedupWatermarks(stored.seen) if stored.signed else DedupWatermarks(stored.seen).of(MARKERS)
-        self._routes.incarnation = stored.incarnation
+        self._routes.generation = stored.generation
         self._store.load(entries, self._controls.book.default, self._routes.is_foreign)
         self._controls.transfers.load(entries)
         self._store.stubs.since = stored.clock if stored.stubs_since is None else stored.stubs_since

@@ -168,7 +168,7 @@ class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
     clock: Milliseconds
     seen: list[Source]
     document: dict[str, Any] | None
-    incarnation: int
+    generation: int = msgspec.field(name="incarnation")
     stubs_since: Milliseconds | None = None
     forgotten: list[bytes] = []
     secret: str = ""

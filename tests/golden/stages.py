@@ -23,7 +23,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log import driver
-from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
@@ -211,12 +211,12 @@ class _Owned(Generic[S]):
         return StageState(self.number, found.applied, found.head, dict(found.entries))
 
     def _begin_to_write(self) -> None:
-        claim = f"owner-{next(self._owners)}"
-        self.rows.append(claim_row(self.number, claim))
+        token = f"owner-{next(self._owners)}"
+        self.rows.append(token_row(self.number, token))
         self._changelog = ChangelogReader()
         for offset, (key, value) in enumerate(self.rows):
             self._changelog.add(offset, key, value)
-        self._writer = Writer(self._changelog, self.number, claim, len(self.rows))
+        self._writer = Writer(self._changelog, self.number, token, len(self.rows))
 
 
 class _Worker:

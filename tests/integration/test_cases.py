@@ -121,7 +121,7 @@ def told(service: Service) -> Iterator[FeedLogRecord]:
     """The records of its feed-log, without what tells its topics from others."""
     for message in service.read(topics.FEED_LOG):
         record = decode_feed_log(message.value or b"")
-        yield replace(record, src=replace(record.src, incarnation=0))
+        yield replace(record, src=replace(record.src, generation=0))
 
 
 @pytest.mark.case("C12")

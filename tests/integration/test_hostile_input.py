@@ -128,9 +128,9 @@ def test_a_hundred_thousand_forged_records_change_nothing_of_good_questions(kafk
     with service(kafka, tmp_path, shape=SHAPE, defaults=DEFAULTS, feeds=FEEDS, **PATIENT) as made:
         made.set_up(STREAM_PEER_INSTANCE="w1")
         topic, controls = made.topic(topics.FORECAST_EVENTS), made.topic(topics.CONTROL_EVENTS)
-        incarnations = kafka.incarnation(topic), kafka.incarnation(controls)
+        generations = kafka.generation(topic), kafka.generation(controls)
         asked = [f"good-{number}" for number in range(QUESTIONS)]
-        target = Target(SHAPE.questions, incarnations, FEED, asked, EXPERTS)
+        target = Target(SHAPE.questions, generations, FEED, asked, EXPERTS)
         sent_astray(made)
 
         attacked(made, events, Hostile(target, made.read(topics.FORECAST_EVENTS)))

@@ -48,7 +48,7 @@ def _poisoned_head(partition: int, fold: ChangelogReader) -> Message:
     others = [other for other in range(SHAPE.questions) if other != partition]
     head["seen"] = [["control-events", 0, 0, FORGED, 0], *(["forecast-events", p, 0, FORGED, 0] for p in others)]
     snapshot = Snapshot({}, msgspec.msgpack.encode(head))
-    row = Writer(fold, partition, fold.claim or "", 0).head_row(snapshot, fold.applied)
+    row = Writer(fold, partition, fold.token or "", 0).head_row(snapshot, fold.applied)
     return Message(row.key, row.value, partition)
 
 

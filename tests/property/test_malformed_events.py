@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.origins import SOURCE_HEADER
 from stream_peer.log.signatures import MAC_HEADER, Signatures
+from stream_peer.log.sources import SOURCE_HEADER
 from stream_peer.log.stage import Effects, Headers, LogRecord, Stage, Stateful
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_peer.errors import ForeignWriterError
-from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, token_row
 from stream_peer.log.stage import Snapshot
 from tests.hypothesis_profiles import examples
 
@@ -60,13 +60,13 @@ class Changelog:
 
 
 class Owner:
-    """One life of a worker: claims, recovers, folds, snapshots."""
+    """One life of a worker: writes its fencing token, recovers, folds, snapshots."""
 
     def __init__(self, changelog: Changelog, name: str, fold: ChangelogReader | None = None) -> None:
         self.changelog = changelog
         self.name = name
         self.fold = fold or ChangelogReader()
-        self.base = changelog.append(claim_row(0, name))
+        self.base = changelog.append(token_row(0, name))
 
     def recover(self) -> None:
         for offset, key, value in self.changelog.records:
@@ -120,9 +120,9 @@ class World:
         return offset
 
     def stir(self, zombie: Owner) -> None:
-        """The former owner goes on as if nothing had happened, or its claim arrives only now."""
+        """The former owner goes on as if nothing had happened, or its fencing token arrives only now."""
         if not hasattr(zombie, "writer"):
-            self.changelog.append(claim_row(0, zombie.name))
+            self.changelog.append(token_row(0, zombie.name))
             self.zombie = None
             return
         zombie.take(self.log[zombie.applied + 1 : zombie.applied + 1 + self.draw(3)])
@@ -137,7 +137,7 @@ class World:
         self.quiet = self.lives > 25
         owner = Owner(self.changelog, f"owner-{self.lives}", fold)
         if not self.quiet and self.draw(6) == 5:
-            self.zombie = owner  # frozen between claim and recovery
+            self.zombie = owner  # frozen between fencing token and recovery
             raise CrashError
         try:
             self.work(owner)

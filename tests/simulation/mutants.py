@@ -11,7 +11,7 @@ from stream_peer.kafka.worker.ownership import Ownership
 from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
 from stream_peer.kafka.worker.state_writer import SnapshotSize, StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer
-from stream_peer.log.origins import DedupWatermarks
+from stream_peer.log.sources import DedupWatermarks
 from tests.simulation import deployment
 from tests.simulation.worker import Consumer, Producer
 
@@ -63,13 +63,13 @@ def _blank(self):  # type: ignore[no-untyped-def]
 
 
 MUTANTS: Mapping[str, Callable[[], object]] = {
-    "claims are ignored": lambda: mock.patch.multiple(ChangelogReader, _add_head=_add_head, _add_state=_add_state),
+    "tokens are ignored": lambda: mock.patch.multiple(ChangelogReader, _add_head=_add_head, _add_state=_add_state),
     "the head is written before the entries": lambda: mock.patch.object(StateWriter, "write", _head_first),
     "rows hold one version": lambda: mock.patch.object(Writer, "entry_rows", _one_version),
     "the order of batches is not checked": lambda: mock.patch.object(Inbox, "_in_order", _whatever_comes),
     "offsets that are missing count as proven": lambda: mock.patch.object(Consumer, "admits", return_value=True),
     "repeated records are folded again": lambda: mock.patch.object(DedupWatermarks, "add", return_value=True),
-    "recovery reads beyond its claim": lambda: mock.patch.object(Ownership, "unread", return_value=Unread(0, None)),
+    "recovery reads beyond its token": lambda: mock.patch.object(Ownership, "unread", return_value=Unread(0, None)),
     "partitions begin at the group's offset": lambda: mock.patch.object(Ownership, "recovered", _from_the_commit),
     "outputs are not awaited": lambda: mock.patch.object(Producer, "_write", _not_acknowledged),
     "a rebuild leaves its log out": lambda: mock.patch.object(FeedFold, "blank", _blank),

@@ -14,7 +14,7 @@ from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll, read_to_end
 from stream_peer.kafka.client.write import producer, write
-from stream_peer.log.origins import source_of
+from stream_peer.log.sources import source_of
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.questions.repair import Controls
 from stream_peer.settings.feed.document import document_hash

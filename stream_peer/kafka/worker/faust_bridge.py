@@ -704,10 +704,10 @@ class BatchConsumer(driver.Consumer):
         return ends
 
     async def highwaters(self, *partitions: Any) -> Mapping[Any, int]:
-        """Where Faust shall end the recovery of changelogs: behind our claims, since nothing counts that comes later.
+        """Where Faust shall end the recovery of changelogs: behind our fencing tokens; nothing later counts.
 
         At the end of a changelog there may be no record, and recovery would wait for one; and the last stable offset
-        may lie before the claim, which recovery has to meet.
+        may lie before the fencing token, which recovery has to meet.
         """
         ends = {tp: self.app.listener.unread(TopicPartition(*tp)).end for tp in partitions}
         unknown = [tp for tp, end in ends.items() if end is None]
@@ -718,13 +718,13 @@ class BatchConsumer(driver.Consumer):
         return int((await self.earliest_offsets(tp))[tp])
 
     async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
-        """Claim before Faust recovers: before it asks where the changelogs end."""
+        """Write the fencing tokens before Faust recovers: before it asks where the changelogs end."""
         self._accepted.clear()
         self._reading.clear()
         self._catch_up.clear()
         try:
             await self.app.listener.assigned(sorted(TopicPartition(*tp) for tp in assigned))
-        except Exception as error:  # noqa: BLE001 - without a claim nothing may be owned
+        except Exception as error:  # noqa: BLE001 - without a fencing token nothing may be owned
             self.app.listener.failed(error)
         self.app.observer.rebalanced()
         await super().on_partitions_assigned(assigned, generation_id)

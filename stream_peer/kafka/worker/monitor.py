@@ -329,5 +329,5 @@ class HealthMonitor:
         return {name}
 
     def _waits_in_recovery(self, consumer: FetchPosition, changelog: TopicPartition, records: int) -> bool:
-        """Whether records up to our claim are still to come, and some of them lie behind an open transaction."""
+        """Whether records up to our fencing token are still unread, and some of them follow an open transaction."""
         return self._transactions.look(changelog, consumer.log_end(changelog), has_read=records > 0) is not None

@@ -29,10 +29,10 @@ from stream_peer.kafka.worker.recreated import (
     decide,
     examine,
     examine_sources,
-    incarnation_of,
+    topic_generation,
 )
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, Writer, token_row
 from stream_peer.log.stage import PublishingStage, Record, Stage, Stateful
 
 log = structlog.get_logger(__name__)
@@ -63,13 +63,16 @@ class StageInput(NamedTuple):
 
 
 class StagePartitions:
-    """Folds, claims and owned partitions of one stage. ``on_recreated``: what to do if its topics were recreated."""
+    """Readers, fencing tokens and owned partitions of one stage.
+
+    ``on_recreated``: what to do if its topics were recreated.
+    """
 
     def __init__(self, stage_input: StageInput, context: WorkerContext, on_recreated: Choice = "stop") -> None:
         self.input = stage_input
         self._on_recreated = on_recreated
         self.readers: dict[int, ChangelogReader] = {}
-        self.claims: dict[int, FencingToken] = {}
+        self.tokens: dict[int, FencingToken] = {}
         self.partitions: dict[int, OwnedPartition] = {}
         self._context = context
 
@@ -77,34 +80,34 @@ class StagePartitions:
         """Partitions of this stage's input among the assigned ones."""
         return sorted(tp.partition for tp in assigned if tp.topic == self.input.topic)
 
-    async def claim(self, partitions: list[int]) -> None:
+    async def fence(self, partitions: list[int]) -> None:
         """Take over the changelog partitions. What others append from here on does not count."""
         self.readers = {partition: reader for partition, reader in self.readers.items() if partition in partitions}
         changelog = self.input.changelog
         if changelog is not None:
-            claims = await asyncio.gather(*(self._claim(changelog, partition) for partition in partitions))
-            self.claims = dict(zip(partitions, claims, strict=True))
+            tokens = await asyncio.gather(*(self._fence(changelog, partition) for partition in partitions))
+            self.tokens = dict(zip(partitions, tokens, strict=True))
 
-    async def _claim(self, changelog: str, partition: int) -> FencingToken:
+    async def _fence(self, changelog: str, partition: int) -> FencingToken:
         name = self._context.runtime.fresh_id()
-        rows = [claim_row(partition, name)]
+        rows = [token_row(partition, name)]
         at = self._context.runtime.wall()
         ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
         return FencingToken(name, offset)
 
     def end(self) -> None:
-        """Stop the partitions' tasks and forget the claims."""
+        """Stop the partitions' tasks and drop the fencing tokens."""
         for partition in self.partitions.values():
             partition.stop()
         self.partitions = {}
-        self.claims = {}
+        self.tokens = {}
 
     def may_own(self, partition: int) -> bool:
-        """Whether recovery has met the claim of this assignment."""
+        """Whether recovery has met the fencing token of this assignment."""
         if self.input.changelog is None:
             return True
-        claim, reader = self.claims.get(partition), self.readers.get(partition)
-        return claim is not None and reader is not None and reader.next > claim.offset
+        token, reader = self.tokens.get(partition), self.readers.get(partition)
+        return token is not None and reader is not None and reader.next > token.offset
 
     def input_log(self, topic_id: str, bounds: LogBounds) -> InputLog:
         """One partition of the input, with the place where it begins without a state.
@@ -148,9 +151,9 @@ class StagePartitions:
         return {tp: finding for tp, finding in examined.items() if finding is not None}
 
     def _recovered(self, partition: int) -> Known:
-        reader, claim = self.readers[partition], self.claims[partition]
-        if reader.claim != claim.id:
-            msg = f"{self.input.changelog}-{partition}: another worker's claim is later than ours"
+        reader, token = self.readers[partition], self.tokens[partition]
+        if reader.token != token.id:
+            msg = f"{self.input.changelog}-{partition}: another worker's fencing token is later than ours"
             raise StateError(msg)
         return Known(reader.recovered(), reader.origin)
 
@@ -158,16 +161,17 @@ class StagePartitions:
         self, tp: TopicPartition, stage: Stage, found: InputLog, finding: Recreation | None
     ) -> tuple[StartPosition, StateWriter | None]:
         if self.input.changelog is None or not isinstance(stage, Stateful):
-            stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
+            stage.begin_topic(topic_generation(found.topic_id), 0, keep=True)
             return StartPosition(NOTHING_APPLIED, found.begin), None
         known = self._recovered(tp.partition)
         start = begin(stage, known, found, finding, self._on_recreated)
-        reader, claim = self.readers[tp.partition], self.claims[tp.partition]
-        expected = max(claim.offset + 1, reader.next)
-        writer = Writer(reader, tp.partition, claim.id, expected, start.origin)
+        reader, token = self.readers[tp.partition], self.tokens[tp.partition]
+        expected = max(token.offset + 1, reader.next)
+        writer = Writer(reader, tp.partition, token.id, expected, start.origin)
         entries = len(known.recovered.entries)
         log.info("partition_owned", offset=start.applied, entries=entries, ignored=reader.fenced_out)
-        return StartPosition(start.applied, start.want, start.must_settle), StateWriter(self.input.changelog, writer)
+        position = StartPosition(start.applied, start.want, start.must_checkpoint)
+        return position, StateWriter(self.input.changelog, writer)
 
 
 _DRAIN_SECONDS = 1.0  # of folding what waits, before a partition is given to another owner
@@ -228,22 +232,22 @@ class Ownership:
     # What the port calls.
 
     async def assigned(self, tps: Iterable[TopicPartition]) -> None:
-        """End what was owned and claim what was assigned."""
+        """Release what was owned, and write fencing tokens for what was assigned."""
         self.lost()
         assigned = list(tps)
         for stage in self.stages.values():
-            await stage.claim(stage.assigned(assigned))
+            await stage.fence(stage.assigned(assigned))
 
     def unread(self, changelog: TopicPartition) -> Unread:
-        """What recovery is to read: from what is known up to our claim, since nothing counts that comes later.
+        """What recovery is to read: from what is known up to our fencing token; nothing later counts.
 
-        Without a claim, or if the broker did not say where it is: up to the changelog's end.
+        Without a fencing token, or if the broker did not say where it is: up to the changelog's end.
         """
         stage = self._by_changelog.get(changelog.topic)
         if stage is None:
             return Unread(0, None)
-        reader, claim = stage.readers.get(changelog.partition), stage.claims.get(changelog.partition)
-        return Unread(reader.next if reader else 0, None if claim is None or claim.offset < 0 else claim.offset + 1)
+        reader, token = stage.readers.get(changelog.partition), stage.tokens.get(changelog.partition)
+        return Unread(reader.next if reader else 0, None if token is None or token.offset < 0 else token.offset + 1)
 
     def recover(self, changelog: TopicPartition, records: Iterable[Record]) -> None:
         """Read records of a changelog."""
@@ -259,7 +263,7 @@ class Ownership:
         RecreatedTopicError
             If a topic was recreated, and the choice is to stop then.
         StateError
-            If a log became shorter meanwhile, or another worker's claim is later than ours.
+            If a log became shorter meanwhile, or another worker's fencing token is later than ours.
         """
         ids = await self._topic_ids(self.stages)
         inputs = sorted(tp for tp in source.assignment() if tp.topic in self.stages)
@@ -310,10 +314,10 @@ class Ownership:
     def take_over(
         self, assignment: Iterable[TopicPartition], logs: Mapping[TopicPartition, InputLog], source: BatchSource
     ) -> dict[TopicPartition, OwnedPartition]:
-        """Own every assigned partition whose recovery has met our claim.
+        """Own every assigned partition whose recovery has met our fencing token.
 
-        No await may come between reading the claims and making the partitions: a rebalance would begin there, and
-        a partition would live on under a claim that is no longer ours.
+        No await may come between reading the tokens and making the partitions: a rebalance would begin there, and
+        a partition would live on under a token that is no longer ours.
 
         Parameters
         ----------
@@ -348,7 +352,7 @@ class Ownership:
             return
         topic = stage.input.topic
         owned = (partition.stage for partition in self.partitions())
-        met = [each.incarnations() for each in owned if isinstance(each, PublishingStage)]
+        met = [each.generations() for each in owned if isinstance(each, PublishingStage)]
         decide(examine_sources(topic, ids[topic], met), self._on_recreated)
 
     async def _flush(self) -> None:

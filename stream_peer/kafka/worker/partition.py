@@ -37,12 +37,12 @@ _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came befor
 class StartPosition(NamedTuple):
     """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next.
 
-    ``must_settle``: the changelog does not say so yet, and must before anything else counts.
+    ``must_checkpoint``: write this position to the changelog before anything is folded.
     """
 
     applied: int
     want: int
-    must_settle: bool = False
+    must_checkpoint: bool = False
 
 
 class OwnedPartition:
@@ -80,7 +80,9 @@ class OwnedPartition:
         self.stage_name, self.tp = place
         self.stage = stage
         self._first = begin.want
-        self._driver = Driver(stage, begin.applied, context.every, context.runtime.now, must_settle=begin.must_settle)
+        self._driver = Driver(
+            stage, begin.applied, context.every, context.runtime.now, must_checkpoint=begin.must_checkpoint
+        )
         self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source

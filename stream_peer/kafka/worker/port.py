@@ -163,7 +163,10 @@ class Listener(Protocol):
     """
 
     async def assigned(self, tps: Iterable[TopicPartition]) -> None:
-        """End what was owned, and claim these: all that the group gives. No recovery begins before it returns."""
+        """Release what was owned, and write fencing tokens for ``tps``: all that the group assigns.
+
+        No recovery begins before it returns.
+        """
 
     def unread(self, changelog: TopicPartition) -> Unread:
         """What recovery is to read."""
@@ -172,7 +175,7 @@ class Listener(Protocol):
         """Read records of a changelog, in order."""
 
     async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
-        """Own every assigned partition whose recovery has met its claim; return where they are read from."""
+        """Own every assigned partition whose recovery has met its fencing token; return where they are read from."""
 
     async def deliver(self, delivery: Delivery, source: BatchSource) -> None:
         """Take a batch; return when there is room for the next."""

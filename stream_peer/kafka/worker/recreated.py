@@ -51,7 +51,7 @@ class InputLog(NamedTuple):
         return self.end if self.stable is None else self.stable
 
 
-def incarnation_of(topic_id: str) -> int:
+def topic_generation(topic_id: str) -> int:
     """The number by which sources tell a topic from its predecessors; 0 if the broker gives no ids.
 
     53 bits of a random id: exact in every JSON reader, and unlikely enough to come twice.
@@ -92,9 +92,9 @@ def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog)
 def examine_sources(topic: str, topic_id: str, met: Iterable[Mapping[int, int]]) -> dict[TopicPartition, Recreation]:
     """What shows that a topic without state was recreated: the feed-log has met records of a former one.
 
-    ``met``: by partition of the topic, the incarnation met last; 0 tells nothing.
+    ``met``: by partition of the topic, the generation met last; 0 tells nothing.
     """
-    present = incarnation_of(topic_id)
+    present = topic_generation(topic_id)
     former = sorted({partition for each in met for partition, last in each.items() if last not in (0, present)})
     evidence = f"has the id {topic_id}, and the last event that was folded came from a topic of another"
     return {
@@ -168,14 +168,14 @@ class Begin(NamedTuple):
         The log that is folded from here on.
     applied, want : int
         The last offset that counts as covered, and the one that is read next.
-    must_settle : bool
-        Whether this is to be made durable before anything is read: it must not be decided twice.
+    must_checkpoint : bool
+        Write this start to the changelog before anything is read: it must not be decided twice.
     """
 
     origin: LogOrigin
     applied: int
     want: int
-    must_settle: bool = False
+    must_checkpoint: bool = False
 
 
 def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | None, choice: Choice) -> Begin:
@@ -194,18 +194,18 @@ def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | 
 
 def _begin_first(stage: Stateful, found: InputLog, finding: Recreation | None) -> Begin:
     """Without a state: it never was, or it was lost."""
-    stage.reincarnate(incarnation_of(found.topic_id), 0, keep=True)
+    stage.begin_topic(topic_generation(found.topic_id), 0, keep=True)
     if finding is not None:
         origin = LogOrigin(found.topic_id, whole_at=found.readable)
         if not isinstance(stage, PublishingStage):
             return Begin(origin, NOTHING_APPLIED, NOTHING_APPLIED + 1)
         stage.rebuild_all()
         covered = min(found.committed or 0, found.end) - 1
-        return Begin(origin, covered, covered + 1, must_settle=True)
+        return Begin(origin, covered, covered + 1, must_checkpoint=True)
     if found.begin > found.first:
         log.warning("input_skipped", records=found.begin - found.first, reason="start is latest, and there is no state")
     origin = LogOrigin(found.topic_id)
-    return Begin(origin, found.begin - 1, found.begin, must_settle=found.begin > 0)
+    return Begin(origin, found.begin - 1, found.begin, must_checkpoint=found.begin > 0)
 
 
 def _begin_recreated(stage: Stateful, known: Known, found: InputLog, choice: Choice) -> Begin:
@@ -220,5 +220,5 @@ def _begin_recreated(stage: Stateful, known: Known, found: InputLog, choice: Cho
     successor = origin.successor(found.topic_id, recovered.applied, whole_at=OUTLIVES if keeps else found.readable)
     if published is not None:
         successor = successor._replace(base=max(successor.base, published.revision + 1))
-    stage.reincarnate(incarnation_of(found.topic_id) or successor.base, successor.base, keep=keeps)
-    return Begin(successor, NOTHING_APPLIED, 0, must_settle=True)
+    stage.begin_topic(topic_generation(found.topic_id) or successor.base, successor.base, keep=keeps)
+    return Begin(successor, NOTHING_APPLIED, 0, must_checkpoint=True)

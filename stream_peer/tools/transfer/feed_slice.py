@@ -22,7 +22,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.log.ids import Names
-from stream_peer.log.origins import DedupWatermarks
+from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.tools.replay.log import KeptLog
@@ -34,7 +34,7 @@ _replace = msgspec.structs.replace
 class KnownUpTo(NamedTuple):
     """Up to which record of its partition of ``forecast-events`` the stored questions go."""
 
-    incarnation: int
+    generation: int
     applied: int
 
 
@@ -86,7 +86,7 @@ class FeedSlice:
 
     def _is_ahead(self, source: Source) -> bool:
         known = self.known.get(source.partition) if source.topic == topics.FORECAST_EVENTS else None
-        return known is not None and source.incarnation == known.incarnation and source.offset > known.applied
+        return known is not None and source.generation == known.generation and source.offset > known.applied
 
     def _take(self, event: AnyFeedLogRecord, record: Record) -> None:
         if isinstance(event, SettingsChanged):

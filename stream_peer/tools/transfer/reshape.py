@@ -186,7 +186,7 @@ def questions_of(feed: str, state: StageState) -> Questions:
         If the state cannot be read.
     """
     head = None if state.head is None else decode_question_head(state.head)
-    known = KnownUpTo(head.incarnation if head else 0, state.applied)
+    known = KnownUpTo(head.generation if head else 0, state.applied)
     return Questions(state.partition, known, list(_question_lines(feed, head.clock if head else 0, state.entries)))
 
 

@@ -8,7 +8,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.topic_plan import Ids
-from stream_peer.kafka.worker.recreated import incarnation_of
+from stream_peer.kafka.worker.recreated import topic_generation
 from stream_peer.settings.process import Settings
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
@@ -181,9 +181,9 @@ class KafkaClient:
             places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
             return {place.partition: offset for place, offset in consumer.end_offsets(places).items()}
 
-    def incarnation(self, topic: str) -> int:
+    def generation(self, topic: str) -> int:
         """The number that tells the topic from one that was deleted under its name."""
-        return incarnation_of(self.ids(topic).topics.get(topic, ""))
+        return topic_generation(self.ids(topic).topics.get(topic, ""))
 
     def ids(self, topic: str) -> Ids:
         """What the broker says of itself and of a topic."""

@@ -62,7 +62,7 @@ class CountingStage:
         value = {"src": [self._partition, record.offset], "x": event["x"], "state": state}
         effects.outputs.append(Output(self._topic, key, json.dumps(value).encode(), record.timestamp))
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:
         """Its counters do not depend on it."""
 
     def snapshot(self) -> Snapshot:

@@ -25,7 +25,7 @@ class FormerHead(msgspec.Struct, frozen=True):
 
 def former_head_row(writer: Any, snapshot: Snapshot, applied: int) -> state_log.ChangelogRow:
     """As ``Writer.head_row`` was."""
-    head = FormerHead(state_log.SCHEMA, writer._claim, applied, snapshot.head)
+    head = FormerHead(state_log.SCHEMA, writer._token, applied, snapshot.head)
     return state_log.ChangelogRow(writer._prefix + b"head", msgspec.msgpack.encode(head))
 
 
@@ -40,7 +40,7 @@ def pretend() -> None:
         module.SCHEMA = FORMER_FEED_SCHEMA  # type: ignore[attr-defined]  # whatever imports it has its own
     state_log.Writer.head_row = former_head_row  # type: ignore[method-assign,assignment]  # as it was
     for module in (ownership, recreated):
-        module.incarnation_of = topics_are_not_told_apart  # type: ignore[attr-defined]  # as it was
+        module.topic_generation = topics_are_not_told_apart  # type: ignore[attr-defined]  # as it was
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import to_iso
-from stream_peer.log.origins import MARKERS, SOURCE_HEADER
 from stream_peer.log.signatures import MAC_HEADER, Signatures
+from stream_peer.log.sources import MARKERS, SOURCE_HEADER
 from stream_peer.log.stage import Output
 from stream_peer.settings.feed.document import document_hash
 from tests.integration.support.client import Message
@@ -28,10 +28,10 @@ OTHER_FEED = "hostile"
 
 
 class Target(NamedTuple):
-    """What is attacked: partitions, incarnations of both inputs, and the feed, questions and experts that are good."""
+    """What is attacked: partitions, generations of both inputs, and the feed, questions and experts that are good."""
 
     partitions: int
-    incarnations: tuple[int, int]
+    generations: tuple[int, int]
     feed: str
     questions: Sequence[str]
     experts: Sequence[str]
@@ -64,8 +64,8 @@ class Hostile:
     # --- headers ---
 
     def _source(self, place: tuple[str, int]) -> Source:
-        incarnation = self._random.choice([0, 1, *self._target.incarnations])
-        return Source(*place, incarnation, self._random.choice([0, 7, FAR]), self._random.choice([0, place[1], FAR]))
+        generation = self._random.choice([0, 1, *self._target.generations])
+        return Source(*place, generation, self._random.choice([0, 7, FAR]), self._random.choice([0, place[1], FAR]))
 
     def _headers(self, place: tuple[str, int], partition: int, key: bytes | None, value: bytes | None) -> Headers:
         source = self._source(place)
@@ -140,7 +140,7 @@ class Hostile:
         feed, expert, partitions = self._target.feed, self._target.experts[0], self._target.partitions
         document = {"defaults": {"round_every": "1h", "min_experts": 50}}
         part = {"import_id": "x", "part": 0, "parts": 1, "digest": "0", "data": "eA==", "partition": 0}
-        marks = [[topics.CONTROL_EVENTS, 0, self._target.incarnations[1], FAR, 0]]
+        marks = [[topics.CONTROL_EVENTS, 0, self._target.generations[1], FAR, 0]]
         harmful: list[dict[str, object]] = [
             {"type": "settings", "document": document, "hash": document_hash(document)},
             {"type": "expert", "feed": feed, "expert_id": expert, "forget": True, "at": at(0)},

@@ -15,7 +15,7 @@ from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
 from stream_peer.events.outputs import output_headers
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import ChangelogReader
-from stream_peer.log.origins import source_of
+from stream_peer.log.sources import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from tests.integration.support.client import Message
@@ -107,7 +107,7 @@ class Recount:
             feed_log_partitions=shape.feeds,
             signatures=self._signatures,
         )
-        stage.reincarnate(self._service.kafka.incarnation(topic), 0, keep=True)
+        stage.begin_topic(self._service.kafka.generation(topic), 0, keep=True)
         return stage
 
     def _expect(

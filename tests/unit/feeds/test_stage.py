@@ -369,7 +369,7 @@ def test_a_log_made_anew_goes_on_with_what_is_known_above_all_revisions() -> Non
     restored = changelog.restored()
 
     assert restored.revision == 1
-    restored.reincarnate(5, 100, keep=True)
+    restored.begin_topic(5, 100, keep=True)
     anew = in_another_log([*after, *log_of([round_of("q3", FORECASTS, feed="g")], 3)])
     gone_on, effects = folded(anew, restored)
 
@@ -387,7 +387,7 @@ def test_a_log_made_anew_that_begins_without_what_was_known_keeps_settings_and_w
     changelog.take(folded(log_of(told))[0])
     restored = changelog.restored()
 
-    restored.reincarnate(5, 100, keep=False)
+    restored.begin_topic(5, 100, keep=False)
     gone_on, effects = folded(in_another_log(log_of([round_of("q2", FORECASTS)])), restored)
     changelog.take(gone_on)
     again = changelog.restored()
@@ -414,11 +414,11 @@ def test_state_that_was_lost_is_folded_anew_from_its_log_and_nothing_is_said_of_
 @pytest.mark.case("C29")
 def test_a_feed_stage_knows_which_control_events_it_met() -> None:
     controls = [
-        msgspec.structs.replace(settings({}), src=Source("control-events", partition, incarnation, 0, 0))
-        for partition, incarnation in ((0, 7), (3, 0))
+        msgspec.structs.replace(settings({}), src=Source("control-events", partition, generation, 0, 0))
+        for partition, generation in ((0, 7), (3, 0))
     ]
     log = [LogRecord(offset, 0, b"settings", encode_feed_log(event)) for offset, event in enumerate(controls)]
 
     met, _ = folded(log)
 
-    assert met.incarnations() == {0: 7, 3: 0}
+    assert met.generations() == {0: 7, 3: 0}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, ChangelogRow, LogOrigin, Writer, claim_row
+from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, ChangelogRow, LogOrigin, Writer, token_row
 from stream_peer.log.stage import Snapshot
 
 
@@ -15,14 +15,14 @@ class Log:
         self.rows: list[ChangelogRow] = []
 
     def owner(self, name: str) -> tuple[ChangelogReader, Writer]:
-        self.rows.append(claim_row(0, name))
+        self.rows.append(token_row(0, name))
         fold = self.read()
         fold.recovered()
         return fold, Writer(fold, 0, name, fold.next)
 
     def owner_of_another(self, name: str, topic_id: str) -> tuple[ChangelogReader, Writer]:
         """An owner who found the input's topic made anew."""
-        self.rows.append(claim_row(0, name))
+        self.rows.append(token_row(0, name))
         fold = self.read()
         recovered = fold.recovered()
         return fold, Writer(fold, 0, name, fold.next, fold.origin.successor(topic_id, recovered.applied))
@@ -124,7 +124,7 @@ def test_a_tombstone_is_not_believed() -> None:
     assert log.read().recovered().entries == {b"x": b"1"}
 
 
-def test_a_key_that_came_back_is_not_buried() -> None:
+def test_a_key_that_came_back_is_known_again() -> None:
     log = Log()
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1")
@@ -143,7 +143,7 @@ def test_a_broker_that_does_not_say_where_is_believed() -> None:
     writer.appended(4, 1)
 
 
-def test_a_stage_may_not_take_the_names_of_head_and_claims() -> None:
+def test_a_stage_may_not_take_the_names_of_head_and_tokens() -> None:
     _, writer = Log().owner("a")
 
     with pytest.raises(StateError, match="head"):
@@ -152,7 +152,7 @@ def test_a_stage_may_not_take_the_names_of_head_and_claims() -> None:
 
 def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
     fold = ChangelogReader()
-    fold.add(0, *claim_row(0, "a"))
+    fold.add(0, *token_row(0, "a"))
     head = msgspec.msgpack.encode({"schema": 99, "reached": 5})
 
     with pytest.raises(NewerStateError, match="schema 99") as caught:
@@ -163,7 +163,7 @@ def test_a_head_of_a_later_layout_is_refused_whatever_else_it_holds() -> None:
 
 def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback() -> None:
     fold = ChangelogReader()
-    fold.add(0, *claim_row(0, "a"))
+    fold.add(0, *token_row(0, "a"))
 
     with pytest.raises(UnreadableStateError, match="cannot be read") as caught:
         fold.add(1, b"0/head", b"\xc1")
@@ -173,7 +173,7 @@ def test_a_head_that_cannot_be_decoded_is_a_fault_of_the_state_and_no_traceback(
 
 def test_a_head_from_before_topics_had_ids_is_read() -> None:
     fold = ChangelogReader()
-    fold.add(0, *claim_row(0, "a"))
+    fold.add(0, *token_row(0, "a"))
     fold.add(1, b"0/head", msgspec.msgpack.encode({"schema": 1, "claim": "a", "applied": 5, "value": b"h"}))
 
     assert fold.recovered() == (5, b"h", {})

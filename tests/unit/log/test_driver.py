@@ -103,8 +103,8 @@ class Clock:
 EVERY = SnapshotEvery(seconds=10, records=4, bytes=1_000)
 
 
-def driven(stage: RebuildingStage, clock: Clock, applied: int = -1, *, must_settle: bool = False) -> Driver:
-    return Driver(stage, applied, EVERY, clock, must_settle=must_settle)
+def driven(stage: RebuildingStage, clock: Clock, applied: int = -1, *, must_checkpoint: bool = False) -> Driver:
+    return Driver(stage, applied, EVERY, clock, must_checkpoint=must_checkpoint)
 
 
 def took(driver: Driver, log: Sequence[LogRecord]) -> Effects:

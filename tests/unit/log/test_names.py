@@ -177,7 +177,7 @@ def test_names_end_with_their_feed() -> None:
 def test_names_outlive_the_topic_that_told_of_them() -> None:
     partition = opened()
     partition.control(rename("dan", "dan-2"))
-    partition.stage.reincarnate(7, 0, keep=False)
+    partition.stage.begin_topic(7, 0, keep=False)
     partition.send(question(feed="econ", opens_at=T0, closes_at=CLOSE), forecast("dan-2", 0.3, T0 + 2 * HOUR))
 
     assert last_round(partition) == {"dan": 0.3}

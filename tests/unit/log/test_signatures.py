@@ -6,8 +6,8 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
-from stream_peer.log.origins import SOURCE_HEADER, source_header, source_of
 from stream_peer.log.signatures import MAC_HEADER, Signatures, is_signed, names_ours
+from stream_peer.log.sources import SOURCE_HEADER, source_header, source_of
 from stream_peer.log.stage import Headers, LogRecord, Output
 
 KEY, OTHER = b"0123456789abcdef", b"fedcba9876543210"

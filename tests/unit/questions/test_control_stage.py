@@ -14,8 +14,8 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.incoming import decode
 from stream_peer.events.partitioning import partition_of
-from stream_peer.log.origins import source_of
 from stream_peer.log.signatures import is_signed
+from stream_peer.log.sources import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output, PublishingStage, Stage, Stateful, Timed
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.settings.feed.document import document_hash

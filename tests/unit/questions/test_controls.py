@@ -7,7 +7,7 @@ import pytest
 from stream_peer.errors import ForeignSecretError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn, Source
-from stream_peer.log.origins import source_header
+from stream_peer.log.sources import source_header
 from stream_peer.log.stage import Headers, Output
 from tests.unit.questions.question_log import (
     DAY,

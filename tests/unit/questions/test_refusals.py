@@ -7,8 +7,8 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Source
 from stream_peer.events.partitioning import partition_of
-from stream_peer.log.origins import SOURCE_HEADER, source_header
 from stream_peer.log.signatures import MAC_HEADER, Signatures
+from stream_peer.log.sources import SOURCE_HEADER, source_header
 from stream_peer.log.stage import Headers, LogRecord, Output
 from stream_peer.questions.store import decode_question_head
 from tests.unit.questions.question_log import (

@@ -4,8 +4,8 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import RoundWithdrawn, Source
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.log.origins import source_header, source_of
 from stream_peer.log.signatures import Signatures
+from stream_peer.log.sources import source_header, source_of
 from stream_peer.log.stage import Headers, LogRecord
 from stream_peer.questions.routing import MAX_FORWARDED_BYTES, Routes
 
@@ -31,7 +31,7 @@ def test_the_records_of_one_cause_are_numbered_from_zero() -> None:
     for offset in (10, 10, 11):
         routes.begin(record(offset))
         source = routes.next_source()
-        numbers.append((source.incarnation, *source.position))
+        numbers.append((source.generation, *source.position))
 
     assert numbers == [(2, 10, 0), (2, 10, 1), (2, 11, 0)]
 

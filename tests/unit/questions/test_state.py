@@ -298,7 +298,7 @@ def test_a_question_of_twenty_thousand_experts_is_stored_in_pieces_below_the_lim
 def test_where_the_topic_was_made_anew_state_goes_on_and_sources_name_the_new_topic() -> None:
     partition = closed()
     partition.restart(stage())
-    partition.stage.reincarnate(77, 0, keep=True)
+    partition.stage.begin_topic(77, 0, keep=True)
     last, partition.offset = partition.offset - 1, 0
 
     told = [*partition.send(resolution(1, CLOSE), resolution(0, CLOSE)), *partition.send(resolution(None, CLOSE))]
@@ -308,7 +308,7 @@ def test_where_the_topic_was_made_anew_state_goes_on_and_sources_name_the_new_to
     later = partition.send(resolution(0, CLOSE))
 
     sources = [record.src for record in records([*told, *same_offset, *later])]
-    assert [source.incarnation for source in sources] == [77] * 5
+    assert [source.generation for source in sources] == [77] * 5
     assert [(source.offset, source.index) for source in sources] == [(0, 0), (1, 0), (2, 0), (last, 0), (last + 1, 0)]
 
 
@@ -317,11 +317,11 @@ def test_numbering_begins_again_where_an_offset_of_the_new_topic_is_the_last_of_
     partition = closed()
     partition.send(resolution(1, CLOSE))
 
-    partition.stage.reincarnate(77, 0, keep=True)
+    partition.stage.begin_topic(77, 0, keep=True)
     partition.offset -= 1
     (told,) = records(partition.send(resolution(0, CLOSE)))
 
-    assert (told.src.incarnation, told.src.offset, told.src.index) == (77, partition.offset - 1, 0)
+    assert (told.src.generation, told.src.offset, told.src.index) == (77, partition.offset - 1, 0)
 
 
 @pytest.mark.case("C29")
@@ -336,7 +336,7 @@ def test_where_state_is_dropped_with_the_topic_what_it_cannot_tell_stays() -> No
     partition.restart(stage())
     held = set(partition.stored)
 
-    partition.stage.reincarnate(77, 0, keep=False)
+    partition.stage.begin_topic(77, 0, keep=False)
     gone = partition.stage.snapshot()
     partition.stored.clear()
     partition.stage = stage()
@@ -351,7 +351,7 @@ def test_where_state_is_dropped_with_the_topic_what_it_cannot_tell_stays() -> No
     assert clock == 0
     assert reasons(refused) == ["forgotten"]
     assert partition.told.forecasts()[T0 + DAY] == {"ann": 0.4}
-    assert partition.records[-1].src.incarnation == 77
+    assert partition.records[-1].src.generation == 77
 
 
 def test_state_of_another_schema_or_torn_state_is_an_error_that_says_so() -> None:

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.errors import NewerStateError, UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.incoming import SettingsStanding, SignaturesFromHere
-from stream_peer.log.origins import MARKERS
+from stream_peer.log.sources import MARKERS
 from stream_peer.questions.state import QuestionState, Stub, encode_question
 from stream_peer.questions.store import QuestionStore, decode_question_head, encode_head
 from stream_peer.settings.feed.model import FeedSettings

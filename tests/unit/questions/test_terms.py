@@ -4,7 +4,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, Source
-from stream_peer.log.origins import SOURCE_HEADER, source_header
+from stream_peer.log.sources import SOURCE_HEADER, source_header
 from stream_peer.log.stage import Headers
 from tests.unit.questions.question_log import (
     CLOSE,

@@ -4,7 +4,7 @@ import pytest
 
 from stream_peer.events.feed_log import SettingsChanged, Source, encode_feed_log
 from stream_peer.kafka.client.control_events import Applied, hands_on
-from stream_peer.log.origins import SOURCE_HEADER, source_header
+from stream_peer.log.sources import SOURCE_HEADER, source_header
 from stream_peer.log.stage import Headers, LogRecord
 
 SOURCE = Source("control-events", 3, 7, 41, 0)

@@ -179,7 +179,7 @@ class SumStage:
         self.dirty.add(key)
         effects.outputs.append(Output("feed-log", key, b"", record.timestamp))
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:
         """Its counts do not depend on it."""
 
     def snapshot(self) -> Snapshot:
@@ -269,7 +269,7 @@ class RebuildingStage(SumStage):
     def lost(self, records: int) -> None:
         self.lost_records.append(records)
 
-    def incarnations(self) -> Mapping[int, int]:
+    def generations(self) -> Mapping[int, int]:
         return {}
 
     def rebase(self, base: int) -> None:

@@ -7,7 +7,7 @@ from stream_peer.kafka.worker.audits import EVERY_SECONDS, Audits
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from tests.unit.kafka.worker.fakes import (
     FakeEvent,
     FakeLogs,
@@ -96,8 +96,8 @@ def test_an_audit_of_a_state_that_is_another_now_is_given_up(clock: Clock) -> No
 
 def owned(stage: SumStage, observer: Telling, logs: FakeLogs) -> OwnedPartition:
     producer, fold = FakeProducer(), ChangelogReader()
-    producer.changelog.append(claim_row(3, "me"))
-    fold.add(0, *claim_row(3, "me"))
+    producer.changelog.append(token_row(3, "me"))
+    fold.add(0, *token_row(3, "me"))
     around, _ = surroundings(producer, observer=observer, logs=logs)
     writer = StateWriter("changelog", Writer(fold, 3, "me", 1))
     return OwnedPartition(

@@ -1,4 +1,4 @@
-"""Ownership: claims on assignment, partitions after recovery, and a rebalance at the worst moment."""
+"""Ownership: fencing tokens on assignment, partitions after recovery, and a rebalance at the worst moment."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -32,13 +32,13 @@ LOG = InputLog("", 0, 100)
 
 
 class MetStage(RebuildingStage):
-    """Has met records of control-events, of some incarnation each."""
+    """Has met records of control-events, of some generation each."""
 
     def __init__(self) -> None:
         super().__init__()
         self.met: dict[int, int] = {}
 
-    def incarnations(self) -> dict[int, int]:
+    def generations(self) -> dict[int, int]:
         return self.met
 
 
@@ -83,14 +83,14 @@ async def leave_state(world: World) -> None:
     fold = ChangelogReader()
     for offset, row in enumerate(world.producer.changelog):
         fold.add(offset, *row)
-    assert fold.claim is not None
-    writer = Writer(fold, 0, fold.claim, fold.next)
+    assert fold.token is not None
+    writer = Writer(fold, 0, fold.token, fold.next)
     snapshot = Snapshot({b"k/a": b"7"}, b"old head")
     world.producer.changelog += [*writer.entry_rows(snapshot, 41), writer.head_row(snapshot, 41)]
     world.ownership.lost()
 
 
-async def test_nothing_is_owned_before_recovery_has_met_the_claim(world: World) -> None:
+async def test_nothing_is_owned_before_recovery_has_met_the_fencing_token(world: World) -> None:
     await world.ownership.assigned([HERE])
 
     before = world.take_over()
@@ -112,12 +112,12 @@ async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(wo
     assert world.stages[-1].loaded == (b"old head", {b"k/a": b"7"})
 
 
-async def test_a_later_claim_than_ours_is_an_error(world: World) -> None:
+async def test_a_later_token_than_ours_is_an_error(world: World) -> None:
     await world.ownership.assigned([HERE])
-    frozen = dict(world.ownership.stages[FORECASTS].claims)
+    frozen = dict(world.ownership.stages[FORECASTS].tokens)
     await world.ownership.assigned([HERE])
     world.recover()
-    world.ownership.stages[FORECASTS].claims = frozen
+    world.ownership.stages[FORECASTS].tokens = frozen
 
     with pytest.raises(StateError, match="later than ours"):
         world.take_over()
@@ -156,7 +156,7 @@ async def test_a_batch_of_a_partition_that_is_not_owned_yet_is_forgotten(world: 
     assert world.source.forgotten == [event]
 
 
-async def test_a_stage_without_state_needs_no_claim(world: World) -> None:
+async def test_a_stage_without_state_needs_no_fencing_token(world: World) -> None:
     control = TopicPartition("control-events", 2)
     await world.ownership.assigned([control])
 
@@ -226,7 +226,7 @@ class SeekingConsumer(BatchConsumer):
 
 @pytest.mark.case("C31")
 @pytest.mark.parametrize("place", ["committed", "ends", "earliest", "seek"])
-async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_claim(world: World, place: str) -> None:
+async def test_an_assignment_inside_the_seek_leaves_no_partition_under_an_old_token(world: World, place: str) -> None:
     consumer = SeekingConsumer(world)
     await world.ownership.assigned([HERE])
     world.recover()
@@ -338,14 +338,14 @@ async def test_a_state_that_covers_more_than_is_stable_is_no_sign_of_a_shorter_l
     assert consumer.sought[-1] == {HERE: 42}
 
 
-async def test_recovery_ends_behind_our_claim_whatever_the_changelog_ends_in(world: World) -> None:
+async def test_recovery_ends_behind_our_token_whatever_the_changelog_ends_in(world: World) -> None:
     consumer = SeekingConsumer(world)
     await leave_state(world)
     await world.ownership.assigned([HERE])
-    claim = len(world.producer.changelog) - 1
+    token = len(world.producer.changelog) - 1
     await world.producer.append("changelog", 0, [ChangelogRow(b"whatever", b"comes later")], 0)
 
-    assert await consumer.highwaters(TopicPartition("changelog", 0)) == {TopicPartition("changelog", 0): claim + 1}
+    assert await consumer.highwaters(TopicPartition("changelog", 0)) == {TopicPartition("changelog", 0): token + 1}
 
 
 @pytest.mark.case("C29")

@@ -10,7 +10,7 @@ from stream_peer.errors import ForeignWriterError, UnsignedStateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
-from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.stage import Effects, Record
 from stream_peer.settings.process import SnapshotEvery
@@ -48,8 +48,8 @@ class Bench:
         self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RebuildingStage()
         around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG, observer=observer)
         fold = ChangelogReader()
-        self.producer.changelog.append(claim_row(3, "me"))
-        fold.add(0, *claim_row(3, "me"))
+        self.producer.changelog.append(token_row(3, "me"))
+        fold.add(0, *token_row(3, "me"))
         writer = StateWriter("changelog", Writer(fold, 3, "me", 1)) if state else None
         self.draining = False
         place = ("question", TopicPartition("forecast-events", 3))

@@ -11,7 +11,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.state_writer import StateWriter
-from stream_peer.log.changelog import ChangelogReader, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.stage import LogRecord, Output, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 from tests.unit.kafka.worker.fakes import (
@@ -49,8 +49,8 @@ class Bench:
         every = SnapshotEvery(seconds=3600.0, records=1)
         self.around, self.errors = surroundings(self.producer, every=every, observer=self.observer, logs=self.logs)
         self.fold = ChangelogReader()
-        self.producer.changelog.append(claim_row(3, "me"))
-        self.fold.add(0, *claim_row(3, "me"))
+        self.producer.changelog.append(token_row(3, "me"))
+        self.fold.add(0, *token_row(3, "me"))
         self.draining = False
         writer = StateWriter("changelog", Writer(self.fold, 3, "me", 1))
         self.partition = OwnedPartition(

@@ -17,7 +17,7 @@ from stream_peer.kafka.worker.recreated import (
     decide,
     examine,
     examine_sources,
-    incarnation_of,
+    topic_generation,
 )
 from stream_peer.log.changelog import OUTLIVES, LogOrigin, Recovered
 from stream_peer.log.stage import Stateful
@@ -41,8 +41,8 @@ class Stage(RebuildingStage):
     def rebase(self, base: int) -> None:
         self.based = base
 
-    def reincarnate(self, incarnation: int, base: int, *, keep: bool) -> None:
-        self.begun.append((incarnation, base, keep))
+    def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:
+        self.begun.append((generation, base, keep))
 
 
 def state(applied: int, topic_id: str = OLD, base: int = 0) -> Known:
@@ -122,18 +122,18 @@ def test_lost_state_is_folded_from_what_the_log_still_holds_whatever_is_chosen(c
 
 
 @pytest.mark.parametrize("choice", ["keep", "rebuild"])
-def test_offsets_begin_anew_under_another_incarnation_and_above_all_revisions(choice: Choice) -> None:
+def test_offsets_begin_anew_under_another_generation_and_above_all_revisions(choice: Choice) -> None:
     stage = Stage()
     stage.revision = 500
 
     found = start(stage, state(9), InputLog(NEW, 0, 40), choice)
 
-    assert found == Begin(LogOrigin(NEW, 501, OUTLIVES if choice == "keep" else 40), -1, 0, must_settle=True)
-    assert stage.begun == [(incarnation_of(NEW), 501, choice == "keep")]
+    assert found == Begin(LogOrigin(NEW, 501, OUTLIVES if choice == "keep" else 40), -1, 0, must_checkpoint=True)
+    assert stage.begun == [(topic_generation(NEW), 501, choice == "keep")]
     assert stage.loaded == (b"head", {b"k": b"v"})
 
 
-def test_without_ids_a_topic_made_anew_has_another_incarnation_too() -> None:
+def test_without_ids_a_topic_made_anew_has_another_generation_too() -> None:
     stage = Stage()
 
     found = start(stage, state(9, ""), InputLog("", 0, 3))
@@ -157,8 +157,8 @@ def test_a_first_start_names_its_topic_and_settles_where_it_begins_if_not_at_the
         late = start(stage, NO_STATE, InputLog(OLD, 5, 20, begin=20))
 
     assert early == Begin(LogOrigin(OLD), -1, 0)
-    assert late == Begin(LogOrigin(OLD), 19, 20, must_settle=True)
-    assert stage.begun == [(incarnation_of(OLD), 0, True)] * 2
+    assert late == Begin(LogOrigin(OLD), 19, 20, must_checkpoint=True)
+    assert stage.begun == [(topic_generation(OLD), 0, True)] * 2
     assert [(line["event"], line["records"]) for line in logs] == [("input_skipped", 15)]
 
 
@@ -167,7 +167,7 @@ def test_lost_state_that_its_log_holds_is_folded_anew_and_other_lost_state_from_
 
     whole, rest = start(Stage(), NO_STATE, found), start(SumStage(), NO_STATE, found)
 
-    assert whole == Begin(LogOrigin(OLD, whole_at=20), 14, 15, must_settle=True)
+    assert whole == Begin(LogOrigin(OLD, whole_at=20), 14, 15, must_checkpoint=True)
     assert rest == Begin(LogOrigin(OLD, whole_at=20), -1, 0)
 
 
@@ -180,14 +180,14 @@ def test_state_of_another_release_cannot_be_kept_without_the_log_that_it_came_fr
 
 
 def test_a_topic_without_state_is_known_by_what_the_feed_log_met_of_it() -> None:
-    met = [{0: incarnation_of(OLD), 1: 0}, {0: incarnation_of(OLD), 2: incarnation_of(NEW)}]
+    met = [{0: topic_generation(OLD), 1: 0}, {0: topic_generation(OLD), 2: topic_generation(NEW)}]
 
     assert list(examine_sources("control-events", NEW, met)) == [("control-events", 0)]
     assert examine_sources("control-events", OLD, met[:1]) == {}
 
 
 def test_of_a_topic_without_state_nothing_is_said_to_be_dropped_or_kept() -> None:
-    findings = examine_sources("control-events", NEW, [{0: incarnation_of(OLD)}])
+    findings = examine_sources("control-events", NEW, [{0: topic_generation(OLD)}])
 
     with pytest.raises(RecreatedTopicError) as refused:
         decide(findings, "stop")
@@ -198,7 +198,7 @@ def test_of_a_topic_without_state_nothing_is_said_to_be_dropped_or_kept() -> Non
     assert lines[0]["action"].startswith("hear what the new topic says, from its start; settings in force stay")
 
 
-def test_an_incarnation_is_exact_in_every_json_reader_and_0_where_there_are_no_ids() -> None:
-    assert incarnation_of("") == 0
-    assert 0 < incarnation_of(NEW) < 2**53
-    assert incarnation_of(OLD) != incarnation_of(NEW)
+def test_a_generation_is_exact_in_every_json_reader_and_0_where_there_are_no_ids() -> None:
+    assert topic_generation("") == 0
+    assert 0 < topic_generation(NEW) < 2**53
+    assert topic_generation(OLD) != topic_generation(NEW)

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import Appended, TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_SLICES, StateWriter
-from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, token_row
 from stream_peer.log.stage import LogRecord, Snapshot
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, eventually, surroundings
 
@@ -22,7 +22,7 @@ class Slow(FakeProducer):
         super().__init__()
         self.permits = asyncio.Semaphore(permits)
         self.appends: list[int] = []
-        self.changelog.append(claim_row(3, "me"))
+        self.changelog.append(token_row(3, "me"))
 
     async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
         self.appends.append(len(rows))

@@ -13,7 +13,7 @@ from stream_peer.settings.process import Partitions, Settings
     ("error", "code"),
     [
         (None, 0),
-        (ForeignWriterError("a later claim"), 70),
+        (ForeignWriterError("a later fencing token"), 70),
         (TopicsError("missing"), 78),
         (kafka.TopicAuthorizationFailedError(), 77),
         (kafka.GroupAuthorizationFailedError(), 77),

@@ -12,7 +12,7 @@ from kafka import TopicPartition
 from stream_peer.errors import FeedTransferError, NotCaughtUpError
 from stream_peer.events.feed_log import ExpertChanged, Round
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, claim_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, token_row
 from stream_peer.questions.moved import QuestionLine
 from stream_peer.settings.process import Partitions, Settings
 from stream_peer.tools.transfer import feed_export
@@ -85,7 +85,7 @@ class Changelog:
     def __init__(self) -> None:
         self.records: list[Any] = []
         fold = ChangelogReader()
-        self._append([claim_row(0, "owner")])
+        self._append([token_row(0, "owner")])
         fold.add(0, self.records[0].key, self.records[0].value)
         self._writer = Writer(fold, 0, "owner", 1)
 

@@ -44,7 +44,7 @@ class DedupWatermarks:
     """The highest source met of each source partition: what is not above it is a repeat.
 
     A source of another topic generation is new, whatever its offset; sources of a former one are repeats.
-    Incarnation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
+    Generation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
     """
 
     __slots__ = ("_former", "_highest")
@@ -59,7 +59,7 @@ class DedupWatermarks:
         """Note a source; False if it, or a later one of its partition, was seen before."""
         place = source.place
         highest = self._highest.get(place)
-        if highest is not None and source.incarnation != highest.incarnation:
+        if highest is not None and source.generation != highest.generation:
             return self._add_of_another(source, highest)
         if highest is not None and source.position <= highest.position:
             return False
@@ -68,12 +68,12 @@ class DedupWatermarks:
 
     def _add_of_another(self, source: Source, highest: Source) -> bool:
         place, former = source.place, self._former.get(source.place, ())
-        if not source.incarnation:
-            return self.add(Source(*place, highest.incarnation, source.offset, source.index))
-        if source.incarnation in former:
+        if not source.generation:
+            return self.add(Source(*place, highest.generation, source.offset, source.index))
+        if source.generation in former:
             return False
-        if highest.incarnation:
-            self._former[place] = (*former, highest.incarnation)
+        if highest.generation:
+            self._former[place] = (*former, highest.generation)
         self._highest[place] = source
         return True
 
@@ -84,14 +84,14 @@ class DedupWatermarks:
     def is_ahead_of(self, source: Source) -> bool:
         """Whether a later source of the same partition of the same topic was seen."""
         highest = self._highest.get(source.place)
-        return highest is not None and highest.incarnation == source.incarnation and highest.position > source.position
+        return highest is not None and highest.generation == source.generation and highest.position > source.position
 
-    def incarnations(self, topic: str) -> dict[int, int]:
+    def generations(self, topic: str) -> dict[int, int]:
         """The present generation of each partition of a topic."""
-        return {place[1]: source.incarnation for place, source in self._highest.items() if place[0] == topic}
+        return {place[1]: source.generation for place, source in self._highest.items() if place[0] == topic}
 
     def __iter__(self) -> Iterator[Source]:
-        """In an order of which the same comes of it again: of a partition, the present incarnation last."""
+        """In an order of which the same comes of it again: of a partition, the present generation last."""
         for place in sorted(self._highest):
-            yield from (Source(*place, incarnation, 0, 0) for incarnation in self._former.get(place, ()))
+            yield from (Source(*place, generation, 0, 0) for generation in self._former.get(place, ()))
             yield self._highest[place]

@@ -1,7 +1,7 @@
 import pytest
 
 from stream_peer.events.feed_log import Source
-from stream_peer.log.origins import SOURCE_HEADER, DedupWatermarks, is_broadcast, source_header, source_of
+from stream_peer.log.sources import SOURCE_HEADER, DedupWatermarks, is_broadcast, source_header, source_of
 from stream_peer.log.stage import Headers
 
 
@@ -65,8 +65,8 @@ def test_a_later_source_of_the_same_topic_is_ahead() -> None:
 
 
 def told(seen: DedupWatermarks, *sources: tuple[int, int]) -> list[bool]:
-    """Whether each (incarnation, offset) is new."""
-    return [seen.add(Source("forecast-events", 0, incarnation, offset, 0)) for incarnation, offset in sources]
+    """Whether each (generation, offset) is new."""
+    return [seen.add(Source("forecast-events", 0, generation, offset, 0)) for generation, offset in sources]
 
 
 @pytest.mark.case("C29")
@@ -81,7 +81,7 @@ def test_a_topic_made_anew_is_new_at_lower_offsets_and_what_comes_late_of_the_fo
         True,
         False,
     ]
-    assert seen.incarnations("forecast-events") == {0: 33}
+    assert seen.generations("forecast-events") == {0: 33}
 
 
 @pytest.mark.case("C29")
@@ -100,4 +100,4 @@ def test_a_release_that_does_not_tell_topics_apart_speaks_of_the_present_one() -
     seen = DedupWatermarks()
 
     assert told(seen, (0, 5), (77, 6), (0, 6), (0, 7), (77, 7), (77, 8)) == [True, True, False, True, False, True]
-    assert seen.incarnations("forecast-events") == {0: 77}
+    assert seen.generations("forecast-events") == {0: 77}
