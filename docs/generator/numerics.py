@@ -25,7 +25,7 @@ HEAD = """# Formulas
 All public names of `stream_peer.numerics`, made from the docstrings. The docstring of each has its formula, shapes,
 ranges, errors and an example with numbers: `help(numerics.losses)` in Python shows them. *Source* is where the formula
 stands in Liu and Helmbold, *Online Learning Using Only Peer Prediction*, if no other authors are named; *errata* are
-the numbers under which what is wrong there is listed. Each name can be imported from its module or from the package.
+the numbers under which what is wrong there is listed.
 """
 
 _QUESTION = re.compile(r"^([a-z]\w*): (.+\?)\n((?: {4}.+\n)*)", re.MULTILINE)

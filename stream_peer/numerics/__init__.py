@@ -10,16 +10,11 @@ losses: How far is a forecast from an answer?
 answers: What stands in for the answer while it is unknown?
     MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out
 
-reference_rules: What else could?
-    ReferenceRule, Ballots, ballots, ReferenceAnswers, GroupAnswers, answers_of_all, answers_of_others,
-    answers_of_groups, answers_of_other_group
-
 error_rates: How often is that wrong?
-    VoteMixture, vote_mixture, ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, block_size,
-    block_factors, TwoGroupSolution, two_group_solution, two_group_deviations, TwoGroupRates, TwoGroupSums,
-    EqualGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, ErrorRateSums, PricedRates,
-    known_error_rate, priced, interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams,
-    share_of_ones, TruthSums, combine_with_truth, Contradiction, contradiction, RevealShift, reveal_shift
+    ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, block_size, block_factors, TwoGroupRates,
+    TwoGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, PricedRates, priced, interval_ends,
+    TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones, TruthSums, combine_with_truth,
+    Contradiction, contradiction, RevealShift, reveal_shift
 
 dependence: Do experts err independently, as those estimates take for granted?
     Copies, find_copies, CrowdDistances, crowd_distances, find_followers, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z,
@@ -30,7 +25,7 @@ drift: Are error rates and experts still what they were?
     ExpertChanges, expert_limit, expert_changes
 
 peer_losses: What does a loss against it say about the loss against the outcome?
-    Rate, LossParts, loss_parts, unit_peer_loss, unbiased_peer_loss
+    Rate, unit_peer_loss, unbiased_peer_loss
 
 learners: Whom to follow?
     softmax, ada_normal_hedge, ada_normal_hedge_logs, hedge_rate, hedge
@@ -42,13 +37,10 @@ outer_layer: How much of each mixer, and what is published of the mix?
     outer_weights, safety_net_step, stretch_factor, stretched
 
 certificate: What can be promised?
-    LEAST_INFORMATION, noise_boundary, live_certificate, live_bounds, CertificateTerms, certificate_terms,
-    shared_answer_spread
+    LEAST_INFORMATION, noise_boundary, live_bounds
 
 arguments: What do formulas take, and what do they refuse?
-    FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers, check_probabilities, check_answers
-
-All of these names can be imported from here as well.
+    FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers
 """
 
 from stream_peer.numerics import (
@@ -63,20 +55,7 @@ from stream_peer.numerics import (
     mixers,
     outer_layer,
     peer_losses,
-    reference_rules,
 )
-from stream_peer.numerics.answers import *
-from stream_peer.numerics.arguments import *
-from stream_peer.numerics.certificate import *
-from stream_peer.numerics.dependence import *
-from stream_peer.numerics.drift import *
-from stream_peer.numerics.error_rates import *
-from stream_peer.numerics.learners import *
-from stream_peer.numerics.losses import *
-from stream_peer.numerics.mixers import *
-from stream_peer.numerics.outer_layer import *
-from stream_peer.numerics.peer_losses import *
-from stream_peer.numerics.reference_rules import *
 
 __all__ = [
     "answers",
@@ -90,5 +69,4 @@ __all__ = [
     "mixers",
     "outer_layer",
     "peer_losses",
-    "reference_rules",
 ]

@@ -3,7 +3,7 @@
 The answer is the side of 0 on which the sum of the votes lies. A sum of exactly 0 is a tie and flagged. It goes to the
 side on which the voters' forecasts lie on average, as distances from their thresholds, and if they balance too, to a
 coin that the caller tossed. Distances are whole units of 2^-40: sums are exact, so the order of experts cannot change
-an answer. `ballots` know other rules, and give the same answers by the rule ``majority``.
+an answer.
 """
 
 from typing import NamedTuple
@@ -25,21 +25,12 @@ from stream_peer.numerics.arguments import (
     checked,
     unchecked,
 )
-from stream_peer.numerics.losses import portable_log
 
 __all__ = ["LeaveOneOut", "MajorityAnswer", "leave_one_out", "majority", "votes"]
 
 UNIT = float(2**40)
-MOST_SURE = 0.48
-"""Log odds are taken of probabilities clipped to within this distance from ½."""
 
 _HALF = 2**39
-
-
-def in_units(values: FloatArray, side: SmallIntArray) -> IntArray:
-    """Values in units, at least one unit to the side on which each lies, so that no vote is rounded away."""
-    whole = np.rint(values * UNIT).astype(np.int64)
-    return np.where(whole == 0, side, whole)
 
 
 def distances(forecasts: FloatArray, thresholds: FloatArray | None, side: SmallIntArray) -> IntArray:
@@ -47,12 +38,6 @@ def distances(forecasts: FloatArray, thresholds: FloatArray | None, side: SmallI
     line = _HALF if thresholds is None else np.rint(thresholds * UNIT).astype(np.int64)
     whole = np.rint(forecasts * UNIT).astype(np.int64) - line
     return np.where(whole == 0, side, whole)
-
-
-def log_odds(forecasts: FloatArray) -> FloatArray:
-    """``ln(p/(1-p))`` of forecasts clipped to [.02, .98]; of p and 1-p exactly opposite, on every processor alike."""
-    sure = np.minimum(np.abs(forecasts - 0.5), MOST_SURE)
-    return np.copysign(unchecked(portable_log)((0.5 + sure) / (0.5 - sure)), forecasts - 0.5)
 
 
 def without_own(values: IntArray, teams: IntArray | None) -> IntArray:
@@ -204,17 +189,21 @@ def majority(forecasts: FloatArray, coin: int) -> MajorityAnswer:
     return majority_of(unchecked(votes)(forecasts), forecasts, coin)
 
 
-def majority_of(side: SmallIntArray, forecasts: FloatArray, coin: int) -> MajorityAnswer:
-    """`majority` of votes at ½ that are at hand; nothing is checked.
+def majority_of(
+    side: SmallIntArray, forecasts: FloatArray, coin: int, thresholds: FloatArray | None = None
+) -> MajorityAnswer:
+    """`majority` of votes that are at hand; nothing is checked.
 
     Parameters
     ----------
     side : (n,) int8
-        `votes` of the forecasts.
+        `votes` of the forecasts at the thresholds.
     forecasts : (n,) float64
         Probabilities in [0, 1].
     coin : {0, 1}
         A fair coin, tossed by the caller.
+    thresholds : (n,) float64, optional
+        Without them ½.
 
     Returns
     -------
@@ -231,7 +220,7 @@ def majority_of(side: SmallIntArray, forecasts: FloatArray, coin: int) -> Majori
     lead = yes + yes - voters
     if lead:
         return MajorityAnswer(int(lead > 0), tie=False, yes=yes, voters=voters)
-    lean = int(np.add.reduce(distances(forecasts, None, side)))
+    lean = int(np.add.reduce(distances(forecasts, thresholds, side)))
     return MajorityAnswer(int(lean > 0) if lean else int(coin), tie=True, yes=yes, voters=voters)
 
 

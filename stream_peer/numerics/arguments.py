@@ -25,8 +25,6 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "SmallIntArray",
-    "check_answers",
-    "check_probabilities",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -451,57 +449,6 @@ def unchecked(formula: Formula) -> Formula:
     """
     core: Formula = formula.__wrapped__  # type: ignore[attr-defined]  # `checked` has set it
     return core
-
-
-def check_probabilities(forecasts: FloatArray) -> None:
-    """Refuse forecasts that are no probabilities.
-
-    Parameters
-    ----------
-    forecasts : (..., n) float64
-        May be empty.
-
-    Raises
-    ------
-    ForecastRangeError
-        If a forecast is NaN or outside [0, 1]. The message holds the first such value and its place, counted
-        through the leading axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_probabilities(np.array([0.0, 0.3, 1.0]))
-    >>> check_probabilities([0.5, 55.0])
-    Traceback (most recent call last):
-    ...
-    stream_peer.errors.ForecastRangeError: forecasts[1] is 55.0, not within 0..1
-    """
-    EACH_FORECAST.admit("forecasts", EACH_FORECAST.read("forecasts", forecasts))
-
-
-def check_answers(answers: Answers) -> None:
-    """Refuse answers outside [0, 1].
-
-    Parameters
-    ----------
-    answers : float or array
-        Outcomes or reference answers: 0, 1, or between if they are soft. An array may be empty.
-
-    Raises
-    ------
-    FormulaInputError
-        If an answer is NaN or outside [0, 1]. The message holds the first such value and its place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_answers(np.array([0, 1, 1]))
-    >>> check_answers(-1)
-    Traceback (most recent call last):
-    ...
-    stream_peer.errors.FormulaInputError: answers is -1, not within 0..1
-    """
-    ANSWERS.admit("answers", ANSWERS.read("answers", answers))
 
 
 def check_same(sums: object, other: object) -> None:

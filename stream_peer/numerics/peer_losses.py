@@ -3,86 +3,26 @@
 They are linear in three losses, of a question or summed over any: against the reference answer, against 1, against 0.
 """
 
-from typing import NamedTuple, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import (
-    ANSWERS,
-    EACH_FORECAST,
     RATE,
-    Answers,
     FloatArray,
-    Has,
     Numbers,
     checked,
 )
-from stream_peer.numerics.losses import SQUARED, ProperLoss, read_linearly
 
 __all__ = [
-    "LossParts",
     "Rate",
-    "loss_parts",
     "unbiased_peer_loss",
     "unit_peer_loss",
 ]
 
 Rate: TypeAlias = float | FloatArray
 """An error rate, or one for each row of a batch."""
-
-
-class LossParts(NamedTuple):
-    """The three losses of which every peer loss is made, in the order in which the forms below take them.
-
-    Attributes
-    ----------
-    against, if_one, if_zero : (..., n) float64
-        ℓ(p, ŷ), ℓ(p, 1) and ℓ(p, 0), divided by the loss's largest value: in [0, 1].
-    """
-
-    against: FloatArray
-    if_one: FloatArray
-    if_zero: FloatArray
-
-
-@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, loss=Has(("scaled_sides",)))
-def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLoss = SQUARED) -> LossParts:
-    """Losses of forecasts from which their peer loss is priced at any error rates, now or later.
-
-    ``ℓ(p, ŷ) = ŷ·ℓ(p, 1) + (1 - ŷ)·ℓ(p, 0)``: a soft reference answer is read linearly, which leaves every identity
-    of peer losses as it is. Its error rates are η0 = E[ŷ | y=0] and η1 = E[1 - ŷ | y=1].
-
-    Parameters
-    ----------
-    forecasts : (..., n) float64
-        Probabilities that the outcome is 1, in [0, 1].
-    reference_answer : float or array
-        ŷ: 0, 1, or between; one for all, or broadcast to the forecasts' shape.
-    loss : ProperLoss
-        By default the squared loss, as in the section "Application to Square Loss" of Liu & Helmbold.
-
-    Returns
-    -------
-    LossParts
-        On the scale [0, 1]; times ``loss.upper`` on the loss's own.
-
-    Raises
-    ------
-    ForecastRangeError
-        If a forecast is NaN or outside [0, 1].
-    FormulaInputError
-        If a reference answer is NaN or outside [0, 1].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> parts = loss_parts(np.array([0.9, 0.5]), reference_answer=1)
-    >>> unit_peer_loss(*parts, 0.2, 0.2).round(6)
-    array([-0.154,  0.15 ])
-    """
-    sides = loss.scaled_sides(forecasts)
-    return LossParts(read_linearly(sides, reference_answer), *sides)
 
 
 @overload

@@ -10,38 +10,42 @@ import numpy as np
 
 from stream_peer import numerics
 from stream_peer.errors import FormulaInputError
-from stream_peer.lab.formulas import five_mixers, gradients, learners, regret_sums, three_references
+from stream_peer.lab.formulas import (
+    five_mixers,
+    gradients,
+    learners,
+    reference_rules,
+    regret_sums,
+    three_references,
+    two_groups,
+)
 from stream_peer.lab.formulas.five_mixers import FiveMixerSums
 from stream_peer.lab.formulas.gradients import SlopeSums, peer_gradients
-from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.lab.formulas.reference_rules import answers_of_groups, ballots
+from stream_peer.lab.formulas.regret_sums import LossParts, RegretSums
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
-from stream_peer.numerics import (
-    SPHERICAL,
+from stream_peer.lab.formulas.two_groups import EqualGroupSums
+from stream_peer.numerics.dependence import DependenceSums, RankAgreement, VoteMoments
+from stream_peer.numerics.drift import Earlier
+from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     ClassMomentTerms,
-    DependenceSums,
-    Earlier,
-    EqualGroupSums,
     ErrorRate,
-    LossParts,
     MomentSums,
     MomentTerms,
-    RankAgreement,
-    SideBySide,
     TruthSums,
     TwoGroupSums,
-    VoteMoments,
-    answers_of_groups,
-    ballots,
     team_votes,
 )
+from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, LogLoss, SphericalLoss, SquaredLoss
+from stream_peer.numerics.mixers import SideBySide
 from stream_peer.tools.report import residuals, skill
 
 NUMBERS = (np.nan, np.inf, -np.inf, -1, 2, 1e300, -1e300, 1e49)
 NO_NUMBERS: tuple[Any, ...] = (None, "half", [[0.5], [0.5, 0.5]], {}, object())
 ROOMS = [
     *(getattr(numerics, room) for room in numerics.__all__),
-    *(five_mixers, gradients, learners, regret_sums, three_references),
+    *(five_mixers, gradients, learners, reference_rules, regret_sums, three_references, two_groups),
     *(residuals, skill),
 ]
 """Formulas of the service, of methods that only a replay computes, and of reports."""
@@ -173,7 +177,7 @@ BY_NAME: Mapping[str, Any] = {
 
 _SHARES = {"c1": 0.62, "c2": 0.6, "c3": 0.435}
 _GAP = {"loss_against_reference": PARTS.against, "loss_if_one": PARTS.if_one, "loss_if_zero": PARTS.if_zero}
-_LIVE = {"regret_l": SOME, "regret_1": SOME, "regret_0": SOME, "variance": COUNTS, "true_regret": SOME}
+_LIVE = {"regret_l": SOME, "regret_1": SOME, "regret_0": SOME, "variance": COUNTS}
 _RATES = {"rates": ((0.1, 0.2), (0.2, 0.3))}
 _OF_QUESTIONS = {"rates": np.array([0.1, 0.4])}
 _SCAN = np.stack((np.linspace(-1.0, 1.0, 60), np.cos(np.arange(60.0))), axis=1)
@@ -186,9 +190,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "agreement_of_teams": {"found": team_votes(VOTES, BITS, TEAMS)},
     "class_terms_of_teams": {"found": team_votes(np.array([1, -1, 1, 1]), np.array([1, 0, 1, 1]), np.arange(4))},
     "ballots": {"rule": "product", "weights": np.array([1.0, 2.0, 3.0])},
-    "certificate_terms": _LIVE | _RATES,
     "live_bounds": _LIVE | _RATES,
-    "live_certificate": _LIVE | _RATES,
     "class_moment_terms": {},
     "combine_with_truth": {"wrong0": 10.0, "revealed0": 50.0, "wrong1": 5.0, "revealed1": 60.0},
     "crowd_distances": {"forecasts": np.array([0.9, 0.4, 0.7, 0.2]), "said_before": np.array([0.5, 0.6])},
@@ -228,7 +230,6 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "two_group_solution": _SHARES,
     "unbiased_peer_loss": _GAP,
     "unit_peer_loss": _GAP,
-    "vote_mixture": {"first": 0.35, "second": 0.19, "third": 0.134},
     "loss_parts": {"loss": SPHERICAL},
     "ClassMomentSums.contribution": {"terms": ClassMomentTerms(0.5, 0.3, 0.2, 0.4, 0.3)},
     "MomentSums.contribution": {"terms": MomentTerms(0.2, 0.3)},
@@ -255,9 +256,9 @@ OBJECTS: Mapping[type, Any] = {
     ThreeReferenceSums: ThreeReferenceSums(1e6, 1e6, 5e5, 5e5, 5e5, 3.7e5, 3.3e5, 3.1e5, 2.57e5),
     TruthSums: MEASURED,
     TwoGroupSums: TwoGroupSums(1000.0, 1000.0, 620.0, 600.0, 435.0),
-    numerics.LogLoss: numerics.LOG,
-    numerics.SphericalLoss: SPHERICAL,
-    numerics.SquaredLoss: numerics.SQUARED,
+    LogLoss: LOG,
+    SphericalLoss: SPHERICAL,
+    SquaredLoss: SQUARED,
 }
 """Whose methods are called. A class that is not here has none."""
 

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.apriori import shared_answer_spread
 from stream_peer.lab.formulas.forms import peer_loss
-from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.lab.formulas.reference_rules import answers_of_all, answers_of_groups, ballots
+from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
 from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.numerics.certificate import live_bounds, live_certificate, shared_answer_spread
+from stream_peer.numerics.certificate import live_bounds
 from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.numerics.peer_losses import loss_parts
-from stream_peer.numerics.reference_rules import answers_of_all, answers_of_groups, ballots
 from tests.reference.plain_formulas import own_answer_spread
 
 
@@ -195,7 +195,7 @@ class Estimated(NamedTuple):
 def certified_by_estimates(n_experts: int, questions: int, runs: int, seed: int = 9) -> Estimated:
     """Leave-one-out answers, their worst spread and both ends of the estimated rate's interval, every 25 questions."""
     crowd = Crowd(np.random.default_rng([seed, n_experts]), runs, n_experts)
-    robust, nothing = Robust(runs, n_experts), np.zeros(n_experts)
+    robust = Robust(runs, n_experts)
     regret, variance = np.zeros((2, runs, n_experts))
     violated, wrong, certificates = np.zeros(runs, dtype=np.bool_), np.zeros(runs), np.zeros(runs)
     for t in range(1, questions + 1):
@@ -208,9 +208,9 @@ def certified_by_estimates(n_experts: int, questions: int, runs: int, seed: int 
         if t % 25 == 0:
             sums = robust.sums
             for run, moments in enumerate(robust.moments):
-                parts = sums.against[run], sums.if_one[run], sums.if_zero[run], variance[run], nothing
+                parts = sums.against[run], sums.if_one[run], sums.if_zero[run], variance[run]
                 ends = interval_ends(moments.estimate(0.99))
-                certificates[run] = live_certificate(*parts, ends, n_experts, 0.04)
+                certificates[run] = live_bounds(*parts, ends, n_experts, 0.04).max()
             violated |= regret.max(axis=-1) > certificates
     rates = [moments.estimate() for moments in robust.moments]
     covered = np.mean([rate.low <= share <= rate.high for rate, share in zip(rates, wrong / questions, strict=True)])

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.lab.formulas.apriori import direct_bound, printed_bound, repaired_bound
+from stream_peer.lab.formulas.apriori import direct_bound, printed_bound, repaired_bound, shared_answer_spread
 from stream_peer.lab.formulas.flips import flipped_error_rate
 from stream_peer.lab.formulas.heterogeneous import heterogeneous_bound, order_kept_beyond
 from stream_peer.lab.formulas.online import hedge_regret
-from stream_peer.lab.formulas.regret_sums import RegretSums
-from stream_peer.numerics.certificate import live_bounds, noise_boundary, shared_answer_spread
+from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
+from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from stream_peer.numerics.peer_losses import unit_peer_loss
 from tests.reference.plain_formulas import own_answer_spread
 
 probabilities = st.floats(0.0, 1.0)

@@ -6,10 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs
-from stream_peer.numerics.peer_losses import loss_parts
 
 EVERYBODY, WITHOUT_LAST = np.ones(5, dtype=np.bool_), np.array([True, True, True, True, False])
 

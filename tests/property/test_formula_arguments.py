@@ -10,6 +10,7 @@ import pytest
 
 from stream_peer import numerics
 from stream_peer.errors import FormulaInputError
+from stream_peer.numerics.error_rates import ErrorRate
 from tests.property.formula_calls import OBJECTS, Call, calls, numbers_of, wrong
 
 CALLS = list(calls())
@@ -89,7 +90,7 @@ def check(call: Call, result: Any) -> None:
     for number in numbers_of(result):
         assert low <= number <= high or (call.name in MAY_BE_NAN and math.isnan(number)), f"{number} of {result}"
     for rate in [result, *result] if isinstance(result, tuple) else []:
-        if isinstance(rate, numerics.ErrorRate):
+        if isinstance(rate, ErrorRate):
             assert 0.0 <= rate.low <= rate.high <= 1.0
             assert 0.0 <= rate.variance <= 0.25
             assert all(0.0 <= one <= 1.0 for one in (rate.zero, rate.one))
@@ -131,11 +132,8 @@ def test_a_formula_gives_a_value_within_its_range_or_refuses_its_arguments(call:
 
 
 def test_every_class_with_formulas_has_an_object_to_call_them_on() -> None:
-    classes = {
-        getattr(numerics, name)
-        for room in numerics.__all__
-        for name in getattr(numerics, room).__all__
-        if inspect.isclass(getattr(numerics, name)) and is_dataclass(getattr(numerics, name))
-    }
+    rooms = [getattr(numerics, room) for room in numerics.__all__]
+    public = [getattr(room, name) for room in rooms for name in room.__all__]
+    classes = {found for found in public if inspect.isclass(found) and is_dataclass(found)}
 
     assert classes <= {*OBJECTS}

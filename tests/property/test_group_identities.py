@@ -7,13 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
-from stream_peer.numerics.error_rates import (
-    EqualGroupSums,
-    ErrorRate,
-    TwoGroupSums,
-    two_group_deviations,
-    two_group_solution,
-)
+from stream_peer.lab.formulas.two_groups import EqualGroupSums, two_group_deviations, two_group_solution
+from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
 from tests.reference.plain_formulas import three_reference_solution
 
 answers = st.sampled_from([0, 1, None])

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.lab.formulas.learners import fixed_share, mixability_gap
-from stream_peer.lab.formulas.regret_sums import RegretSums
+from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, hedge, softmax
-from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from stream_peer.numerics.peer_losses import unit_peer_loss
 from tests.property.learner_room import LEARNERS, Learner, columns, pools, tied_pools
 
 rates = st.floats(0.0, 0.4)

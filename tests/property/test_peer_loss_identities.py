@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from stream_peer.lab.formulas.flips import flip_answer, flip_question, flipped_error_rate, rates_after_flip
 from stream_peer.lab.formulas.forms import natarajan_peer_loss, peer_loss
 from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap, noisy_probability
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.losses import SQUARED, ProperLoss, squared_loss
-from stream_peer.numerics.peer_losses import loss_parts, unbiased_peer_loss, unit_peer_loss
+from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 from tests.reference.plain_formulas import peer_loss_range
 from tests.reference.savage import SavageLoss, savage_correction
 from tests.reference.slow_losses import EVERY_LOSS

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.answers import leave_one_out, majority
-from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.reference_rules import (
+from stream_peer.lab.formulas.reference_rules import (
     Ballots,
     ReferenceAnswers,
     ReferenceRule,
@@ -20,6 +18,8 @@ from stream_peer.numerics.reference_rules import (
     answers_of_others,
     ballots,
 )
+from stream_peer.numerics.answers import leave_one_out, majority
+from stream_peer.numerics.arguments import FloatArray
 
 UNIT = 2**40
 

@@ -1,28 +1,33 @@
 """Answers of groups that the experts are divided into, and what of them goes into the sums."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from stream_peer.feeds.methods.method import N_GROUPS, NO_ANSWERS, Chance, OwnAnswers
-from stream_peer.numerics.arguments import unchecked
-from stream_peer.numerics.reference_rules import Ballots, ReferenceAnswers, answers_of_groups
+from stream_peer.feeds.methods.method import N_GROUPS, NO_ANSWERS, OwnAnswers
 
 _NONE = 2
 
 
-def asked_answers(cast: Ballots, chance: Chance, asked: int) -> tuple[list[ReferenceAnswers], int]:
-    """The answer of each of the first groups, and all of them coded, see ``OwnAnswers``."""
-    found = [
-        unchecked(answers_of_groups)(cast, chance.groups == number, (coin, coin)).a
-        for number, coin in enumerate(chance.coins[:asked])
-    ]
-    coded = sum(3**number * (int(a.answers) if a.given else _NONE) for number, a in enumerate(found))
-    return found, coded + sum(_NONE * 3**number for number in range(len(found), N_GROUPS))
+class GroupAnswer(NamedTuple):
+    """The answer of one group; ``given``: whether one of its members is present."""
+
+    answer: int
+    tie: bool
+    given: bool = True
 
 
-def answer_for_all(answer: ReferenceAnswers, n_experts: int, coded: int = NO_ANSWERS) -> OwnAnswers:
+def coded_answers(found: Sequence[GroupAnswer]) -> int:
+    """The answers of the first groups as one number, see ``OwnAnswers``."""
+    digits = [group.answer if group.given else _NONE for group in found]
+    digits += [_NONE] * (N_GROUPS - len(found))
+    return sum(3**number * digit for number, digit in enumerate(digits))
+
+
+def answer_for_all(found: GroupAnswer, n_experts: int, coded: int = NO_ANSWERS) -> OwnAnswers:
     """One answer, that all experts of a round are scored against."""
-    answers = np.full(n_experts, int(answer.answers), dtype=np.int8)
-    return OwnAnswers(answers, np.full(n_experts, bool(answer.ties)), bool(answer.given), coded)
+    return OwnAnswers(np.full(n_experts, found.answer, np.int8), np.full(n_experts, found.tie), found.given, coded)
 
 
 def group_moments(coded: int, asked: int) -> tuple[float, ...] | None:

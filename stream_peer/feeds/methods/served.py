@@ -1,14 +1,14 @@
 """The methods that a worker serves: the default, and the preset ``paper``."""
 
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.feeds.methods.group_answers import answer_for_all, asked_answers
+from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
 from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation
 from stream_peer.feeds.scoring import ScoringInputs
+from stream_peer.numerics.answers import majority_of
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
 from stream_peer.numerics.learners import hedge, hedge_rate
 from stream_peer.numerics.losses import LOSSES
-from stream_peer.numerics.reference_rules import ballots
 from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, changed_method
 
 
@@ -49,9 +49,15 @@ def _paper(settings: FeedSettings) -> Method:
 def _answer_of_group_a(
     cast: SmallIntArray, _: tuple[int, int], forecasts: FloatArray, under: ScoringInputs
 ) -> OwnAnswers:
-    taken = unchecked(ballots)(forecasts, thresholds=under.thresholds)
-    (first, _second), coded = asked_answers(taken, under.chance, 2)
-    return answer_for_all(first, len(cast), coded)
+    found = [_majority_of_group(cast, forecasts, under, number) for number in (0, 1)]
+    return answer_for_all(found[0], len(cast), coded_answers(found))
+
+
+def _majority_of_group(cast: SmallIntArray, forecasts: FloatArray, under: ScoringInputs, number: int) -> GroupAnswer:
+    members = under.chance.groups == number
+    lines = None if under.thresholds is None else under.thresholds[members]
+    found = majority_of(cast[members], forecasts[members], under.chance.coins[number], lines)
+    return GroupAnswer(found.answer, found.tie, bool(members.any()))
 
 
 def rate_of_two_groups(sums: RateSums, confidence: float) -> ErrorRate:

@@ -6,7 +6,22 @@ All three take the same arguments, so that they can be set side by side. δ is t
 import math
 from typing import NamedTuple
 
-from stream_peer.numerics.arguments import AT_LEAST_0, BOUND, COUNT, HALF, INSIDE, SHARE, Each, checked, unchecked
+import numpy as np
+
+from stream_peer.numerics.arguments import (
+    AT_LEAST_0,
+    BOUND,
+    COUNT,
+    HALF,
+    INSIDE,
+    SHARE,
+    SIDES,
+    WEIGHTS,
+    Each,
+    FloatArray,
+    checked,
+    unchecked,
+)
 
 
 class RegretBound(NamedTuple):
@@ -240,3 +255,33 @@ def _over(rates: tuple[float, float], total: float) -> float:
     """On the scale of the outcome."""
     informative = 1.0 - rates[0] - rates[1]
     return total / informative if informative > 0.0 else math.inf
+
+
+@checked(weights=WEIGHTS, if_one=SIDES, if_zero=SIDES)
+def shared_answer_spread(weights: FloatArray, if_one: FloatArray, if_zero: FloatArray) -> FloatArray:
+    """How far apart a question's peer regret is between ŷ = 0 and ŷ = 1, if all experts have the same reference answer.
+
+    ``c_i = |Σ_j w_j·h_j - h_i|`` with h = ℓ(p, 1) - ℓ(p, 0), which for the squared loss is 2·|p_i - Σw·p|. The V of
+    `noise_boundary` is the sum over questions of c²/4.
+
+    Parameters
+    ----------
+    weights : (..., n) float64
+        w as followed, summing to 1.
+    if_one, if_zero : (..., n) float64
+        ℓ(p, 1) and ℓ(p, 0).
+
+    Returns
+    -------
+    (..., n) float64
+        Within [0, 2] for losses in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forecasts = np.array([0.9, 0.5])
+    >>> shared_answer_spread(np.array([0.5, 0.5]), (1 - forecasts) ** 2, forecasts**2).round(6)
+    array([0.4, 0.4])
+    """
+    slope = if_one - if_zero
+    return np.abs(np.add.reduce(weights * slope, axis=-1, keepdims=True) - slope)

@@ -1,29 +1,87 @@
 """Regrets, kept so that they can be priced later: three parts that the newest error rates put together."""
 
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import (
+    ANSWERS,
     AT_LEAST_0,
     AWAKE,
+    EACH_FORECAST,
     RATE,
     SIZE,
     WEIGHTS,
+    Answers,
     BoolArray,
     Each,
     Fields,
     FloatArray,
+    Has,
     Numbers,
     check_same,
     checked,
     unchecked,
 )
-from stream_peer.numerics.peer_losses import LossParts, unit_peer_loss
+from stream_peer.numerics.losses import SQUARED, ProperLoss, read_linearly
+from stream_peer.numerics.peer_losses import unit_peer_loss
 
-__all__ = ["RegretSums"]
+__all__ = ["LossParts", "RegretSums", "loss_parts"]
+
+
+class LossParts(NamedTuple):
+    """The three losses of which every peer loss is made, in the order in which the forms below take them.
+
+    Attributes
+    ----------
+    against, if_one, if_zero : (..., n) float64
+        ℓ(p, ŷ), ℓ(p, 1) and ℓ(p, 0), divided by the loss's largest value: in [0, 1].
+    """
+
+    against: FloatArray
+    if_one: FloatArray
+    if_zero: FloatArray
+
+
+@checked(forecasts=EACH_FORECAST, reference_answer=ANSWERS, loss=Has(("scaled_sides",)))
+def loss_parts(forecasts: FloatArray, reference_answer: Answers, loss: ProperLoss = SQUARED) -> LossParts:
+    """Losses of forecasts from which their peer loss is priced at any error rates, now or later.
+
+    ``ℓ(p, ŷ) = ŷ·ℓ(p, 1) + (1 - ŷ)·ℓ(p, 0)``: a soft reference answer is read linearly, which leaves every identity
+    of peer losses as it is. Its error rates are η0 = E[ŷ | y=0] and η1 = E[1 - ŷ | y=1].
+
+    Parameters
+    ----------
+    forecasts : (..., n) float64
+        Probabilities that the outcome is 1, in [0, 1].
+    reference_answer : float or array
+        ŷ: 0, 1, or between; one for all, or broadcast to the forecasts' shape.
+    loss : ProperLoss
+        By default the squared loss, as in the section "Application to Square Loss" of Liu & Helmbold.
+
+    Returns
+    -------
+    LossParts
+        On the scale [0, 1]; times ``loss.upper`` on the loss's own.
+
+    Raises
+    ------
+    ForecastRangeError
+        If a forecast is NaN or outside [0, 1].
+    FormulaInputError
+        If a reference answer is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = loss_parts(np.array([0.9, 0.5]), reference_answer=1)
+    >>> unit_peer_loss(*parts, 0.2, 0.2).round(6)
+    array([-0.154,  0.15 ])
+    """
+    sides = loss.scaled_sides(forecasts)
+    return LossParts(read_linearly(sides, reference_answer), *sides)
 
 
 def _check_factor(self: "_Sums", factor: float | FloatArray) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.feeds.methods.group_answers import answer_for_all, asked_answers
+from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
 from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation, majority_of_others
 from stream_peer.feeds.methods.served import hedge_at_any_time, rate_of_two_groups, served_method
 from stream_peer.feeds.scoring import ScoringInputs
@@ -22,20 +22,24 @@ from stream_peer.lab.formulas.learners import (
     mixability_gap,
     top_committee,
 )
-from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
-from stream_peer.lab.methods.paths import Paths
-from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
-from stream_peer.numerics.error_rates import EqualGroupSums, ErrorRate, TruthSums, known_error_rate
-from stream_peer.numerics.learners import hedge
-from stream_peer.numerics.losses import LOSSES
-from stream_peer.numerics.reference_rules import (
+from stream_peer.lab.formulas.reference_rules import (
     Ballots,
     GroupAnswers,
+    ReferenceAnswers,
     answers_of_all,
+    answers_of_groups,
     answers_of_other_group,
     answers_of_others,
     ballots,
 )
+from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
+from stream_peer.lab.formulas.two_groups import EqualGroupSums
+from stream_peer.lab.methods.paths import Paths
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
+from stream_peer.numerics.error_rates import ErrorRate, EstimateStatus, TruthSums
+from stream_peer.numerics.error_rates.rate import HIGHEST_PRICED_SUM
+from stream_peer.numerics.learners import hedge
+from stream_peer.numerics.losses import LOSSES
 from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings
 
 _Rate = Callable[[RateSums, float], ErrorRate]
@@ -109,13 +113,19 @@ def _asked(cast: Ballots, n_experts: int, under: ScoringInputs, chosen: MethodSe
         answers, ties, given = unchecked(answers_of_others)(cast, under.coin, under.teams)
         return OwnAnswers(answers.astype(np.int8), ties, bool(given.all()))
     if chosen.against == "everybody":
-        return answer_for_all(unchecked(answers_of_all)(cast, under.coin), n_experts)
-    found, coded = asked_answers(cast, under.chance, n_groups(chosen))
+        return answer_for_all(_one_answer(unchecked(answers_of_all)(cast, under.coin)), n_experts)
+    groups, coins = under.chance.groups, under.chance.coins[: n_groups(chosen)]
+    found = [unchecked(answers_of_groups)(cast, groups == number, (coin, coin)).a for number, coin in enumerate(coins)]
+    coded = coded_answers([_one_answer(group) for group in found])
     if chosen.against == "group-a":
-        return answer_for_all(found[0], n_experts, coded)
+        return answer_for_all(_one_answer(found[0]), n_experts, coded)
     both = GroupAnswers(found[0], found[1])
-    answers, ties, given = unchecked(answers_of_other_group)(both, under.chance.groups == 0)
+    answers, ties, given = unchecked(answers_of_other_group)(both, groups == 0)
     return OwnAnswers(answers.astype(np.int8), ties, bool(given.all()), coded)
+
+
+def _one_answer(found: ReferenceAnswers) -> GroupAnswer:
+    return GroupAnswer(int(found.answers), bool(found.ties), bool(found.given))
 
 
 def _rate(chosen: MethodSettings, estimator: _Estimator) -> _Rate | None:
@@ -157,8 +167,10 @@ _ESTIMATORS: Mapping[str, _Estimator] = {
 
 def _known_rate(chosen: MethodSettings, sums: RateSums, _: float) -> ErrorRate:
     """Rates that the settings state. Trust goes by the questions with votes."""
-    known = unchecked(known_error_rate)(chosen.known_zero or 0.0, chosen.known_one or 0.0)
-    return known._replace(effective_questions=sums.questions)
+    zero, one = chosen.known_zero or 0.0, chosen.known_one or 0.0
+    mean = 0.5 * (zero + one)
+    status: EstimateStatus = "uninformative" if zero + one > HIGHEST_PRICED_SUM else "ok"
+    return ErrorRate(zero, one, mean, mean, sums.questions, status, 0.0)
 
 
 def _flipped_rate(estimate: _Rate, flip_probability: float, sums: RateSums, confidence: float) -> ErrorRate:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.paper.panels import seen
-from stream_peer.numerics import FloatArray, MomentSums
 from stream_peer.numerics.answers import votes
-from stream_peer.numerics.error_rates import ClassMomentSums, class_moment_terms
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, class_moment_terms
 
 
 class Shares(NamedTuple):

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.apriori import shared_answer_spread
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import AdaNormal
 from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.promises import DELTA, Promises, promises
 from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Result, Size, Table, between, none_of, shown
-from stream_peer.numerics import FloatArray, live_certificate, loss_parts, squared_loss
-from stream_peer.numerics.certificate import shared_answer_spread
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.certificate import live_bounds
+from stream_peer.numerics.losses import squared_loss
 
 LOOKED_AT = 10
 """The certificate is compared with the regret after every tenth question: it promises to hold at all of them."""
@@ -77,15 +80,9 @@ def play(rng: np.random.Generator, row: Row, runs: int) -> PlayedCertificates:
 
 def _certified(regrets: FloatArray, variance: FloatArray, row: Row) -> FloatArray:
     ends = ((row.rate, row.rate), (row.rate, row.rate))
-    nothing, (against, if_one, if_zero) = np.zeros(row.n_experts), regrets
-    return np.array(
-        [
-            live_certificate(
-                against[run], if_one[run], if_zero[run], variance[run], nothing, ends, row.n_experts, DELTA
-            )
-            for run in range(len(variance))
-        ]
-    )
+    against, if_one, if_zero = regrets
+    bounds = live_bounds(against, if_one, if_zero, variance, ends, row.n_experts, DELTA)
+    return np.asarray(np.maximum.reduce(bounds, axis=-1), dtype=np.float64)
 
 
 def _marks(questions: int) -> list[int]:

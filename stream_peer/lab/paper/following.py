@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from stream_peer.numerics import BoolArray, FloatArray, unit_peer_loss
+from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.error_rates import TruthSums, TwoGroupSums
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
+from stream_peer.numerics.peer_losses import unit_peer_loss
 
 
 def fixed_hedge(cumulative: FloatArray, horizon: int) -> FloatArray:

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.two_groups import EqualGroupSums, two_group_deviations, two_group_solution
 from stream_peer.lab.paper.answers import Shares, drawn_shares, expected_shares, printed_first_rate
 from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Mean, at_least, between, mean_of, near
-from stream_peer.numerics import FloatArray
-from stream_peer.numerics.error_rates import EqualGroupSums, TwoGroupSums, two_group_deviations, two_group_solution
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.error_rates import TwoGroupSums
 
 FIRST, SECOND = 0.2, 0.25
 """Error rates of the two groups."""

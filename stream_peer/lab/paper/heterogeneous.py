@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.formulas.flips import flip_answer, flipped_error_rate
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import fixed_hedge
 from stream_peer.lab.paper.panels import outcomes
 from stream_peer.lab.paper.promises import Heterogeneous, heterogeneous_promises
@@ -25,7 +26,9 @@ from stream_peer.lab.paper.results import (
     none_of,
     shown,
 )
-from stream_peer.numerics import BoolArray, FloatArray, loss_parts, squared_loss, unbiased_peer_loss
+from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.losses import squared_loss
+from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
 QUESTIONS, N_EXPERTS = 4000, 4
 EASY, HARD = 0.05, 0.45

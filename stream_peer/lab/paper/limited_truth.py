@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import any_time_hedge, revealed_rates
 from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.results import (
@@ -20,7 +21,9 @@ from stream_peer.lab.paper.results import (
     mean_of,
     shown,
 )
-from stream_peer.numerics import FloatArray, loss_parts, squared_loss, unit_peer_loss
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.losses import squared_loss
+from stream_peer.numerics.peer_losses import unit_peer_loss
 
 RATE = 0.3
 REVEALED = np.array([0.005, 0.02, 0.1, 0.5])

@@ -5,16 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics import (
-    BoolArray,
-    FloatArray,
-    MomentSums,
-    SmallIntArray,
-    leave_one_out,
-    majority,
-    moment_terms,
-    votes,
-)
+from stream_peer.numerics.answers import leave_one_out, majority, votes
+from stream_peer.numerics.arguments import BoolArray, FloatArray, SmallIntArray
+from stream_peer.numerics.error_rates import MomentSums, moment_terms
 
 
 def outcomes(rng: np.random.Generator, chances: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from stream_peer.lab.formulas.apriori import direct_bound, printed_bound, repaired_bound
 from stream_peer.lab.formulas.heterogeneous import heterogeneous_bound, heterogeneous_bound_printed
 from stream_peer.lab.formulas.online import hedge_regret
-from stream_peer.numerics import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 
 DELTA = 0.05
 """Every bound holds with probability .95, if it holds."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_peer.numerics import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 
 STANDARD_ERRORS = 4.0
 """Half-width of a statistical band. Some fifty bands are checked: at two a sound run would miss some by chance."""

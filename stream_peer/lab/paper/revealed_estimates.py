@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.lab.paper.results import ClaimCheck, Mean, Table, near
-from stream_peer.numerics import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import TruthSums
 
 RATE, REVEALED, QUESTIONS = 0.3, 0.2, 10_000

@@ -25,7 +25,8 @@ from stream_peer.lab.paper.results import (
     near,
     none_of,
 )
-from stream_peer.numerics import BoolArray, FloatArray, squared_loss
+from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.losses import squared_loss
 
 QUESTIONS = 1000
 RATES = np.arange(1, 10) * 0.05

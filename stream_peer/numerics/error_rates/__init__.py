@@ -4,7 +4,7 @@
 - ``moments``: symmetric, from agreement with the others (the default)
 - ``team_votes``: the same moments where experts are in teams
 - ``class_moments``: one rate for each class, from three moments of the number of yes votes
-- ``groups``: the paper's two groups, and a shortcut for equal ones
+- ``groups``: the paper's two groups
 - ``truth``: measured on resolved questions, combined with an estimate made without them, and compared with it
 - ``forgetting``: sums that forget
 
@@ -15,27 +15,19 @@ Tests of dependence among experts are beside this package, in ``dependence``; wh
 from stream_peer.numerics.error_rates.class_moments import (
     ClassMomentSums,
     ClassMomentTerms,
-    VoteMixture,
     class_moment_terms,
-    vote_mixture,
 )
 from stream_peer.numerics.error_rates.forgetting import block_factors, block_size, forgetting_factor
 from stream_peer.numerics.error_rates.groups import (
-    EqualGroupSums,
     TwoGroupRates,
-    TwoGroupSolution,
     TwoGroupSums,
-    two_group_deviations,
-    two_group_solution,
 )
 from stream_peer.numerics.error_rates.moments import MomentSums, MomentTerms, moment_terms
 from stream_peer.numerics.error_rates.rate import (
     ErrorRate,
-    ErrorRateSums,
     EstimateStatus,
     PricedRates,
     interval_ends,
-    known_error_rate,
     priced,
 )
 from stream_peer.numerics.error_rates.team_votes import (
@@ -58,9 +50,7 @@ __all__ = [
     "ClassMomentSums",
     "ClassMomentTerms",
     "Contradiction",
-    "EqualGroupSums",
     "ErrorRate",
-    "ErrorRateSums",
     "EstimateStatus",
     "MomentSums",
     "MomentTerms",
@@ -69,9 +59,7 @@ __all__ = [
     "TeamVotes",
     "TruthSums",
     "TwoGroupRates",
-    "TwoGroupSolution",
     "TwoGroupSums",
-    "VoteMixture",
     "agreement_of_teams",
     "block_factors",
     "block_size",
@@ -81,13 +69,9 @@ __all__ = [
     "contradiction",
     "forgetting_factor",
     "interval_ends",
-    "known_error_rate",
     "moment_terms",
     "priced",
     "reveal_shift",
     "share_of_ones",
     "team_votes",
-    "two_group_deviations",
-    "two_group_solution",
-    "vote_mixture",
 ]

@@ -1,8 +1,8 @@
 """Class-dependent error rates of leave-one-out reference answers, from three moments of the number of yes votes.
 
 For votes whose threshold is not ½ (the expert's own median) or whose outcomes are not equally frequent. Needs three
-voters; it is too low where experts share errors. `vote_mixture` is the closed form: two kinds of questions behind the
-numbers of yes votes. Central moments are (m1, E[R], C, D, K): mean vote, mean answer, their covariance C, the
+voters; it is too low where experts share errors. Behind the numbers of yes votes are two kinds of questions, told apart
+by how often votes are yes. Central moments are (m1, E[R], C, D, K): mean vote, mean answer, their covariance C, the
 covariance D of two voters and the third cumulant K of three, all with different voters.
 """
 
@@ -26,7 +26,6 @@ from stream_peer.numerics.arguments import (
     SmallIntArray,
     check_same,
     checked,
-    unchecked,
 )
 from stream_peer.numerics.error_rates.moments import VoteCounts, vote_counts
 from stream_peer.numerics.error_rates.rate import (
@@ -45,26 +44,10 @@ from stream_peer.numerics.error_rates.rate import (
     unknown_rate,
 )
 
-__all__ = ["ClassMomentSums", "ClassMomentTerms", "VoteMixture", "class_moment_terms", "vote_mixture"]
+__all__ = ["ClassMomentSums", "ClassMomentTerms", "class_moment_terms"]
 
 _PSEUDO_MEANS = (0.5, (1.0 - 2.0 * PRIOR_RATE) * math.sqrt(0.1) / 4.0, 0.1 / 4.0, 0.0)  # of E[R], C, D, K
 _PSEUDO_COVARIANCE = np.diag([0.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 16.0, 1.0 / 64.0])
-
-
-class VoteMixture(NamedTuple):
-    """Two kinds of questions, told apart by how often votes are yes.
-
-    Attributes
-    ----------
-    yes_if_one, yes_if_zero : float
-        P(vote yes | y = 1) and P(vote yes | y = 0), mean over experts; not cut at 0 and 1. The larger is that of 1.
-    share_of_zeros : float
-        P0, in (0, 1).
-    """
-
-    yes_if_one: float
-    yes_if_zero: float
-    share_of_zeros: float
 
 
 class ClassReading(NamedTuple):
@@ -89,44 +72,6 @@ class ClassReading(NamedTuple):
     mean_variance: float
     stands_out: bool
     impossible: bool
-
-
-@checked(first=SHARE, second=SHARE, third=SHARE)
-def vote_mixture(first: float, second: float, third: float) -> VoteMixture | None:
-    """The two kinds of questions whose votes have these factorial moments, if there are any.
-
-    ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2``; the rates v1 and v0 of yes votes are the roots
-    ``(b ± √(b² - 4c))/2``, and ``P1 = (m1 - v0)/(v1 - v0)``. Nothing is shrunk or cut here.
-
-    Parameters
-    ----------
-    first, second, third : float
-        m_k, the mean share of k-tuples of different voters who all say yes, in [0, 1].
-
-    Returns
-    -------
-    VoteMixture or None
-        None if m2 ≤ m1²: then votes vary no more from question to question than coins do. Otherwise
-        b² - 4c = (b - 2·m1)² + 4(m2 - m1²) > 0, and m1 lies between the roots, hence P1 in (0, 1).
-
-    Raises
-    ------
-    FormulaInputError
-        If not 0 ≤ m3 ≤ m2 ≤ m1 ≤ 1, which no votes give.
-
-    Examples
-    --------
-    >>> [round(part, 12) for part in vote_mixture(0.35, 0.19, 0.134) or ()]
-    [0.8, 0.2, 0.75]
-    """
-    if not 0.0 <= third <= second <= first <= 1.0:
-        msg = f"factorial moments {first!r}, {second!r}, {third!r}: must fall from 1 to 0"
-        raise FormulaInputError(msg)
-    _, _, _, spread, skew = _central_moments((first, second, third, 0.0, 0.0))
-    if not spread > 0.0:
-        return None
-    above, below = _distances(spread, skew)
-    return VoteMixture(first + above, first - below, above / (above + below))
 
 
 def _central_moments(means: tuple[float, float, float, float, float]) -> tuple[float, float, float, float, float]:
@@ -363,11 +308,6 @@ class ClassMomentSums:
         check_same(self, other)
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
-    @checked(self=_SOUND)
-    def mixture(self) -> VoteMixture | None:
-        """The two kinds of questions behind the votes seen, see `vote_mixture`; None if they do not tell."""
-        return unchecked(vote_mixture)(*_means(self)[:3]) if self.weight > 0.0 else None
-
     @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rates of leave-one-out reference answers for either class, with no outcome known.
@@ -375,7 +315,7 @@ class ClassMomentSums:
         With D = m2 - m1², K = m3 - 3·m1·m2 + 2·m1³, C = E[R·x] - E[R]·m1, and from K/D and D the distances
         ``above = v1 - m1 = (√((K/D)² + 4D) + K/D)/2``, ``below = m1 - v0 = D/above``:
         ``η̂0 = E[R] - C/above``, ``η̂1 = 1 - E[R] - C/below``, each clamped to [0, .475]. With the rates of
-        `vote_mixture` this solves E[R] = P1·A1 + P0·A0, E[R·x] = P1·v1·A1 + P0·v0·A0 for η0 = A0, η1 = 1 - A1.
+        both kinds of votes this solves E[R] = P1·A1 + P0·A0, E[R·x] = P1·v1·A1 + P0·v0·A0 for η0 = A0, η1 = 1 - A1.
 
         E[R], C, D and K include 20 pseudo-questions of η = .25, equally frequent outcomes and D = .1/4 (as in
         `MomentSums.estimate`). K² is lessened by the sampling variance of K, not below 0: where K does not stand out

@@ -1,7 +1,7 @@
-"""Error rates of two groups' answers from how often they say yes and agree: the paper's way, corrected; and a shortcut.
+"""Error rates of two groups' answers from how often they say yes and agree: the paper's way, corrected.
 
-Right if the groups err independently given the outcome. `two_group_solution` is the plain algebra; `TwoGroupSums` say
-what may be believed of it, and when to doubt it.
+Right if the groups err independently given the outcome. `TwoGroupSums` say what may be believed of it, and when to
+doubt it; the algebra alone is `two_group_solution` in `lab`.
 """
 
 import math
@@ -14,7 +14,6 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
-    SHARE,
     Fields,
     Optional,
     check_same,
@@ -38,123 +37,14 @@ from stream_peer.numerics.error_rates.rate import (
 )
 
 __all__ = [
-    "EqualGroupSums",
     "TwoGroupRates",
-    "TwoGroupSolution",
     "TwoGroupSums",
-    "two_group_deviations",
-    "two_group_solution",
 ]
 
 PRIOR_SIGNAL = (1.0 - 2.0 * PRIOR_RATE) ** 2
 """G = 2·agree - 1 of two answers that err at `PRIOR_RATE`."""
 
 _ROUNDING = 1e-9
-
-
-class TwoGroupSolution(NamedTuple):
-    """Error rates of two groups and the share of zeros that explain how often the groups say yes.
-
-    Attributes
-    ----------
-    first, second : float
-        η_A and η_B, in [0, ½).
-    share_of_zeros : float
-        P0, in [0, 1].
-    """
-
-    first: float
-    second: float
-    share_of_zeros: float
-
-
-@checked(c1=SHARE, c2=SHARE, c3=SHARE)
-def two_group_solution(c1: float, c2: float, c3: float) -> TwoGroupSolution | None:
-    """The error rates of two groups from how often each says yes and both do: Theorem 7 of Liu & Helmbold, corrected.
-
-    With u = c1 - ½, v = c2 - ½ and G = 2·agree - 1, agree = 1 - c1 - c2 + 2·c3, which is (1 - 2η_A)(1 - 2η_B):
-    ``a = √(G·u/v)``, ``b = √(G·v/u)``, ``η_A = (1 - a)/2``, ``η_B = (1 - b)/2``, ``P0 = ½ - sign(u)·√(uv/G)``.
-    Where uv ≤ 0 the groups cannot be told apart, and ``a = b = √G``, P0 = ½. a, b above 1 are cut to 1, P0 to [0, 1].
-
-    Parameters
-    ----------
-    c1, c2, c3 : float
-        Shares of questions that A, that B, and that both answer with yes, in [0, 1].
-
-    Returns
-    -------
-    TwoGroupSolution or None
-        None if G ≤ 0: no agreement beyond chance, no signal.
-
-    Raises
-    ------
-    FormulaInputError
-        If there are no two answers with such shares.
-
-    Notes
-    -----
-    Erratum E12: the paper's ``1 - η_A = (P0 - 2 - c1)/(2P0 - 1)`` should be ``(P0 - c1)/(2P0 - 1)``. Then its quadratic
-    in P0 becomes ``Λ·P0² - Λ·P0 + w = 0``, Λ = G, w = c3 - c1·c2, whose roots are P0 and 1 - P0. Erratum E13: its
-    leading coefficient is no constant above 6 but G, which can be anything from 0 to 1. Errata E14, E15: at P0 = ½
-    both c1 and c2 are ½ whatever the rates, and nothing but G is known.
-
-    Examples
-    --------
-    >>> [round(part, 12) for part in two_group_solution(0.66, 0.62, 0.51) or ()]
-    [0.1, 0.2, 0.3]
-    """
-    _check_shares(c1, c2, c3)
-    signal = 1.0 - 2.0 * c1 - 2.0 * c2 + 4.0 * c3
-    if not signal > 0.0:
-        return None
-    u, v = c1 - 0.5, c2 - 0.5
-    if not u * v > 0.0:
-        rate = 0.5 * (1.0 - min(math.sqrt(signal), 1.0))
-        return TwoGroupSolution(rate, rate, 0.5)
-    a, b = math.sqrt(signal * (u / v)), math.sqrt(signal * (v / u))
-    zeros = 0.5 - math.copysign(math.sqrt(u / signal * v), u)
-    return TwoGroupSolution(0.5 * (1.0 - min(a, 1.0)), 0.5 * (1.0 - min(b, 1.0)), min(max(zeros, 0.0), 1.0))
-
-
-@checked(c1=SHARE, c2=SHARE, c3=SHARE)
-def two_group_deviations(c1: float, c2: float, c3: float) -> tuple[float, float]:
-    """Standard deviations of `two_group_solution`'s η_A and η_B times √t, for large t, by the delta method.
-
-    ``(a/2)·√Var(ln a)`` with D = G/4, g = agree, w = c3 - c1·c2 and
-    ``Var(ln a)·4t = g(1-g)/(4D²) + c1(1-c1)/u² + c2(1-c2)/v² - 2w/(uv) + (c3-c1·g)/(Du) - (c3-c2·g)/(Dv)``; for B the
-    last two terms change sign.
-
-    Parameters
-    ----------
-    c1, c2, c3 : float
-        As in `two_group_solution`.
-
-    Returns
-    -------
-    (float, float)
-        For a rate within ±ε (95 %) about (1.96·deviation/ε)² questions are needed. Both inf where G ≤ 0 or uv ≤ 0.
-
-    Raises
-    ------
-    FormulaInputError
-        If there are no two answers with such shares.
-
-    Notes
-    -----
-    Theorem 8 has a constant instead. It grows like 1/G and like 1/(P0 - ½) (Erratum E13).
-
-    Examples
-    --------
-    >>> [round(part, 3) for part in two_group_deviations(0.62, 0.6, 0.435)]
-    [0.919, 0.814]
-    """
-    _check_shares(c1, c2, c3)
-    seen = Agreement(math.inf, c1, c2, c3)
-    if not (seen.signal > 0.0 and seen.u * seen.v > 0.0):
-        return math.inf, math.inf
-    a, b = math.sqrt(seen.signal * seen.u / seen.v), math.sqrt(seen.signal * seen.v / seen.u)
-    first, second = log_variances(seen)
-    return 0.5 * a * math.sqrt(first), 0.5 * b * math.sqrt(second)
 
 
 class Agreement(NamedTuple):
@@ -252,13 +142,6 @@ def lean(seen: Agreement) -> int:
     return 1 if seen.u * seen.v > 0.0 else -1
 
 
-def _check_shares(c1: float, c2: float, c3: float) -> None:
-    fits = 0.0 <= c1 <= 1.0 and 0.0 <= c2 <= 1.0
-    if not (fits and max(c1 + c2 - 1.0, 0.0) - _ROUNDING <= c3 <= min(c1, c2) + _ROUNDING):
-        msg = f"shares of yes are {c1!r} and {c2!r}, of both {c3!r}: no two answers have these"
-        raise FormulaInputError(msg)
-
-
 _GRAVEST_FIRST: tuple[EstimateStatus, ...] = ("insufficient", "contradicted", "uninformative", "balanced", "ok")
 
 
@@ -281,7 +164,7 @@ class TwoGroupRates(NamedTuple):
     status: EstimateStatus
 
 
-def _check(sums: "_AnswerPairSums") -> None:
+def _check(sums: "AnswerPairSums") -> None:
     """Refuse sums that no questions have."""
     check_sums(_COLUMNS(sums), [(one, one) for one in (sums.c1, sums.c2, sums.c3)])
     room = 1e-6 * (1.0 + sums.weight)
@@ -290,11 +173,11 @@ def _check(sums: "_AnswerPairSums") -> None:
         raise FormulaInputError(msg)
 
 
-_SOUND = Fields(None, {}, _check)
+PAIR_SUMS = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class _AnswerPairSums:
+class AnswerPairSums:
     """Sums over questions, with weights w, of two groups' answers."""
 
     weight: float = 0.0
@@ -323,11 +206,11 @@ class _AnswerPairSums:
         return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
 
-_COLUMNS = attrgetter(*(field.name for field in fields(_AnswerPairSums)))
+_COLUMNS = attrgetter(*(field.name for field in fields(AnswerPairSums)))
 
 
 @dataclass(frozen=True, slots=True)
-class TwoGroupSums(_AnswerPairSums):
+class TwoGroupSums(AnswerPairSums):
     """Sums over questions, with weights w, for the error rates of two groups' answers.
 
     The question counts, not the round. If a question's rounds are averaged, c3 is the mean of the products; the
@@ -349,12 +232,12 @@ class TwoGroupSums(_AnswerPairSums):
     True
     """
 
-    @checked(self=_SOUND, confidence=CONFIDENCE)
+    @checked(self=PAIR_SUMS, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
         """Error rate of group A's answer, see `estimate_groups`."""
         return unchecked(TwoGroupSums.estimate_groups)(self, confidence).first
 
-    @checked(self=_SOUND, confidence=CONFIDENCE)
+    @checked(self=PAIR_SUMS, confidence=CONFIDENCE)
     def estimate_groups(self, confidence: float = 0.95) -> TwoGroupRates:
         """Error rates of both groups' answers, with no outcome known, as far as they can be told.
 
@@ -401,69 +284,19 @@ class TwoGroupSums(_AnswerPairSums):
         >>> TwoGroupSums().estimate()[:6]
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
-        seen = _believable(self)
+        seen = believable(self)
         if isinstance(seen, ErrorRate):
             return TwoGroupRates(seen, seen, None, seen.status)
         side = lean(seen)
         if side > 0:
             return _told_apart(seen, confidence)
-        common = _equal_rate(seen, confidence)
+        common = equal_rate(seen, confidence)
         if side < 0:
             rate = unbelieved(common, "contradicted")
             return TwoGroupRates(rate, rate, None, rate.status)
         rate = _balanced(common, seen, confidence)
         zeros = 0.5 - 0.5 * (seen.u + seen.v) / math.sqrt(seen.signal)
         return TwoGroupRates(rate, rate, min(max(zeros, 0.0), 1.0), rate.status)
-
-
-@dataclass(frozen=True, slots=True)
-class EqualGroupSums(_AnswerPairSums):
-    """Sums over questions, with weights w, for the error rate that two groups have in common.
-
-    For groups that are drawn for each question, so that they are equally good by construction. With fixed groups
-    it reads the geometric mean of a and b, off from either group's however much is seen.
-
-    Attributes
-    ----------
-    weight, weight2, c1, c2, c3 : float
-        As in `TwoGroupSums`.
-
-    Examples
-    --------
-    >>> EqualGroupSums.contribution(1, 1, weight=0.5)
-    EqualGroupSums(weight=0.5, weight2=0.25, c1=0.5, c2=0.5, c3=0.5)
-    """
-
-    @checked(self=_SOUND, confidence=CONFIDENCE)
-    def estimate(self, confidence: float = 0.95) -> ErrorRate:
-        """Error rate of either group's answer, with no outcome known, whatever the share of zeros.
-
-        ``η̂ = (1 - √(2·agree - 1))/2``, agree = 1 - c1 - c2 + 2·c3 = g, standard deviation
-        ``√(g(1-g)/(4(2g-1)t))``. Pseudo-questions, fallbacks and the interval of ``ln a`` are those of
-        `TwoGroupSums.estimate_groups`; of its statuses ``balanced`` and ``contradicted`` do not occur.
-
-        Parameters
-        ----------
-        confidence : float
-            In (0, 1).
-
-        Returns
-        -------
-        ErrorRate
-
-        Notes
-        -----
-        Not in the paper, whose groups are drawn once. Drawn for each question it needs fewer questions than Theorem 7
-        at any P0.
-
-        Examples
-        --------
-        >>> rate = EqualGroupSums(weight=10_000, weight2=10_000, c1=5_000, c2=5_000, c3=3_400).estimate()
-        >>> [round(part, 3) for part in rate[:4]], rate.status
-        ([0.2, 0.2, 0.187, 0.213], 'ok')
-        """
-        seen = _believable(self)
-        return seen if isinstance(seen, ErrorRate) else _equal_rate(seen, confidence)
 
 
 def doubted_rate(effective: float) -> ErrorRate:
@@ -496,7 +329,7 @@ def symmetric_rate(alignment: float, log_variance: float, effective: float, conf
     return unbelieved(found, "contradicted") if impossible else found
 
 
-def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
+def believable(sums: AnswerPairSums) -> Agreement | ErrorRate:
     """What was seen, or the estimate where nothing is to be read from it."""
     effective = effective_size(sums.weight, sums.weight2)
     if not effective > 0.0:
@@ -507,7 +340,7 @@ def _believable(sums: _AnswerPairSums) -> Agreement | ErrorRate:
     return seen if vary_together(seen.c1, seen.c2, seen.c3, effective) else doubted_rate(effective)
 
 
-def _equal_rate(seen: Agreement, confidence: float) -> ErrorRate:
+def equal_rate(seen: Agreement, confidence: float) -> ErrorRate:
     """The rate if both groups have the same."""
     signal = seen.signal
     log_variance = 0.25 * seen.signal_variance / (signal * signal)

@@ -1,6 +1,6 @@
 """What an estimate of error rates is, whichever way it was made; and rates as prices.
 
-Every estimator is a frozen value of sums over questions (`ErrorRateSums`): its ``contribution`` of one question, a
+Every estimator is a frozen value of sums over questions: its ``contribution`` of one question, a
 ``merge`` that adds two of them up in any order, and an ``estimate`` that reads them.
 """
 
@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, Fields, Numbers, OneOf, checked
 
-__all__ = ["ErrorRate", "ErrorRateSums", "EstimateStatus", "PricedRates", "interval_ends", "known_error_rate", "priced"]
+__all__ = ["ErrorRate", "EstimateStatus", "PricedRates", "interval_ends", "priced"]
 
 EstimateStatus: TypeAlias = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted"]
 
@@ -95,18 +95,6 @@ ERROR_RATE = Fields(
 )
 
 
-class ErrorRateSums(Protocol):
-    """Sums over questions that an estimator reads. Two of them add up to the sums of both."""
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        ...
-
-    def estimate(self, confidence: float = 0.95) -> ErrorRate:
-        """Error rates of the reference answers, with an interval of that confidence."""
-        ...
-
-
 class PricedRates(NamedTuple):
     """Error rates to price losses with.
 
@@ -121,36 +109,6 @@ class PricedRates(NamedTuple):
     zero: float
     one: float
     capped: bool
-
-
-@checked(zero=SHARE, one=SHARE)
-def known_error_rate(zero: float, one: float) -> ErrorRate:
-    """Error rates that are given, not estimated: of a simulation, or set by somebody who knows.
-
-    Parameters
-    ----------
-    zero, one : float
-        η0 and η1, in [0, 1].
-
-    Returns
-    -------
-    ErrorRate
-        As given, with an interval of no width, variance 0 and no effective questions, since none were needed. The
-        status is ``ok``, or ``uninformative`` if η0 + η1 > .8.
-
-    Raises
-    ------
-    FormulaInputError
-        If a rate is NaN or outside [0, 1].
-
-    Examples
-    --------
-    >>> known_error_rate(0.1, 0.3)
-    ErrorRate(zero=0.1, one=0.3, low=0.2, high=0.2, effective_questions=0.0, status='ok', variance=0.0)
-    """
-    mean = 0.5 * (zero + one)
-    status: EstimateStatus = "uninformative" if zero + one > HIGHEST_PRICED_SUM else "ok"
-    return ErrorRate(zero, one, mean, mean, 0.0, status, 0.0)
 
 
 @checked(zero=SHARE, one=SHARE)
@@ -183,7 +141,7 @@ def priced(zero: float, one: float) -> PricedRates:
 
 @checked(rate=ERROR_RATE)
 def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], ...]:
-    """Both rates along their interval, shifted alike, wherever a regret can be largest; for `live_certificate`.
+    """Both rates along their interval, shifted alike, wherever a regret can be largest; for `live_bounds`.
 
     A rate that would fall below 0 stays there, and the other falls twice as fast, so that the mean goes all the way
     down to ``low``. Between the rates returned a regret rises or falls throughout: it is a Möbius function of the mean.

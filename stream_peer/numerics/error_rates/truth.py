@@ -128,27 +128,6 @@ class TruthSums:
         variance = max(_binomial_variance(rate, n) for rate, n in zip(known, revealed, strict=True))
         return ErrorRate(zero, one, min(max(low, 0.0), cut), max(min(high, HIGHEST_RATE), cut), total, status, variance)
 
-    @checked(self=_SOUND)
-    def mean_rate(self) -> tuple[float, float] | None:
-        """Mean of both classes' rates as measured, not cut, and its variance: a quarter of the sum of theirs.
-
-        Returns
-        -------
-        (float, float) or None
-            None with no outcome of one class.
-
-        Examples
-        --------
-        >>> rate, variance = TruthSums(right_zero=180, wrong_zero=20, right_one=70, wrong_one=30).mean_rate() or (0, 0)
-        >>> rate, round(variance, 6)
-        (0.2, 0.000645)
-        """
-        zeros, ones = self.right_zero + self.wrong_zero, self.right_one + self.wrong_one
-        if not min(zeros, ones) > 0.0:
-            return None
-        zero, one = self.wrong_zero / zeros, self.wrong_one / ones
-        return 0.5 * (zero + one), 0.25 * (_binomial_variance(zero, zeros) + _binomial_variance(one, ones))
-
 
 TRUTH_SUMS = Fields(TruthSums, _COUNTS)
 _TRUTH_COLUMNS = attrgetter(*(field.name for field in fields(TruthSums)))

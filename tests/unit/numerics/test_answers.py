@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.answers import (
-    UNIT,
-    MajorityAnswer,
-    distances,
-    in_units,
-    leave_one_out,
-    log_odds,
-    majority,
-    votes,
-    without_own,
-)
+from stream_peer.lab.formulas.reference_rules import in_units, log_odds
+from stream_peer.numerics.answers import UNIT, MajorityAnswer, distances, leave_one_out, majority, votes, without_own
 from stream_peer.numerics.arguments import IntArray
 
 

@@ -5,14 +5,9 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas.apriori import shared_answer_spread
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.certificate import (
-    certificate_terms,
-    live_bounds,
-    live_certificate,
-    noise_boundary,
-    shared_answer_spread,
-)
+from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.error_rates import ErrorRate, interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge
 from stream_peer.numerics.losses import squared_loss
@@ -59,8 +54,7 @@ class Run:
     def certificate(self) -> float:
         rates = (self.error_rate, self.error_rate)
         against, if_one, if_zero = self.regrets
-        nothing = np.zeros(self.n_experts)
-        return live_certificate(against, if_one, if_zero, self.variance, nothing, (rates, rates), self.n_experts, 0.05)
+        return float(live_bounds(against, if_one, if_zero, self.variance, (rates, rates), self.n_experts, 0.05).max())
 
 
 def test_the_boundary_is_its_formula() -> None:
@@ -81,17 +75,13 @@ def test_a_boundary_out_of_range_is_refused(wrong: dict[str, float]) -> None:
         noise_boundary(ZERO, int(given["n_experts"]), given["delta"], given["rho"])
 
 
-def test_the_certificate_is_the_worst_expert_at_the_worst_end() -> None:
+def test_the_bound_of_an_expert_is_that_at_the_worst_end() -> None:
     parts = np.array([5.0, -3.0]), np.array([8.0, 0.0]), np.array([-2.0, 1.0])
-    variance, true = np.array([75.0, 10.0]), np.array([1.0, 0.0])
-    ends = ((0.05, 0.1), (0.15, 0.2))
-    each = [
-        (float(parts[0][i] - zero * parts[1][i] - one * parts[2][i]) + noise) / (1 - zero - one) + float(true[i])
-        for zero, one in ends
-        for i, noise in enumerate(noise_boundary(variance, 2, 0.04).tolist())
-    ]
+    variance, ends = np.array([75.0, 10.0]), ((0.05, 0.1), (0.15, 0.2))
+    noise = noise_boundary(variance, 2, 0.04)
+    each = [(parts[0] - zero * parts[1] - one * parts[2] + noise) / (1 - zero - one) for zero, one in ends]
 
-    assert live_certificate(*parts, variance, true, ends, 2, 0.04) == pytest.approx(max(each), abs=1e-12)
+    assert live_bounds(*parts, variance, ends, 2, 0.04) == pytest.approx(np.maximum(*each), abs=1e-12)
 
 
 def test_nowhere_in_the_interval_is_a_regret_larger_than_certified() -> None:
@@ -113,29 +103,13 @@ def test_nowhere_in_the_interval_is_a_regret_larger_than_certified() -> None:
 def test_nothing_is_certified_where_answers_say_little() -> None:
     ends = ((0.1, 0.1), (0.405, 0.4))
 
-    assert live_certificate(ZERO, ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05) == math.inf
+    assert live_bounds(ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05) == math.inf
 
 
 def test_priced_rates_can_still_be_certified() -> None:
     ends = ((0.4, 0.4 - 1e-9), (0.4, 0.4 - 1e-9))
 
-    assert math.isfinite(live_certificate(ZERO, ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05))
-
-
-def test_without_experts_there_is_no_regret() -> None:
-    none = np.zeros(0)
-
-    assert live_certificate(none, none, none, none, none, ((0.1, 0.1), (0.2, 0.2)), 1, 0.05) == 0.0
-
-
-def test_resolved_questions_count_as_they_are() -> None:
-    """Their regret is known: it adds to the bound without a share of noise."""
-    ends = ((0.2, 0.2), (0.2, 0.2))
-    without = live_certificate(ZERO, ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05)
-
-    with_truth = live_certificate(ZERO, ZERO, ZERO, ZERO, np.array([7.5]), ends, 1, 0.05)
-
-    assert with_truth - without == pytest.approx(7.5)
+    assert np.isfinite(live_bounds(ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05)).all()
 
 
 @pytest.mark.parametrize(("n_experts", "error_rate"), [(4, 0.1), (8, 0.3)])
@@ -191,27 +165,6 @@ def test_a_shared_answer_spreads_by_twice_the_distance_from_the_mixture() -> Non
     np.testing.assert_allclose(found, 2 * np.abs(forecasts - mixed), atol=1e-15)
 
 
-def test_the_terms_are_those_of_the_end_that_decides() -> None:
-    parts = np.array([5.0, -3.0]), np.array([8.0, 0.0]), np.array([-2.0, 1.0])
-    variance, true = np.array([75.0, 10.0]), np.array([1.0, 0.0])
-    ends = ((0.05, 0.1), (0.15, 0.2))
-
-    terms = certificate_terms(*parts, variance, true, ends, 2, 0.04)
-
-    assert terms.rates == (0.15, 0.2)
-    assert terms.informative == pytest.approx(0.65)
-    assert terms.priced == pytest.approx([5 - 1.2 + 0.4, -3 - 0.2])
-    assert terms.boundary == pytest.approx(noise_boundary(variance, 2, 0.04))
-    assert terms.bounds.max() == live_certificate(*parts, variance, true, ends, 2, 0.04)
-
-
-def test_terms_of_answers_that_say_little_bound_nothing() -> None:
-    terms = certificate_terms(ZERO, ZERO, ZERO, ZERO, ZERO, ((0.1, 0.1), (0.45, 0.4)), 1, 0.05)
-
-    assert terms.rates == (0.45, 0.4)
-    assert terms.bounds.tolist() == [math.inf]
-
-
 def test_runs_are_bounded_each_on_its_own() -> None:
     rng = np.random.default_rng(7)
     parts, variance = rng.normal(size=(3, 2, 3)), rng.random((2, 3))
@@ -228,9 +181,8 @@ def test_runs_are_bounded_each_on_its_own() -> None:
 def test_a_certificate_is_for_rates_within_0_and_1(rates: tuple[tuple[float, float], ...]) -> None:
     one = np.ones(1)
 
-    for bound in (live_certificate, certificate_terms):
-        with pytest.raises(FormulaInputError, match=r"within|elements"):
-            bound(one, one, one, one, one, rates, 3, 0.05)
+    with pytest.raises(FormulaInputError, match=r"within|elements"):
+        live_bounds(one, one, one, one, rates, 3, 0.05)
 
 
 @pytest.mark.parametrize("variance", [-1.0, math.nan])

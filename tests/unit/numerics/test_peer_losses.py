@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, ProperLoss
-from stream_peer.numerics.peer_losses import loss_parts, unbiased_peer_loss, unit_peer_loss
+from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 from tests.reference.plain_formulas import peer_loss_range
 
 

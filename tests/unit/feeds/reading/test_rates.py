@@ -6,7 +6,7 @@ from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_ru
 from stream_peer.feeds.reading.weights import (
     rows_of,
 )
-from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, MomentSums, known_error_rate
+from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, ErrorRate, MomentSums
 from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 
 METHOD = Method()
@@ -142,6 +142,6 @@ def test_a_biased_reveal_may_explain_a_contradiction_and_both_are_said() -> None
 
 
 def test_rates_that_nobody_estimated_are_not_contradicted() -> None:
-    known = Method(rate=lambda *_: known_error_rate(0.1, 0.1), estimates=False)
+    known = Method(rate=lambda *_: ErrorRate(0.1, 0.1, 0.1, 0.1, 0.0, "ok", 0.0), estimates=False)
 
     assert read_rates(resolved(100, 100), 0, 0.95, known).contradiction is None

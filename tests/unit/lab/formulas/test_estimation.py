@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from stream_peer.lab.formulas.regret_sums import loss_parts
+from stream_peer.numerics.peer_losses import unit_peer_loss
 from tests.reference.estimation import (
     estimation_frozen,
     estimation_printed,

@@ -4,9 +4,10 @@ import pytest
 from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.flips import flip_answer, flip_question, flipped_error_rate, rates_after_flip
 from stream_peer.lab.formulas.forms import peer_loss
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.numerics.peer_losses import loss_parts, unbiased_peer_loss
+from stream_peer.numerics.peer_losses import unbiased_peer_loss
 
 NOISE = (0.05, 0.35)
 CHANCES = (np.arange(200_000) + 0.5) / 200_000

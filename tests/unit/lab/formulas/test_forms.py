@@ -5,8 +5,9 @@ import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.lab.formulas.forms import natarajan_peer_loss, peer_loss
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.peer_losses import loss_parts, unit_peer_loss
+from stream_peer.numerics.peer_losses import unit_peer_loss
 from tests.reference.savage import Curve, savage_correction
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.lab.formulas.regret_sums import RegretSums
-from stream_peer.numerics.peer_losses import loss_parts
+from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
 
 WEIGHTS = np.array([0.5, 0.25, 0.25])
 FORECASTS = np.array([0.9, 0.4, 0.2])

@@ -12,11 +12,12 @@ from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
 from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
+from stream_peer.lab.formulas.two_groups import EqualGroupSums
 from stream_peer.lab.methods.replayed import chosen_answers, n_groups, replayed_method, round_gap
 from stream_peer.numerics.answers import votes
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.error_rates import ErrorRate, known_error_rate
-from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
+from stream_peer.numerics.error_rates import ErrorRate
+from stream_peer.numerics.error_rates.groups import TwoGroupSums
 from stream_peer.numerics.error_rates.truth import TruthSums
 from stream_peer.numerics.learners import hedge, hedge_rate
 from stream_peer.settings.feed.model import PAPER, FeedSettings, MethodSettings
@@ -172,14 +173,13 @@ def rate(chosen: Settings) -> ErrorRate | None:
 def test_each_estimator_reads_its_sums() -> None:
     weight, weight2, a, b, _, ab, *_ = GROUP_SUMS
     two = (weight, weight2, a, b, ab)
-    known = known_error_rate(0.3, 0.1)._replace(effective_questions=300.0)
 
     assert rate(RATES["two-groups"]) == rate(RATES["two-groups, drawn"]) == TwoGroupSums(*two).estimate(0.9)
     assert rate(RATES["equal-groups"]) == EqualGroupSums(*two).estimate(0.9)
     assert rate(RATES["three-references"]) == ThreeReferenceSums(*GROUP_SUMS).estimate(0.9)
     assert rate(RATES["three-class-references"]) == ThreeReferenceClassSums(*GROUP_SUMS).estimate(0.9)
     assert rate(RATES["outcomes"]) == TruthSums(*TRUTH).estimate(0.9)
-    assert rate(RATES["known"]) == known
+    assert rate(RATES["known"]) == ErrorRate(0.3, 0.1, 0.2, 0.2, 300.0, "ok", 0.0)
     assert rate(RATES["class-moments"]) is None
 
 

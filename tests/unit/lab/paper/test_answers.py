@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from stream_peer.lab.formulas.two_groups import two_group_solution
 from stream_peer.lab.paper.answers import (
     Voters,
     drawn_shares,
@@ -9,7 +10,6 @@ from stream_peer.lab.paper.answers import (
     printed_first_rate,
     watched,
 )
-from stream_peer.numerics.error_rates import two_group_solution
 
 
 def test_shares_of_yes_that_are_expected_are_solved_by_the_rates_they_were_made_of() -> None:

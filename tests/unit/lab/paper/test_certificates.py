@@ -25,7 +25,7 @@ def test_promises_are_the_figures_worked_out_by_hand(
 
 
 def test_a_certificate_that_is_too_small_is_seen_as_violated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "live_certificate", lambda *_: 0.01)
+    monkeypatch.setattr(claim, "live_bounds", lambda *_: np.full((5, 4), 0.01))
 
     assert play(np.random.default_rng(1), Row(4, 200, 0.1, (0, 0, 0)), runs=5).violations == 5
 

@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 
+from stream_peer.lab.formulas.two_groups import TwoGroupSolution
 from stream_peer.lab.paper import group_estimates, revealed_estimates
 from stream_peer.lab.paper.answers import Shares, printed_first_rate
 from stream_peer.lab.paper.group_estimates import group_checks, two_groups
 from stream_peer.lab.paper.results import ClaimCheck
 from stream_peer.lab.paper.revealed_estimates import revealed_checks
-from stream_peer.numerics.error_rates import TruthSums, TwoGroupSolution, TwoGroupSums
+from stream_peer.numerics.error_rates import TruthSums, TwoGroupSums
 from stream_peer.numerics.error_rates.rate import ErrorRate
 from tests.unit.lab.paper.samples import SEED
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import (
     AdaNormal,
     Hedge,
@@ -9,7 +10,6 @@ from stream_peer.lab.paper.following import (
     revealed_rates,
     two_group_rates,
 )
-from stream_peer.numerics import loss_parts
 
 
 def test_learners_start_with_equal_weights_and_move_to_the_smaller_peer_loss() -> None:

@@ -5,7 +5,7 @@ from stream_peer.lab.paper import heterogeneous as claim
 from stream_peer.lab.paper.heterogeneous import heterogeneous
 from stream_peer.lab.paper.promises import heterogeneous_promises
 from stream_peer.lab.paper.results import Size
-from stream_peer.numerics import FloatArray
+from stream_peer.numerics.arguments import FloatArray
 from tests.unit.lab.paper.samples import SEED
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from stream_peer.lab.paper.panels import merged, seen
-from stream_peer.numerics import leave_one_out, majority
+from stream_peer.numerics.answers import leave_one_out, majority
 
 
 def test_a_panel_sees_question_by_question_what_the_service_would() -> None:

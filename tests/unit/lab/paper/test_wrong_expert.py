@@ -4,7 +4,8 @@ import pytest
 from stream_peer.lab.paper import wrong_expert as claim
 from stream_peer.lab.paper.results import Size
 from stream_peer.lab.paper.wrong_expert import chances_to_be_elected, duel, wrong_expert
-from stream_peer.numerics import FloatArray, squared_loss
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.losses import squared_loss
 from tests.unit.lab.paper.samples import SEED
 
 

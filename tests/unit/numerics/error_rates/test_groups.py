@@ -6,15 +6,9 @@ import numpy.typing as npt
 import pytest
 
 from stream_peer.errors import FormulaInputError
+from stream_peer.lab.formulas.two_groups import EqualGroupSums, two_group_deviations, two_group_solution
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.error_rates.groups import (
-    EqualGroupSums,
-    TwoGroupRates,
-    TwoGroupSums,
-    two_group_deviations,
-    two_group_solution,
-    vary_together,
-)
+from stream_peer.numerics.error_rates.groups import TwoGroupRates, TwoGroupSums, vary_together
 
 Ints = npt.NDArray[np.int64]
 

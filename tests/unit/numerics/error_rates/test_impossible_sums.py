@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
+from stream_peer.lab.formulas.two_groups import EqualGroupSums
 from stream_peer.numerics.dependence import DependenceSums, VoteMoments
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
     ClassMomentTerms,
-    EqualGroupSums,
     MomentSums,
     MomentTerms,
     TruthSums,

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from stream_peer.numerics.error_rates import ErrorRate, ErrorRateSums, TruthSums
-from stream_peer.numerics.error_rates.groups import EqualGroupSums, TwoGroupSums
+from stream_peer.lab.formulas.two_groups import EqualGroupSums
+from stream_peer.numerics.error_rates import ClassMomentSums, ErrorRate, MomentSums, TruthSums
+from stream_peer.numerics.error_rates.groups import TwoGroupSums
 from tests.unit.numerics.error_rates.streams import (
     Ints,
     class_rows,
@@ -19,11 +20,11 @@ from tests.unit.numerics.error_rates.streams import (
 )
 
 
-def symmetric(votes: Ints, answers: Ints) -> ErrorRateSums:
+def symmetric(votes: Ints, answers: Ints) -> MomentSums:
     return moment_sums(moment_rows(votes, answers))
 
 
-def of_classes(votes: Ints, answers: Ints) -> ErrorRateSums:
+def of_classes(votes: Ints, answers: Ints) -> ClassMomentSums:
     return class_sums(class_rows(votes, answers))
 
 
@@ -68,7 +69,9 @@ def test_identical_experts_give_a_status_and_an_interval() -> None:
 
 @pytest.mark.case("C18")
 @pytest.mark.parametrize("summed", [symmetric, of_classes])
-def test_rates_move_little_while_the_status_changes(summed: Callable[[Ints, Ints], ErrorRateSums]) -> None:
+def test_rates_move_little_while_the_status_changes(
+    summed: Callable[[Ints, Ints], MomentSums | ClassMomentSums],
+) -> None:
     """At the fiftieth question, when ``insufficient`` ends, no more than at those around it: under .03 a question."""
     rng = np.random.default_rng(3)
     votes = votes_of(rng, outcomes_of(rng, 120, 0.5), np.full(10, 0.25))

@@ -3,9 +3,13 @@ import math
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, known_error_rate, priced
+from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, priced
 from stream_peer.numerics.error_rates.moments import MomentSums
 from stream_peer.numerics.error_rates.rate import normal_quantile
+
+
+def certain(rate: float) -> ErrorRate:
+    return ErrorRate(rate, rate, rate, rate, 0.0, "ok", 0.0)
 
 
 def test_rates_are_priced_with_a_sum_of_at_most_four_fifths() -> None:
@@ -31,31 +35,18 @@ def test_a_rate_that_reaches_0_stays_there_while_their_mean_goes_on_to_its_end()
 
 
 def test_rates_that_are_0_throughout_have_an_interval_of_zeros() -> None:
-    assert interval_ends(known_error_rate(0.0, 0.0)) == ((0.0, 0.0), (0.0, 0.0))
-
-
-def test_known_rates_are_certain() -> None:
-    rate = known_error_rate(0.1, 0.4)
-
-    assert (rate.zero, rate.one, rate.status, rate.variance) == (0.1, 0.4, "ok", 0.0)
-    assert rate.low == rate.high == pytest.approx(0.25)
-    ends = interval_ends(rate)
-    assert ends[0] == ends[1] == pytest.approx((0.1, 0.4))
-
-
-def test_known_rates_that_leave_no_information_are_called_uninformative() -> None:
-    assert known_error_rate(0.5, 0.5).status == "uninformative"
+    assert interval_ends(certain(0.0)) == ((0.0, 0.0), (0.0, 0.0))
 
 
 def test_known_rates_can_still_be_corrected_by_outcomes() -> None:
     """They count as thirty labels, as any certain estimate does."""
-    assert combine_with_truth(known_error_rate(0.2, 0.2), 30, 70, 0, 0).zero == pytest.approx((30 + 30 * 0.2) / 100)
+    assert combine_with_truth(certain(0.2), 30, 70, 0, 0).zero == pytest.approx((30 + 30 * 0.2) / 100)
 
 
 @pytest.mark.parametrize(("zero", "one"), [(-0.1, 0.2), (0.2, 1.1), (math.nan, 0.2), (0.1, math.inf)])
 def test_rates_that_are_no_probabilities_are_refused_with_their_value(zero: float, one: float) -> None:
     with pytest.raises(FormulaInputError, match="not within"):
-        known_error_rate(zero, one)
+        priced(zero, one)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.5, 0.95, 1.0 - 2.0**-53])

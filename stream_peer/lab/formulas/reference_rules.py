@@ -3,7 +3,7 @@
 A rule turns each forecast into one number, its ballot: majority, weighted majority, mean and product, with thresholds
 of ½ or each expert's own. The answer is the side of 0 on which the sum of the ballots lies, so the answers of
 everybody, of all but one expert, of all but its team, or of one of two groups follow from the same ballots in O(n).
-Ties are as in ``answers``.
+Ties are as in `numerics.answers`.
 """
 
 import math
@@ -19,8 +19,6 @@ from stream_peer.numerics.answers import (
     check_coin,
     check_shape,
     distances,
-    in_units,
-    log_odds,
     votes,
     without_own,
 )
@@ -41,6 +39,7 @@ from stream_peer.numerics.arguments import (
     checked,
     unchecked,
 )
+from stream_peer.numerics.losses import portable_log
 
 __all__ = [
     "Ballots",
@@ -54,6 +53,9 @@ __all__ = [
     "ballots",
 ]
 
+MOST_SURE = 0.48
+"""Log odds are taken of probabilities clipped to within this distance from ½."""
+
 LARGEST_WEIGHT = 16.0
 """Only ratios of weights matter, so scale them."""
 
@@ -62,6 +64,18 @@ _LARGEST_SCORE = 8.0
 
 _LARGEST_SUM = 2.0**63
 """Sums of ballots are whole numbers of 64 bits."""
+
+
+def in_units(values: FloatArray, side: SmallIntArray) -> IntArray:
+    """Values in units, at least one unit to the side on which each lies, so that no vote is rounded away."""
+    whole = np.rint(values * UNIT).astype(np.int64)
+    return np.where(whole == 0, side, whole)
+
+
+def log_odds(forecasts: FloatArray) -> FloatArray:
+    """``ln(p/(1-p))`` of forecasts clipped to [.02, .98]; of p and 1-p exactly opposite, on every processor alike."""
+    sure = np.minimum(np.abs(forecasts - 0.5), MOST_SURE)
+    return np.copysign(unchecked(portable_log)((0.5 + sure) / (0.5 - sure)), forecasts - 0.5)
 
 
 class ReferenceRule(StrEnum):

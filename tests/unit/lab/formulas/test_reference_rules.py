@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.answers import leave_one_out
-from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
-from stream_peer.numerics.peer_losses import unbiased_peer_loss
-from stream_peer.numerics.reference_rules import (
+from stream_peer.lab.formulas.reference_rules import (
     ReferenceRule,
     answers_of_all,
     answers_of_groups,
@@ -19,6 +16,9 @@ from stream_peer.numerics.reference_rules import (
     answers_of_others,
     ballots,
 )
+from stream_peer.numerics.answers import leave_one_out
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.peer_losses import unbiased_peer_loss
 from tests.reference.plain_formulas import vote_weights
 
 UNIT = 2**40
