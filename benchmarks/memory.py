@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.arguments import FloatArray
@@ -117,8 +118,8 @@ def in_world(world: str, memory: int | None, questions: int, seed: int) -> tuple
             continue
         feed = stage.feeds.by_name[FEED]
         if number % 25 == 0:
-            off.append((feed.read().rates.estimate.zero - true_rate(errors[number])) ** 2)
-        facts = feed.entries[f"q{number}"].facts()[-1]
+            off.append((read(feed).rates.estimate.zero - true_rate(errors[number])) ** 2)
+        facts = feed.ledger.entries[f"q{number}"].facts()[-1]
         losses = errors[number] * (1.0 - errors[number])  # in expectation, of who says how sure it may be
         lost.append(float((facts.select * losses).sum() - losses.min()))
     return float(np.mean(off)), float(np.mean(lost))

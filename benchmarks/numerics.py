@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution_of
-from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.scoring import score
+from stream_peer.feeds.reading.of_feed import read, scoring_inputs
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.document import load_document
@@ -64,7 +64,7 @@ def microseconds(call: Callable[[], object], before: Callable[[], object] = lamb
 
 def scored(feed: Feed, number: int, experts: IndexArray, forecasts: FloatArray) -> Facts:
     """Facts of a question's round."""
-    under = feed.scoring_inputs(experts, f"question-{number}", number)
+    under = scoring_inputs(feed, read(feed), experts, f"question-{number}", number)
     return score(number, experts, forecasts, under, feed.method)
 
 
@@ -80,18 +80,18 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
         facts = scored(feed, number, experts, forecasts)
         feed.put_in(contribution_of((facts,), Entry(evidence=1 if number % 4 == 0 else "open"), feed.method), Entry())
     forecasts = random.random(n_experts)
-    under = feed.scoring_inputs(experts, "question", 0)
+    under = scoring_inputs(feed, read(feed), experts, "question", 0)
     facts = score(0, experts, forecasts, under, feed.method)
     part = contribution_of((facts,), Entry(), feed.method)
     weights = microseconds(
-        lambda: feed.scoring_inputs(experts, "question", 0),
+        lambda: scoring_inputs(feed, read(feed), experts, "question", 0),
         before=lambda: feed.put_in(part, Entry()),  # so that nothing is read from what was kept
     )
     return {
         "weights": weights,
         "facts": microseconds(lambda: score(0, experts, forecasts, under, feed.method)),
         "contribution": microseconds(lambda: contribution_of((facts,), Entry(), feed.method)),
-        "sums": microseconds(lambda: feed.sums.add(part)),
+        "sums": microseconds(lambda: feed.blocks.sums.add(part)),
         "stored form": microseconds(facts.pack),
     }
 
@@ -141,19 +141,19 @@ class Beside:
 
     def outcome(self) -> float:
         """Seconds for an outcome: the contribution without it and with it, and the mixers' shares."""
-        facts = scored(self.feed, 0, self.experts, self.forecasts).alone()
-        self.feed.sums.feed[MIXERS] += 1
-        self.feed.sums.version += 1  # what was read before is stale
-        columns = self.feed.read().learnt(self.experts)
+        facts = scored(self.feed, 0, self.experts, self.forecasts)
+        self.feed.blocks.sums.feed[MIXERS] += 1
+        self.feed.blocks.sums.version += 1  # what was read before is stale
+        columns = read(self.feed).learnt(self.experts)
         start = time.perf_counter()
-        contribution_of(facts, Entry(), self.feed.method)
-        contribution_of(facts, Entry(evidence=1), self.feed.method)
-        self.feed.sums.version += 1
-        live = self.feed.read().mixing
+        contribution_of((facts,), Entry(), self.feed.method)
+        contribution_of((facts,), Entry(evidence=1), self.feed.method)
+        self.feed.blocks.sums.version += 1
+        live = read(self.feed).mixing
         of_shares = time.perf_counter()
-        self.feed.shadows.read(self.feed.sums.feed, columns, live)
+        self.feed.shadows.read(self.feed.blocks.sums.feed, columns, live)
         news = time.perf_counter()
-        self.feed.shadows.read(self.feed.sums.feed, columns, live)
+        self.feed.shadows.read(self.feed.blocks.sums.feed, columns, live)
         return of_shares - start + (news - of_shares) - (time.perf_counter() - news)
 
 

@@ -6,6 +6,7 @@ from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.outputs import feed_outputs, question_outputs
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.views import feed_view, list_experts
 from stream_peer.log.stage import Output
 
@@ -16,13 +17,13 @@ _IN_ONE_RECORD = 200
 def corrections(before: Feed, after: Feed) -> Iterator[Output]:
     """Records of questions in whose rounds an erased expert stood, and tombstones of the parts that are no more."""
     for question_id in questions_without(before, after):
-        entry, former = after.entries.get(question_id, Entry()), before.entries[question_id]
+        entry, former = after.ledger.entries.get(question_id, Entry()), before.ledger.entries[question_id]
         latest = former.latest()
-        outputs = question_outputs(after, question_id, entry, entry.latest())
+        outputs = question_outputs(after, read(after), question_id, entry, entry.latest())
         yield from outputs
         if latest is not None and len(latest.experts) > _IN_ONE_RECORD:
-            yield from _tombstones(question_outputs(before, question_id, former, latest), outputs)
-    if len(before.experts) > _IN_ONE_RECORD:
+            yield from _tombstones(question_outputs(before, read(before), question_id, former, latest), outputs)
+    if len(before.roster.experts) > _IN_ONE_RECORD:
         yield from _tombstones(_of_feed(before), _of_feed(after))
 
 
@@ -40,9 +41,9 @@ def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:
 
 def questions_without(before: Feed, after: Feed) -> Iterator[str]:
     """Questions in whose rounds an expert stood that ``after`` has erased."""
-    gone = {place for place, expert in enumerate(before.experts) if after.roster.is_erased(expert)}
+    gone = {place for place, expert in enumerate(before.roster.experts) if after.roster.is_erased(expert)}
     if gone:
-        for question_id, entry in before.entries.items():
+        for question_id, entry in before.ledger.entries.items():
             said = (*entry.rounds, *filter(None, (entry.first_final,)))
             if any(not gone.isdisjoint(unpack(packed).experts.tolist()) for packed in said):
                 yield question_id

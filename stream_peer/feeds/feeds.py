@@ -17,6 +17,8 @@ from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.path_state import Ended
 from stream_peer.feeds.publisher import Publisher
+from stream_peer.feeds.reading.of_feed import read, trust_of
+from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.store import FeedStore
@@ -128,47 +130,50 @@ class Feeds:
 
         ``known``: news that mean nothing of a question that is not in the ledger, for which it makes no entry.
         """
-        expired = feed.expire(now) if feed.accounts.ledger.is_due(now) else []
+        expired = feed.expire(now) if feed.ledger.is_due(now) else []
         for expired_id, entry in expired:
             self.store.leave(feed.name, expired_id, entry)
-        for expired_id in feed.accounts.ledger.forget_expired() if expired else ():
+        for expired_id in feed.ledger.forget_expired() if expired else ():
             self.store.leave(feed.name, expired_id, None)
         if expired:
             effects.counts["expired", ""] += len(expired)
-        if question_id in feed.accounts.ledger.expired:
+        if question_id in feed.ledger.expired:
             effects.counts["too-late", ""] += 1
             return None
-        if known and question_id not in feed.entries:
+        if known and question_id not in feed.ledger.entries:
             return None
         return feed.take_in(question_id)
 
-    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> None:
-        """A question of the feed has changed."""
-        feed.follow(entry)
+    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> Reading:
+        """A question of the feed has changed; the reading that follows."""
+        if feed.learner_path is not None:
+            feed.learner_path.put_in(entry, len(feed.roster))
         entry.touched = record.timestamp
-        feed.path_state.ordinals = feed.accounts.ledger.ordinals
+        feed.path_state.ordinals = feed.ledger.ordinals
         check(feed)
-        feed.accounts.ledger.keep(question_id, entry)
+        feed.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
-        self.changed(feed, record)
+        reading = self.changed(feed, record)
         feed.path_state.shrink = next_shrink(feed.path_state.shrink, feed.path_state.trust, feed.method)
+        return reading
 
     def shown(self, feed: Feed, question_id: str, record: Record) -> None:
         """What is shown of a question has changed, and nothing that is learnt."""
         feed.path_state.revision, feed.path_state.at = feed.path_state.base + record.offset, record.timestamp
         self.store.touch(feed.name, question_id)
 
-    def changed(self, feed: Feed, record: Record) -> None:
-        """A record has changed the feed."""
+    def changed(self, feed: Feed, record: Record) -> Reading:
+        """A record has changed the feed; the reading that follows."""
         path_state = feed.path_state
         path_state.revision, path_state.at = path_state.base + record.offset, record.timestamp
-        reading = feed.read()
+        reading = read(feed)
         if reading.next_vote_rule != path_state.vote_rule:
             path_state.vote_rule = reading.next_vote_rule
             path_state.switches += 1
-            reading = feed.read()
-        path_state.trusted(feed.trust(reading).state, path_state.acknowledged)
+            reading = read(feed)
+        path_state.trusted(trust_of(feed, reading).state, path_state.acknowledged)
         self.publisher.changed(feed)
+        return reading
 
     # --- settings and controls ---
 
@@ -252,7 +257,7 @@ class Feeds:
             self.store.leave_all(feed)
             feed.reset()
             feed.adopt(self._settings(name), self.book.hash)  # a former import kept its own, which is no more
-            if not any(map(feed.roster.is_erased, feed.experts)):  # else they have places still
+            if not any(map(feed.roster.is_erased, feed.roster.experts)):  # else they have places still
                 self.due.discard(name)
             self.changed(feed, record)
 
@@ -282,7 +287,7 @@ class Feeds:
     def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
         """In a rebuild: the scored forecast of a question is the one that was published, not what it would be now."""
         before = self._pins[feed.name].before if feed.name in self._pins else None
-        former = before.entries.get(question_id) if before else None
+        former = before.ledger.entries.get(question_id) if before else None
         if before is not None and former is not None and former.first_final is not None:
             entry.first_final = scored_with_places(former.first_final, _places_in(feed, before))
             entry.revision = former.revision
@@ -295,10 +300,10 @@ class Feeds:
             after = rebuilt.feed(name)  # a new one, if its log has been purged
             after.pieces = before.pieces
             after.path_state.go_on_from(before.path_state)
-            for question_id, entry in after.entries.items():
+            for question_id, entry in after.ledger.entries.items():
                 if entry.first_final is None:  # nobody else stood in its final round
                     rebuilt.carry_over(after, question_id, entry)
-            after.accounts.keep_evaluations(before.accounts, _places_in(after, before))
+            after.keep_evaluations(before, _places_in(after, before))
             self.store.leave_all(before)
             self.by_name[name] = after
             self.store.touch_all(after)
@@ -317,5 +322,5 @@ class Feeds:
 
 def _places_in(feed: Feed, before: Feed) -> IndexArray:
     """By the places of a feed's experts before a rebuild: their places after it, -1 of those who are not there."""
-    found = map(feed.roster.place, before.experts)
+    found = map(feed.roster.place, before.roster.experts)
     return np.array([-1 if place is None else place for place in found], dtype=np.int32)

@@ -33,7 +33,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.contributions import contribution, contribution_of
 from stream_peer.feeds.corrections import corrections
-from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feeds import Feeds, RebuildPins
 from stream_peer.feeds.former_imports import fresh, take_up
@@ -41,9 +41,10 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import feed_tombstones, question_outputs, question_tombstones
+from stream_peer.feeds.reading.of_feed import read, scoring_inputs
+from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
-from stream_peer.feeds.scoring import score
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
@@ -58,13 +59,14 @@ class QuestionChanged(NamedTuple):
     """A question has other rounds or another outcome. ``latest``: facts of its latest round."""
 
     feed: Feed
+    reading: Reading
     question_id: str
     entry: Entry
     latest: Facts | None
 
     def outputs(self) -> list[Output]:
         """The question's records, as things stand now."""
-        return question_outputs(self.feed, self.question_id, self.entry, self.latest)
+        return question_outputs(self.feed, self.reading, self.question_id, self.entry, self.latest)
 
 
 class FeedDeleted(NamedTuple):
@@ -178,7 +180,7 @@ class FeedFold:
         feed = self.feeds.feed(event.feed)
         whole = feed.roster.admitted(whole)
         empty = not whole.experts
-        if empty and event.question_id not in feed.accounts.ledger:
+        if empty and event.question_id not in feed.ledger:
             return None
         entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=empty)
         if entry is None:
@@ -186,10 +188,7 @@ class FeedFold:
         if empty:
             return self._drop(feed, event, entry, record)
         feed.take_out(entry)
-        known = len(feed.roster)
-        facts = self._facts(feed, whole)
-        if len(feed.roster) > known:
-            self._meet(feed, known, record, effects)
+        facts = self._facts(feed, whole, record, effects)
         entry.weight = event.weight
         entry.put(facts)
         if fix_by_round(entry, whole, feed.path_state.base + record.offset):
@@ -199,12 +198,15 @@ class FeedFold:
             feed.put_in(contribution_of((facts,), entry, feed.method), entry)
         else:
             feed.put_in(contribution(entry, feed.method), entry)
-        feed.learn(facts, entry)
-        self.feeds.finish(feed, event.question_id, entry, record)
+        if feed.learner_path is not None:
+            now = read(feed)
+            seen = now.extent(feed.roster.n_seen(facts.experts, now.sums))
+            feed.learner_path.learn(facts, entry, seen, feed.method)
+        reading = self.feeds.finish(feed, event.question_id, entry, record)
         counts = facts.votes.counts
         effects.counts["round", "counts" if counts else "low-evidence"] += 1
         effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
-        return QuestionChanged(feed, event.question_id, entry, facts if alone else entry.latest())
+        return QuestionChanged(feed, reading, event.question_id, entry, facts if alone else entry.latest())
 
     def _meet(self, feed: Feed, known: int, record: Record, effects: Effects) -> None:
         """Name the experts that have a place from ``known`` on, and those of them that look like another one."""
@@ -214,16 +216,19 @@ class FeedFold:
             effects.warnings.append(Warned("look-alike-experts", feed.name, "", message))
             effects.look_alikes.append((feed.name, expert, earlier))
 
-    def _facts(self, feed: Feed, event: Round) -> Facts:
+    def _facts(self, feed: Feed, event: Round, record: Record, effects: Effects) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""
+        known = len(feed.roster)
         experts = feed.places(event.experts)
-        under = feed.scoring_inputs(experts, event.question_id, event.boundary)
+        if len(feed.roster) > known:
+            self._meet(feed, known, record, effects)
+        under = scoring_inputs(feed, read(feed), experts, event.question_id, event.boundary)
         forecasts = np.array(event.probabilities, dtype=np.float64)
         return score(event.boundary, experts, forecasts, under, feed.method, final=event.final)
 
     def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> Change | None:
         feed = self.feeds.by_name.get(event.feed)
-        known = feed is not None and event.question_id in feed.accounts.ledger
+        known = feed is not None and event.question_id in feed.ledger
         entry = (
             self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=True) if feed and known else None
         )
@@ -234,16 +239,16 @@ class FeedFold:
         feed.take_out(entry)
         found = entry.drop(event.boundary)
         feed.put_in(contribution(entry, feed.method), entry)
-        self.feeds.finish(feed, event.question_id, entry, record)
+        reading = self.feeds.finish(feed, event.question_id, entry, record)
         if not found:
             return None
         note_withdrawal(entry, feed.path_state.base + record.offset)
-        return QuestionChanged(feed, event.question_id, entry, entry.latest())
+        return QuestionChanged(feed, reading, event.question_id, entry, entry.latest())
 
     def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
         feed = self.feeds.feed(event.feed)
         taken_back = event.outcome == "open"
-        if taken_back and event.question_id not in feed.accounts.ledger:
+        if taken_back and event.question_id not in feed.ledger:
             return None
         entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
@@ -259,20 +264,20 @@ class FeedFold:
         path_state = feed.path_state
         path_state.outcomes += 1
         if feed.method.mixes:
-            path_state.net_share = unchecked(safety_net_step)(path_state.net_share, *feed.read().net_sums())
-        self.feeds.finish(feed, event.question_id, entry, record)
-        return QuestionChanged(feed, event.question_id, entry, entry.latest()) if entry.rounds else None
+            path_state.net_share = unchecked(safety_net_step)(path_state.net_share, *read(feed).net_sums())
+        reading = self.feeds.finish(feed, event.question_id, entry, record)
+        return QuestionChanged(feed, reading, event.question_id, entry, entry.latest()) if entry.rounds else None
 
     def _on_provisional(self, event: ProvisionalOutcome, record: Record, _effects: Effects) -> Change | None:
         """Show it with the question. It teaches nothing, and is no news by which an entry stays longer."""
         feed = self.feeds.by_name.get(event.feed)
-        entry = None if feed is None else feed.entries.get(event.question_id)
+        entry = None if feed is None else feed.ledger.entries.get(event.question_id)
         is_shown = entry is not None and (event.outcome == "open" or entry.evidence == "open")
         if feed is None or entry is None or not is_shown or entry.provisional == event.outcome:
             return None
         entry.provisional = event.outcome
         self.feeds.shown(feed, event.question_id, record)
-        return QuestionChanged(feed, event.question_id, entry, entry.latest()) if entry.rounds else None
+        return QuestionChanged(feed, read(feed), event.question_id, entry, entry.latest()) if entry.rounds else None
 
     def _on_settings(self, event: SettingsChanged, record: Record, _effects: Effects) -> None:
         try:

@@ -18,7 +18,7 @@ from stream_peer.errors import SettingsError
 from stream_peer.events.feed_log import FeedImported, Place, Round, Verdict
 from stream_peer.events.incoming import QuestionWeight
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.accounts import Blocks
+from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, StoredFeed
@@ -114,7 +114,7 @@ def fresh(feeds: Feeds, name: str) -> Feed:
         If it does.
     """
     feed = feeds.feed(name)
-    if feed.has_rounds() or feed.entries:
+    if feed.has_rounds() or feed.ledger.entries:
         raise import_refusal("the feed knows questions already; reset or delete it before")
     return feed
 
@@ -142,7 +142,7 @@ def take_up(feeds: Feeds, event: FeedImported, whole: bytes, record: Record) -> 
     feeds.store.leave_all(feed)
     imported = Imported(event.import_id)
     feed.take_up(stored, _standing(feeds, feed, line, header.next_revision, imported, record), ledger)
-    feed.begin_with(sums)
+    feed.blocks = sums
     feeds.store.touch_all(feed)
     feeds.publisher.changed(feed)
     return [found.round for found in lines if isinstance(found, WaitingLine)]

@@ -5,7 +5,7 @@ to the sums stays in them for good; of the question only its name is kept for a 
 are known as such.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -187,12 +187,10 @@ class Ledger:
     def __contains__(self, question_id: str) -> bool:
         return question_id in self.entries or question_id in self.expired
 
-    def take_in(self, question_id: str) -> Entry:
-        """The entry of a question, a new one if need be. It must not have expired."""
-        entry = self.entries.get(question_id)
-        if entry is None:
-            entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
-            self.ordinals += 1
+    def begin(self, question_id: str) -> Entry:
+        """The entry of a question that is new here."""
+        entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
+        self.ordinals += 1
         return entry
 
     def keep(self, question_id: str, entry: Entry) -> None:
@@ -228,10 +226,12 @@ class Ledger:
             self._limits = limits
             self._plan_anew()
 
-    def restore(self, entries: dict[str, Entry], expired: dict[str, Milliseconds], ordinals: int) -> None:
-        """Take up what was stored."""
-        self.entries, self.expired, self.ordinals = entries, expired, ordinals
-        self._left = [(when, question_id) for question_id, when in expired.items()]
+    def restore(self, stored: Mapping[str, Entry | Milliseconds], ordinals: int) -> None:
+        """Take up what was stored: entries, and when questions left."""
+        self.entries = {name: entry for name, entry in stored.items() if isinstance(entry, Entry)}
+        self.expired = {name: when for name, when in stored.items() if not isinstance(when, Entry)}
+        self.ordinals = ordinals
+        self._left = [(when, question_id) for question_id, when in self.expired.items()]
         heapify(self._left)
         self._plan_anew()
 

@@ -32,7 +32,9 @@ from stream_peer.feeds.facts import Facts, losses_of, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.reading.rates import Rates
+from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.feeds.views import FeedView, feed_view, heading, list_experts, summary
 from stream_peer.log.owners import QuestionReading
@@ -45,10 +47,10 @@ _unbiased_peer_loss = unchecked(unbiased_peer_loss)
 _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 
 
-def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
+def question_outputs(feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
-    rates = _rates(feed, facts)
+    rates = _rates(reading, facts)
     answer, forecast = _reading(feed, entry, facts, common, rates)
     experts = _scored(feed, facts, outcome, rates) if facts else []
     losses = PeerLosses(**common, error_rate=answer.error_rate, experts=experts)
@@ -60,9 +62,9 @@ def question_outputs(feed: Feed, question_id: str, entry: Entry, facts: Facts | 
     ]
 
 
-def read_question(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> QuestionReading:
+def read_question(feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None) -> QuestionReading:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
-    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(feed, facts))
+    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(reading, facts))
 
 
 def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: Rates) -> QuestionReading:
@@ -106,13 +108,13 @@ def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> 
 
 def question_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
     """Records that say that the outputs of all questions in a feed's ledger are gone."""
-    keys = {
-        (topic, question.encode()) for question in feed.accounts.ledger.expired for topic in topics.KEYED_BY_QUESTION
-    }
-    for question, entry in feed.entries.items():
+    keys = {(topic, question.encode()) for question in feed.ledger.expired for topic in topics.KEYED_BY_QUESTION}
+    reading = read(feed)
+    for question, entry in feed.ledger.entries.items():
         keys.update((topic, question.encode()) for topic in topics.KEYED_BY_QUESTION)
         keys.update(
-            (output.topic, output.key or b"") for output in question_outputs(feed, question, entry, entry.latest())
+            (output.topic, output.key or b"")
+            for output in question_outputs(feed, reading, question, entry, entry.latest())
         )
     return [Output(topic, key, None, at) for topic, key in sorted(keys)]
 
@@ -127,9 +129,8 @@ def _state(entry: Entry, facts: Facts | None) -> StateOfQuestion:
     return "scored" if facts.votes.counts else "low-evidence"
 
 
-def _rates(feed: Feed, facts: Facts | None) -> Rates:
+def _rates(reading: Reading, facts: Facts | None) -> Rates:
     """Error rates of the vote rule that gave the experts' own reference answers."""
-    reading = feed.read()
     return reading.rates_of(facts.votes.rule) if facts else reading.rates
 
 
@@ -154,7 +155,7 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None, rates: Rates) -> 
         true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
     columns = (facts.experts.tolist(), facts.forecasts.tolist(), facts.answers.tolist(), losses, true_losses)
     rows: Iterator[tuple[int, float, Any, float, float | None]] = zip(*columns, strict=False)
-    ids, shown, excluded = feed.experts, feed.shown, feed.roster.excluded
+    ids, shown, excluded = feed.roster.experts, feed.roster.shown, feed.roster.excluded
     if excluded:
         rows = (row for row in rows if ids[row[0]] not in excluded)
     found = [
@@ -181,7 +182,7 @@ def _forecast(feed: Feed, facts: Facts) -> dict[str, Any]:
     mix, place = facts.mix, facts.selected
     selected = None
     if place is not None:
-        expert = feed.shown[int(facts.experts[place])]
+        expert = feed.roster.shown[int(facts.experts[place])]
         selected = SelectedExpert(expert=expert, probability=float(facts.forecasts[place]))
     return {
         "mix": round(mix.mix, DECIMALS),
@@ -225,7 +226,7 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
     outputs = feed_outputs(feed, feed_view(feed, list_experts(feed)))
-    most = 1 + (len(feed.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // LARGEST
+    most = 1 + (len(feed.roster.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // LARGEST
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
     return [Output(topic, key, None, at) for topic, key in dict.fromkeys(keys)]

@@ -10,6 +10,7 @@ from stream_peer.feeds.fold import Change, FeedFold
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import read_question
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.store import (
     SCHEMA,
@@ -86,10 +87,10 @@ class FeedStage(FeedFold):
     def reading(self, feed: str, question_id: str) -> QuestionReading | None:
         """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
         found = self.feeds.by_name.get(feed)
-        entry = None if found is None else found.entries.get(question_id)
+        entry = None if found is None else found.ledger.entries.get(question_id)
         if found is None or entry is None or not entry.rounds:
             return None
-        return read_question(found, question_id, entry, entry.latest())
+        return read_question(found, read(found), question_id, entry, entry.latest())
 
     @property
     def settings_hash(self) -> str:
@@ -100,7 +101,7 @@ class FeedStage(FeedFold):
 
     def agrees(self) -> bool:
         """Whether the sums of all feeds equal those that follow from their ledgers."""
-        return all(feed.accounts.blocks.equals(feed.recomputed()) for feed in self.feeds.by_name.values())
+        return all(feed.blocks.equals(feed.recomputed()) for feed in self.feeds.by_name.values())
 
     def audit(self) -> Iterator[None]:
         """Compare sums and ledgers, a bounded piece an item; afterwards ``needs_rebuild`` says whether they agree."""

@@ -105,7 +105,7 @@ class FeedStore:
 
     def leave_all(self, feed: Feed) -> None:
         """All of a feed's ledger has gone."""
-        ledger = feed.accounts.ledger
+        ledger = feed.ledger
         for question_id, entry in ledger.entries.items():
             self.leave(feed.name, question_id, entry)
         for question_id in ledger.expired:
@@ -122,7 +122,7 @@ class FeedStore:
 
     def touch_all(self, feed: Feed) -> None:
         """All of a feed must be written."""
-        ledger = feed.accounts.ledger
+        ledger = feed.ledger
         self._touched.update((feed.name, question_id) for question_id in (*ledger.entries, *ledger.expired))
         feed.stored = False
         if feed.roster.erased:
@@ -174,7 +174,7 @@ def stored_ledgers(entries: Mapping[bytes, bytes]) -> dict[str, dict[str, Entry 
 
 
 def _entry_rows(feed: Feed, question_id: str) -> Rows:
-    ledger = feed.accounts.ledger
+    ledger = feed.ledger
     entry, name = ledger.entries.get(question_id), _name(feed.name, question_id)
     if entry is not None:
         cuts = cut(b"e", name, entry.encode(), entry.pieces)

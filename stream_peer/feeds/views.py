@@ -25,6 +25,7 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.medians import uninformative
+from stream_peer.feeds.reading.of_feed import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import certifies
@@ -126,11 +127,12 @@ def summary(rates: Rates) -> ErrorRateSummary:
 
 def list_experts(feed: Feed) -> ListedExperts:
     """The newest weights of a feed."""
-    reading, experts = feed.read(), feed.listed()
+    reading = read(feed)
+    experts = feed.roster.listed(reading.sums)
     columns = reading.columns(experts)
     if not len(experts):
         return ListedExperts(reading, experts, columns, np.zeros(0), np.zeros(0))
-    weights = feed.weights(reading, experts, columns, reading.extent(len(experts)))
+    weights = weights_of(feed, reading, experts, columns, reading.extent(len(experts)))
     path_state, groups = feed.path_state, feed.roster.group_numbers(experts)
     published = published_weights(weights, reading.mixing, path_state.net_share, path_state.shrink, groups)
     return ListedExperts(reading, experts, columns, *published)
@@ -139,7 +141,7 @@ def list_experts(feed: Feed) -> ListedExperts:
 def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
     """The outputs keyed by feed."""
     reading = listed.reading
-    trust, signs, sums = feed.trust(reading), feed.signs(reading), reading.feed
+    trust, signs, sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed
     records = read_records(listed.columns, reading.all_rates, feed.method)
     certified, experts = _certified(feed, listed), _weighted_experts(feed, listed, records)
     return FeedView(
@@ -155,7 +157,7 @@ def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
             select_shrink=feed.path_state.shrink,
             certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
             experts=experts,
-            shadows=feed.shadows.scores(feed.sums),
+            shadows=feed.shadows.scores(reading.sums),
             drift=_drift(feed, listed),
             groups=_groups(feed, listed),
         ),
@@ -186,15 +188,15 @@ def _lost(feed: Feed) -> list[str]:
 def _groups(feed: Feed, listed: ListedExperts) -> list[ExpertGroup] | msgspec.UnsetType:
     """Experts who say the same, among those listed."""
     found, places = [], {place: place for place in listed.experts.tolist()}
-    for group in filter(None, (group.without(places) for group in feed.groups)):
-        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.shown[place] for place in group.experts)}
+    for group in filter(None, (group.without(places) for group in groups_of(feed))):
+        said = msgspec.structs.asdict(group) | {"experts": sorted(feed.roster.shown[place] for place in group.experts)}
         found.append(ExpertGroup(**said))
     return found or msgspec.UNSET
 
 
 def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     """What drifts, the experts being among those listed."""
-    found, places, shown = feed.path_state.drift, set(listed.experts.tolist()), feed.shown
+    found, places, shown = feed.path_state.drift, set(listed.experts.tolist()), feed.roster.shown
     experts = [one for one in found.experts if one.place in places]
     if found.error_rate is None and not experts:
         return msgspec.UNSET
@@ -241,7 +243,7 @@ def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
 def _weighted_experts(feed: Feed, listed: ListedExperts, records: Records) -> list[WeightedExpert]:
     questions = listed.reading.feed[_QUESTIONS] * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
-    teams, ids, shown = feed.roster.teams, feed.experts, feed.shown
+    teams, ids, shown = feed.roster.teams, feed.roster.experts, feed.roster.shown
     constant = np.zeros(len(listed.experts), np.bool_)
     if feed.method.keeps_histograms:
         constant = uninformative(listed.reading.histograms(listed.experts))

@@ -377,10 +377,10 @@ def _numbers(stages: Sequence[FeedStage]) -> Numbers:
 
 
 def _of_feed(feed: Feed) -> Iterator[tuple[str, int | str]]:
-    yield "experts", digest_of([repr([*feed.experts]).encode()])
-    yield "ledger", digest_of([repr(sorted(feed.entries)).encode()])
-    for block, sums in sorted(feed.accounts.blocks.by_number.items()):
-        for name, value in _of_sums(sums, len(feed.experts)):
+    yield "experts", digest_of([repr([*feed.roster.experts]).encode()])
+    yield "ledger", digest_of([repr(sorted(feed.ledger.entries)).encode()])
+    for block, sums in sorted(feed.blocks.by_number.items()):
+        for name, value in _of_sums(sums, len(feed.roster.experts)):
             yield f"{block}/{name}", value
 
 

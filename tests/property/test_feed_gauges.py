@@ -190,7 +190,7 @@ def test_a_restart_a_rebuild_and_the_end_of_the_ledger_change_no_series_but_coun
     (late,) = log_of([round_of("late", {"e0": 0.8, "e1": 0.7, "e2": 0.4})], offset)
     both.tell([late._replace(timestamp=late.timestamp + 86_400_000)])
     both.compare()
-    assert [*both.stage.feeds.feed("f").entries] == ["late"]
+    assert [*both.stage.feeds.feed("f").ledger.entries] == ["late"]
     settled = gauges(both)
     effects = Effects()
     for record in log_of([outcome("q2", 1), outcome("q5", 0)], offset + 1):

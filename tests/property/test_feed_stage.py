@@ -214,9 +214,9 @@ def test_a_question_that_was_withdrawn_leaves_the_sums_of_a_feed_that_never_had_
     for record in log_of(gone, len(history)):
         feed_stage.step(record, effects)
     feed = feed_stage.feeds.feed("f")
-    feed.entries.pop(first, None)
+    feed.ledger.entries.pop(first, None)
 
-    assert feed.accounts.blocks.equals(feed.recomputed())
+    assert feed.blocks.equals(feed.recomputed())
 
 
 def simulated(generator: np.random.Generator, n_questions: int, n_rounds: int) -> tuple[list[LogRecord], list[int]]:
@@ -257,7 +257,7 @@ def test_the_certificate_holds_with_forty_rounds_a_question(seed: int) -> None:
     of_one_round = once.views()["f"].weights.certificate
     assert certificate is not None
     assert of_one_round is not None
-    ledger = feed_stage.feeds.by_name["f"].entries
+    ledger = feed_stage.feeds.by_name["f"].ledger.entries
     regret = sum(true_regret(ledger[f"q{number}"].rounds, y) for number, y in enumerate(truth))
     assert np.max(regret) <= certificate.regret_at_most
     assert certificate.regret_at_most == pytest.approx(of_one_round.regret_at_most, rel=0.1)

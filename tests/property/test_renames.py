@@ -58,7 +58,7 @@ def test_a_log_with_a_rename_gives_the_weights_that_it_gives_without(
     without, _ = folded(log_of(log))
     with_it, _ = folded(log_of([*log[:place], expert(who, rename=f"zz-{who}"), *log[place:]]))
 
-    assert with_it.feeds.feed("f").experts == without.feeds.feed("f").experts
+    assert with_it.feeds.feed("f").roster.experts == without.feeds.feed("f").roster.experts
     expected = [{**row, "id": f"zz-{who}" if row["id"] == who else row["id"]} for row in shown(without)]
     for row, found in zip(sorted(expected, key=lambda one: str(one["id"])), shown(with_it), strict=True):
         assert found == pytest.approx(row)

@@ -81,7 +81,7 @@ def scored(stage: FeedStage) -> dict[tuple[str, str], tuple[bytes | None, int]]:
     return {
         (name, question_id): (entry.first_final, entry.revision if entry.first_final else -1)
         for name, feed in stage.feeds.by_name.items()
-        for question_id, entry in feed.entries.items()
+        for question_id, entry in feed.ledger.entries.items()
     }
 
 
@@ -110,7 +110,7 @@ def check_outputs(effects: Effects, stage: FeedStage) -> None:
     for output in effects.outputs:
         if output.topic == topics.MIXED_FORECASTS and output.value is not None:
             record = msgspec.json.decode(output.value)
-            entry = stage.feeds.feed(record["feed"]).entries[record["question"]]
+            entry = stage.feeds.feed(record["feed"]).ledger.entries[record["question"]]
             found = record["scored"]
             assert (found is None) == (not entry.first_final)
             if found is not None:
@@ -142,7 +142,7 @@ def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored
     assert scored(stage) == scored(straight)
     assert stage.feeds.by_name.keys() == straight.feeds.by_name.keys()
     for name, feed in stage.feeds.by_name.items():
-        assert feed.sums.equals(straight.feeds.feed(name).sums)
+        assert feed.blocks.sums.equals(straight.feeds.feed(name).blocks.sums)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -173,4 +173,4 @@ def test_a_rebuild_under_another_meaning_leaves_the_scored_forecasts_and_their_s
 
 
 def evaluated(stage: FeedStage) -> dict[str, Sequence[tuple[int, int]]]:
-    return {name: feed.sums.evaluations().feed for name, feed in stage.feeds.by_name.items()}
+    return {name: feed.blocks.sums.evaluations().feed for name, feed in stage.feeds.by_name.items()}

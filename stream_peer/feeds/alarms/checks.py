@@ -10,6 +10,7 @@ from stream_peer.feeds.alarms.group_search import look_for_copies, look_for_foll
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.reading.of_feed import read
 
 CHECK_EVERY = 25
 """New questions from one look to the next."""
@@ -51,11 +52,12 @@ def largest(groups: Sequence[Group]) -> list[Group]:
 
 def _look(feed: Feed) -> Look:
     """What drift is looked for in. With ``memory`` the past is left out: it is forgotten anyhow."""
+    reading = read(feed)
     return Look(
         window=feed.recent.read(len(feed.roster)),
         number=feed.path_state.ordinals // CHECK_EVERY,
-        rule=feed.rule,
-        past=feed.sums.feed if feed.settings.memory is None else None,
+        rule=reading.rule,
+        past=reading.feed if feed.settings.memory is None else None,
         leaves_one_out=feed.method.leaves_one_out,
-        revealed_at_random=not any(shift is not None and shift.found for shift in feed.read().rates.shifts),
+        revealed_at_random=not any(shift is not None and shift.found for shift in reading.rates.shifts),
     )

@@ -18,10 +18,9 @@ from stream_peer.numerics.losses import SQUARED, ProperLoss
 from stream_peer.settings.feed.model import FeedSettings
 
 if TYPE_CHECKING:  # what these functions are given is made by modules that are given a method
-    from stream_peer.feeds.facts import Facts
+    from stream_peer.feeds.facts import Facts, ScoringInputs
     from stream_peer.feeds.ledger import Entry
     from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent
-    from stream_peer.feeds.scoring import ScoringInputs
 
 N_GROUPS = 3
 """As many groups as a method may ask."""

@@ -1,9 +1,9 @@
 """The methods that a worker serves: the default, and the preset ``paper``."""
 
 from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
 from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation
-from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.numerics.answers import majority_of
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums

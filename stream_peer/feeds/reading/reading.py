@@ -125,7 +125,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         return self.sums
 
 
-def read(
+def read_sums(
     sums: Sums, outcomes: int, vote_rule: VoteRule, settings: FeedSettings, method: Method, known: Reading | None
 ) -> Reading:
     """The reading of sums under a vote rule.

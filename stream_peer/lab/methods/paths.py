@@ -5,11 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from msgspec.structs import replace
 
-from stream_peer.feeds.facts import Facts, losses_of
+from stream_peer.feeds.facts import Facts, losses_of, priced_regrets
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.weights import DECIMALS, Basis, ExpertWeights, Extent
-from stream_peer.feeds.scoring import priced_regrets
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.lab.formulas.learners import fixed_share
 from stream_peer.lab.methods.five_mixers import FiveMixers

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
 from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation, majority_of_others
 from stream_peer.feeds.methods.served import hedge_at_any_time, rate_of_two_groups, served_method
-from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.lab.formulas.flips import flipped_error_rate
 from stream_peer.lab.formulas.learners import (
     ada_hedge,

@@ -22,6 +22,7 @@ from stream_peer.events.feed_log import (
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.methods.method import Path
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.weights import Basis, Extent, Mixing, expert_weights, published_weights
 from stream_peer.feeds.sums import IndexArray
@@ -89,15 +90,16 @@ class WeightReading(NamedTuple):
 def weight_reading(feed: Feed) -> WeightReading:
     """What a feed's weights are read from now."""
     places = np.arange(len(feed.roster), dtype=np.int32)
-    listed, reading = feed.listed(), feed.read()
+    reading = read(feed)
+    listed = feed.roster.listed(reading.sums)
     found = WeightReading(
         feed,
         listed,
-        feed.sums.read(places, slice(0, EXPERT.size)),
+        reading.sums.read(places, slice(0, EXPERT.size)),
         reading.all_rates,
         reading.extent(len(listed)),
         feed.settings.mixer,
-        feed.frozen_path(),
+        feed.learner_path and feed.learner_path.frozen(),
         reading.mixing,
         feed.roster.group_numbers(places),
         feed.path_state.shrink,
@@ -230,7 +232,7 @@ def _took_part(place: int, event: QuestionRecord, after: WeightReading) -> bool:
     """Whether the expert is in a round of the question, or may have been in the one that was withdrawn."""
     if isinstance(event, RoundWithdrawn):
         return True
-    entry = after.feed.entries.get(event.question_id)
+    entry = after.feed.ledger.entries.get(event.question_id)
     return entry is not None and any(place in facts.experts for facts in entry.facts())
 
 

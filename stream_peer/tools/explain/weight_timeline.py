@@ -125,7 +125,7 @@ class WeightTimeline:
     def _note_forecast(self, event: AnyFeedLogRecord, after: WeightReading) -> None:
         if not isinstance(event, Round | RoundWithdrawn | OutcomeRevealed):
             return
-        entry, place = after.feed.entries.get(event.question_id), after.feed.roster.place(self.expert)
+        entry, place = after.feed.ledger.entries.get(event.question_id), after.feed.roster.place(self.expert)
         for facts in reversed(entry.facts() if entry is not None else []):
             rows = (facts.experts == place).nonzero()[0]
             if entry is not None and len(rows):

@@ -61,7 +61,7 @@ class Prequential:
             if output.topic == topics.MIXED_FORECASTS and output.value is not None:
                 said = _head(output.value)
                 feed = stage.feeds.by_name.get(said.feed)
-                judged = judge(feed.entries.get(said.question)) if feed else None
+                judged = judge(feed.ledger.entries.get(said.question)) if feed else None
                 if judged is None:
                     self.questions.pop((said.feed, said.question), None)
                 else:

@@ -259,7 +259,7 @@ def test_a_large_round_is_cut_as_the_question_stage_cuts_it(
 
     here, _ = folded(cluster.log)
     assert len(cluster.log) > 2
-    assert here.feeds.feed("f").experts == sorted(forecasts)
+    assert here.feeds.feed("f").roster.experts == sorted(forecasts)
     assert [read_feed_log(record.value).src.offset for record in cluster.log] == list(range(len(cluster.log)))
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.facts import Facts, ScoringInputs, score
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
-from stream_peer.feeds.scoring import ScoringInputs, score
 
 METHOD = Method()
 

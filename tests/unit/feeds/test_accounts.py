@@ -32,10 +32,10 @@ def test_a_question_leaves_the_ledger_in_its_time_and_the_sums_stay(at: int) -> 
     feed_stage, _ = after_restart(events, at, **limits)
     kept, _ = folded(log_of(events))
 
-    ledger = feed_stage.feeds.feed("f").accounts.ledger
+    ledger = feed_stage.feeds.feed("f").ledger
     assert sorted(ledger.entries) == [f"q{k:03d}" for k in range(22, 32)]
     assert len(ledger.expired) == 21
-    assert feed_stage.feeds.feed("f").sums.equals(kept.feeds.feed("f").sums)
+    assert feed_stage.feeds.feed("f").blocks.sums.equals(kept.feeds.feed("f").blocks.sums)
     assert feed_stage.agrees()
 
 
@@ -51,13 +51,13 @@ def test_news_that_come_too_late_change_nothing_and_are_counted() -> None:
     without, _ = folded(log_of(events), stage(ledger_for="10s"))
 
     assert effects.counts["too-late", ""] == 3
-    assert feed_stage.feeds.feed("f").sums.equals(without.feeds.feed("f").sums)
+    assert feed_stage.feeds.feed("f").blocks.sums.equals(without.feeds.feed("f").blocks.sums)
 
 
 @pytest.mark.parametrize("at", [0, 12, 29])
 def test_there_are_at_most_so_many_questions_in_the_ledger_and_so_many_names_of_former_ones(at: int) -> None:
     feed_stage, _ = after_restart(rounds(30), at, ledger_max=8)
-    ledger = feed_stage.feeds.feed("f").accounts.ledger
+    ledger = feed_stage.feeds.feed("f").ledger
 
     assert len(ledger.entries) == 8 + 1  # what goes, goes when the next comes
     assert sorted(ledger.expired) == [f"q{k:03d}" for k in range(13, 21)]
@@ -74,8 +74,8 @@ def test_news_about_a_question_whose_name_has_just_been_forgotten_leave_no_entry
     changelog = Changelog()
     changelog.take(folded(log_of(events), stage(ledger_max=2))[0])
 
-    assert sorted(going_on.feeds.feed("f").entries) == ["q003", "q004"]
-    assert sorted(changelog.restored(ledger_max=2).feeds.feed("f").entries) == ["q003", "q004"]
+    assert sorted(going_on.feeds.feed("f").ledger.entries) == ["q003", "q004"]
+    assert sorted(changelog.restored(ledger_max=2).feeds.feed("f").ledger.entries) == ["q003", "q004"]
 
 
 def test_a_shorter_limit_counts_from_its_place_on() -> None:
@@ -84,7 +84,7 @@ def test_a_shorter_limit_counts_from_its_place_on() -> None:
     events = [*rounds(10), settings({"defaults": {"ledger_for": "3s"}}), round_of("new", FORECASTS)]
     feed_stage, _ = folded(log_of(events))
 
-    assert sorted(feed_stage.feeds.feed("f").entries) == ["new", "q009"]
+    assert sorted(feed_stage.feeds.feed("f").ledger.entries) == ["new", "q009"]
 
 
 def test_an_audit_looks_at_every_entry_once_in_pieces_of_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_an_audit_looks_at_every_entry_once_in_pieces_of_bounded_length(monkeypa
         looked_at.append(entry.ordinal)
         return contribution(entry, method)
 
-    monkeypatch.setattr("stream_peer.feeds.accounts.contribution", noted)
+    monkeypatch.setattr("stream_peer.feeds.feed.contribution", noted)
     lengths: list[int] = []
     for _ in feed_stage.audit():
         lengths.append(len(looked_at) - sum(lengths))
@@ -115,7 +115,7 @@ def test_sums_may_be_counted_after_loading_in_pieces_and_are_the_same() -> None:
     pieces = len(list(later.recount()))
 
     assert pieces == 4 + 1  # the ledger, and what is to be said of the feed
-    assert later.feeds.feed("f").sums.equals(first.feeds.feed("f").sums)
+    assert later.feeds.feed("f").blocks.sums.equals(first.feeds.feed("f").blocks.sums)
     assert later.agrees()
     assert list(later.recount()) == []
 
@@ -146,5 +146,5 @@ def test_experts_who_come_after_questions_have_left_the_ledger_are_in_the_state_
         changelog.take(feed_stage)
         feed_stage = changelog.restored(**limits)
 
-    assert feed_stage.feeds.feed("f").sums.equals(straight.feeds.feed("f").sums)
+    assert feed_stage.feeds.feed("f").blocks.sums.equals(straight.feeds.feed("f").blocks.sums)
     assert feed_stage.feeds.feed("f").encode() == straight.feeds.feed("f").encode()

@@ -3,7 +3,7 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds.accounts import Blocks
+from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.sums import UNIT
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage
@@ -19,7 +19,7 @@ def rounds(count: int) -> list[FeedLogRecord]:
 def test_without_memory_all_questions_count_alike() -> None:
     feed_stage, _ = folded(log_of(rounds(40)))
 
-    assert feed_stage.feeds.feed("f").sums.feed[QUESTIONS] * UNIT == 40
+    assert feed_stage.feeds.feed("f").blocks.sums.feed[QUESTIONS] * UNIT == 40
 
 
 def test_blocks_count_by_their_age_and_not_at_all_beyond_five_memories() -> None:
@@ -28,8 +28,8 @@ def test_blocks_count_by_their_age_and_not_at_all_beyond_five_memories() -> None
 
     ages = np.arange(99, -1, -1)
     expected = np.where(ages <= 40, (7 / 8) ** ages, 0.0).sum()
-    assert feed.sums.feed[QUESTIONS] * UNIT == pytest.approx(expected, abs=1e-9)
-    assert len(feed.accounts.blocks.by_number) <= 42
+    assert feed.blocks.sums.feed[QUESTIONS] * UNIT == pytest.approx(expected, abs=1e-9)
+    assert len(feed.blocks.by_number) <= 42
     assert feed_stage.agrees()
 
 
@@ -50,7 +50,7 @@ def test_memory_survives_restarts_corrections_and_expiry_bit_for_bit(at: int) ->
     again, _ = folded(log[at:], changelog.restored(**options))
 
     assert again.views() == whole.views()
-    assert again.feeds.feed("f").accounts.blocks.equals(whole.feeds.feed("f").accounts.blocks)
+    assert again.feeds.feed("f").blocks.equals(whole.feeds.feed("f").blocks)
     assert again.agrees()
 
 
@@ -59,7 +59,7 @@ def test_memory_that_is_set_in_mid_stream_is_as_if_it_had_been_there_from_the_st
     feed_stage, effects = folded(log_of([*rounds(30), settings(document)]))
     from_the_start, _ = folded(log_of([*rounds(30), settings(document)]), stage(memory=10))
 
-    assert feed_stage.feeds.feed("f").accounts.blocks.equals(from_the_start.feeds.feed("f").accounts.blocks)
+    assert feed_stage.feeds.feed("f").blocks.equals(from_the_start.feeds.feed("f").blocks)
     assert newest(effects.outputs, topics.WEIGHTS)["f"]["certificate"] is None
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.facts import score
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.path_state import PathState
-from stream_peer.feeds.scoring import score
+from stream_peer.feeds.reading.of_feed import read, scoring_inputs, trust_of
 from stream_peer.settings.feed.model import FeedSettings
 
 
@@ -13,35 +14,41 @@ def feed_with_a_round(names: list[str]) -> Feed:
     places = feed.places(names)
     forecasts = np.linspace(0.1, 0.8, len(names))
     entry = feed.take_in("q")
-    entry.put(score(1, places, forecasts, feed.scoring_inputs(places, "q", 1), feed.method))
+    entry.put(score(1, places, forecasts, scoring_inputs(feed, read(feed), places, "q", 1), feed.method))
     feed.put_in(contribution(entry, feed.method), entry)
     return feed
 
 
-def trust_of(feed: Feed) -> str:
-    return feed.trust(feed.read()).state
+def listed(feed: Feed) -> list[str]:
+    return [feed.roster.experts[place] for place in feed.roster.listed(feed.blocks.sums)]
+
+
+def state_of(feed: Feed) -> str:
+    return trust_of(feed, read(feed)).state
 
 
 def test_experts_keep_their_places_and_are_listed_by_id() -> None:
     feed = feed_with_a_round(["m", "z"])
 
     assert feed.places(["a", "z", "m"]).tolist() == [2, 1, 0]
-    assert [feed.experts[place] for place in feed.listed()] == []  # two voters are too few to count
+    assert [
+        feed.roster.experts[place] for place in feed.roster.listed(feed.blocks.sums)
+    ] == []  # two voters are too few to count
 
     feed = feed_with_a_round(["m", "x", "z"])
     feed.places(["a"])
-    assert [feed.experts[place] for place in feed.listed()] == ["m", "x", "z"]
+    assert listed(feed) == ["m", "x", "z"]
 
 
 def test_a_question_that_was_taken_out_left_no_trace() -> None:
     feed = feed_with_a_round(["a", "b", "c"])
-    before = feed.read().rates
+    before = read(feed).rates
 
-    feed.take_out(feed.entries["q"])
+    feed.take_out(feed.ledger.entries["q"])
 
-    assert feed.sums.is_zero()
-    assert feed.read().rates != before
-    assert feed.read().rates.estimate.effective_questions == 0.0
+    assert feed.blocks.sums.is_zero()
+    assert read(feed).rates != before
+    assert read(feed).rates.estimate.effective_questions == 0.0
 
 
 def test_a_restored_feed_reads_the_same() -> None:
@@ -49,49 +56,49 @@ def test_a_restored_feed_reads_the_same() -> None:
     feed.path_state = PathState(5, 77, "ok", 0.25, 3)
     again = Feed("f", FeedSettings(min_experts=2), "hash", b"secret")
 
-    again.take_up(feed.encode(), feed.path_state, feed.entries)
+    again.take_up(feed.encode(), feed.path_state, feed.ledger.entries)
     for _ in again.recount():
         pass
 
-    assert again.sums.equals(feed.sums)
+    assert again.blocks.sums.equals(feed.blocks.sums)
     assert again.settings.min_experts == 3
-    assert again.read().rates == feed.read().rates
-    assert again.experts == feed.experts
+    assert read(again).rates == read(feed).rates
+    assert again.roster.experts == feed.roster.experts
     assert again.path_state == feed.path_state
     assert again.has_rounds()
 
 
 def test_the_mean_number_of_voters_decides_over_evidence() -> None:
-    assert trust_of(feed_with_a_round(["a", "b"])) == "low-evidence"
-    assert trust_of(feed_with_a_round(["a", "b", "c", "d"])) == "warming-up"
+    assert state_of(feed_with_a_round(["a", "b"])) == "low-evidence"
+    assert state_of(feed_with_a_round(["a", "b", "c", "d"])) == "warming-up"
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.35, 0.3, 0.1, 0.001])
 def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: float) -> None:
     feed = feed_with_a_round(["a", "b", "c"])
-    entry = feed.entries["q"]
+    entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.weight = weight
     feed.put_in(contribution(entry, feed.method), entry)
 
-    assert trust_of(feed) == "warming-up"
+    assert state_of(feed) == "warming-up"
 
 
 def test_experts_seen_are_those_with_questions_that_count_and_those_present() -> None:
     feed = feed_with_a_round(["m", "x", "z"])
 
-    assert feed.n_seen(feed.places([])) == 3
-    assert feed.n_seen(feed.places(["a", "x"])) == 4
-    assert feed.n_seen(feed.places(["a", "b", "c", "d", "z"])) == 7
+    assert feed.roster.n_seen(feed.places([]), feed.blocks.sums) == 3
+    assert feed.roster.n_seen(feed.places(["a", "x"]), feed.blocks.sums) == 4
+    assert feed.roster.n_seen(feed.places(["a", "b", "c", "d", "z"]), feed.blocks.sums) == 7
 
 
 def test_the_net_reads_the_sums_of_the_feed() -> None:
     feed = feed_with_a_round(["a", "b", "c"])
-    entry = feed.entries["q"]
+    entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.evidence = 1
     feed.put_in(contribution(entry, feed.method), entry)
 
-    difference, square = feed.read().net_sums()
+    difference, square = read(feed).net_sums()
 
     assert square == pytest.approx(difference**2, abs=1e-9)

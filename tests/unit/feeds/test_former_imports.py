@@ -194,7 +194,7 @@ def test_a_feed_that_knows_questions_takes_no_other_up() -> None:
     _, effects = folded(former_import(exported(), first=HERE), here)
 
     assert refusals(effects) == {"import-refused": 1}
-    assert set(here.feeds.feed("f").entries) == {"own"}
+    assert set(here.feeds.feed("f").ledger.entries) == {"own"}
 
 
 def test_after_a_reset_it_does() -> None:
@@ -203,7 +203,7 @@ def test_after_a_reset_it_does() -> None:
     _, effects = folded(former_import(exported(), first=HERE), here)
 
     assert refusals(effects) == {}
-    assert set(here.feeds.feed("f").entries) == {f"q{k}" for k in range(8)}
+    assert set(here.feeds.feed("f").ledger.entries) == {f"q{k}" for k in range(8)}
 
 
 @pytest.mark.parametrize(("field", "value"), [("feed_schema", 6), ("feed", "another")])
@@ -262,7 +262,7 @@ def test_a_file_that_somebody_has_changed_is_refused_and_stops_nothing(
     feed_stage, effects = folded([*log, *going_on(log_of([round_of("own", FORECASTS)]), log)])
 
     assert refusals(effects) == {"import-refused": 1}
-    assert set(feed_stage.feeds.feed("f").entries) == {"own"}
+    assert set(feed_stage.feeds.feed("f").ledger.entries) == {"own"}
     assert feed_stage.agrees()
 
 
@@ -284,8 +284,8 @@ def test_who_asks_to_be_forgotten_while_a_feed_comes_is_not_in_it(
 
     assert refusals(effects) == {}
     feed = here.feeds.feed("f")
-    assert feed.experts == ["bob", "cyd", "dan"]
-    assert len(feed.entries) == 8
+    assert feed.roster.experts == ["bob", "cyd", "dan"]
+    assert len(feed.ledger.entries) == 8
     assert here.agrees()
 
 
@@ -314,8 +314,8 @@ def assert_same_feed(one: FeedStage, other: FeedStage) -> None:
     feed, twin = one.feeds.feed("f"), other.feeds.feed("f")
     assert feed.encode() == twin.encode()
     assert feed.path_state == twin.path_state
-    assert {name: entry.encode() for name, entry in feed.entries.items()} == {
-        name: entry.encode() for name, entry in twin.entries.items()
+    assert {name: entry.encode() for name, entry in feed.ledger.entries.items()} == {
+        name: entry.encode() for name, entry in twin.ledger.entries.items()
     }
     assert one.agrees()
 
@@ -358,7 +358,7 @@ def test_nothing_is_left_of_an_imported_expert_that_asked_to_be_forgotten() -> N
     changelog.take(here)
 
     feed = here.feeds.feed("f")
-    assert "ann" not in feed.experts
+    assert "ann" not in feed.roster.experts
     assert not [key for key, value in changelog.entries.items() if b"ann" in value]
     weights = newest(effects.outputs, topics.WEIGHTS)["f"]
     assert [row["id"] for row in weights["experts"]] == ["bob", "cyd"]
@@ -369,15 +369,15 @@ def test_nothing_is_left_of_an_imported_expert_that_asked_to_be_forgotten() -> N
 def test_of_an_imported_expert_that_asked_to_be_forgotten_no_scored_forecast_keeps_what_it_said() -> None:
     there, log = past([round_of("q", FORECASTS, final=True), outcome("q", 1), round_of("q", {"bob": 0.6, "cyd": 0.5})])
     here, _, imported = moved(former_lines(there, log[-1].offset))
-    before, first = here.views()["f"].brier, here.feeds.feed("f").entries["q"].first_final
-    assert first == there.feeds.feed("f").entries["q"].first_final
+    before, first = here.views()["f"].brier, here.feeds.feed("f").ledger.entries["q"].first_final
+    assert first == there.feeds.feed("f").ledger.entries["q"].first_final
 
     _, effects = folded(going_on(log_of([expert("ann", forget=True)]), imported), here, imported)
 
-    kept = here.feeds.feed("f").entries["q"].first_final
+    kept = here.feeds.feed("f").ledger.entries["q"].first_final
     assert kept is not None
     facts = unpack(kept)
-    assert [here.feeds.feed("f").experts[place] for place in facts.experts] == ["bob", "cyd", "dan"]
+    assert [here.feeds.feed("f").roster.experts[place] for place in facts.experts] == ["bob", "cyd", "dan"]
     assert here.views()["f"].brier == before
     assert newest(effects.outputs, topics.MIXED_FORECASTS)["q"]["scored"]["revision"] == 0
     assert here.agrees()
@@ -400,10 +400,10 @@ def test_what_was_said_of_the_others_stays_theirs_when_somebody_is_forgotten() -
 def said_of(feed_stage: FeedStage, question_id: str) -> dict[str, tuple[float, ...]]:
     """Forecast, selection weight, reference answer and tie of each expert of a question's round."""
     feed = feed_stage.feeds.feed("f")
-    facts = feed.entries[question_id].latest()
+    facts = feed.ledger.entries[question_id].latest()
     if facts is None:
         return {}
-    names = [feed.experts[place] for place in facts.experts]
+    names = [feed.roster.experts[place] for place in facts.experts]
     rows = zip(facts.forecasts, facts.select, facts.answers, facts.ties, strict=True)
     return dict(zip(names, (tuple(map(float, row)) for row in rows), strict=True))
 
@@ -417,7 +417,7 @@ def test_who_was_forgotten_is_refused_at_the_other_end_too() -> None:
     here, _, imported = moved(former_lines(there, more[-1].offset))
     _, effects = folded(going_on(log_of([round_of("n", {"cyd": 0.3, "ann": 0.4})]), imported), here)
 
-    assert "cyd" not in here.feeds.feed("f").experts
+    assert "cyd" not in here.feeds.feed("f").roster.experts
     losses = newest(effects.outputs, topics.PEER_LOSSES)["n"]["experts"]
     assert [row["id"] for row in losses] == ["ann"]
 
@@ -428,7 +428,7 @@ def test_who_was_forgotten_here_does_not_come_back_with_an_import() -> None:
     folded(former_import(exported(), first=HERE), here)
 
     feed = here.feeds.feed("f")
-    assert feed.experts == ["bob", "cyd", "dan"]
+    assert feed.roster.experts == ["bob", "cyd", "dan"]
     assert here.agrees()
 
 

@@ -78,7 +78,7 @@ def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothi
         assert "provisional_outcome" not in newest(taken_back.outputs, topic)["q"]
         assert "provisional_outcome" not in newest(resolved.outputs, topic)["q"]
     assert {expert["outcome_loss"] for expert in newest(effects.outputs, topics.PEER_LOSSES)["q"]["experts"]} == {None}
-    assert shown.feeds.feed(FEED).sums.equals(without.feeds.feed(FEED).sums)
+    assert shown.feeds.feed(FEED).blocks.sums.equals(without.feeds.feed(FEED).blocks.sums)
     assert shown.agrees()
     reading = changelog.restored().reading(FEED, "q")
     assert reading is not None
@@ -88,5 +88,5 @@ def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothi
 def test_a_provisional_outcome_of_a_question_without_rounds_says_nothing() -> None:
     stage, effects = folded(log_of([round_of("q", FORECASTS), provisional("unknown", 1)]))
 
-    assert "unknown" not in stage.feeds.feed(FEED).entries
+    assert "unknown" not in stage.feeds.feed(FEED).ledger.entries
     assert "unknown" not in newest(effects.outputs, topics.MIXED_FORECASTS)

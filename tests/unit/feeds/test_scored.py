@@ -54,7 +54,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
 
 
 def evaluated(feed_stage: FeedStage) -> float:
-    return float(feed_stage.feeds.feed("f").sums.feed[FEED.at("evaluated")]) * UNIT
+    return float(feed_stage.feeds.feed("f").blocks.sums.feed[FEED.at("evaluated")]) * UNIT
 
 
 CHANGES = {
@@ -165,7 +165,7 @@ def test_a_question_that_moves_is_scored_where_it_is_resolved_and_nowhere_if_it_
 
     for feed_stage, wanted in ((open_then, 1.0), (resolved_then, 0.0)):
         assert evaluated(feed_stage) == 0.0
-        sums = feed_stage.feeds.feed("g").sums
+        sums = feed_stage.feeds.feed("g").blocks.sums
         assert float(sums.feed[FEED.at("evaluated")]) * UNIT == wanted
         assert float(sums.feed[FEED.at("resolved")]) * UNIT == 1.0
 
@@ -190,12 +190,12 @@ def test_of_an_expert_who_is_forgotten_the_scored_forecast_keeps_no_forecast() -
     assert without_other["mix"] != first["mix"]
     assert without_drawn["scored"] == {**first, "selected": None}
     feed_stage, _ = folded(log_of([*events, expert(drawn, forget=True)]))
-    entry = feed_stage.feeds.feed("f").entries["q"]
+    entry = feed_stage.feeds.feed("f").ledger.entries["q"]
     assert entry.first_final is not None
     assert len(entry.first_final) == len(entry.rounds[-1])
     changelog = Changelog()
     changelog.take(feed_stage)
-    assert changelog.restored().feeds.feed("f").entries["q"].first_final == entry.first_final
+    assert changelog.restored().feeds.feed("f").ledger.entries["q"].first_final == entry.first_final
 
 
 def test_a_scored_forecast_of_which_nobody_is_left_stays_as_it_was_published() -> None:
@@ -219,7 +219,7 @@ def test_a_rebuild_keeps_how_scored_forecasts_did_of_questions_that_have_left_th
     log.append(late._replace(timestamp=late.timestamp + 86_400_000))
     feed_stage, _ = folded(log, stage(**short))
     before = feed_stage.views()["f"]
-    assert [*feed_stage.feeds.feed("f").entries] == ["late"]
+    assert [*feed_stage.feeds.feed("f").ledger.entries] == ["late"]
 
     (forget,) = log_of([expert("bob", forget=True)], len(log))
     after, _ = folded([forget._replace(timestamp=log[-1].timestamp)], feed_stage, log)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.columns import SHADOW
-from stream_peer.feeds.facts import Facts, unpack
+from stream_peer.feeds.facts import Facts, ScoringInputs, score, unpack
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.scoring import score
+from stream_peer.feeds.reading.of_feed import read, scoring_inputs
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import NOTHING, SCALE, Sums
 from stream_peer.settings.feed.document import load_document
@@ -52,9 +52,13 @@ def feed_with(**defaults: object) -> Feed:
     return folded(log_of(history(40)), stage(**defaults))[0].feeds.feed("f")
 
 
-def next_round(feed: Feed) -> Facts:
-    forecasts = np.linspace(0.1, 0.95, 8)
-    return score(7, feed.listed(), forecasts, feed.scoring_inputs(feed.listed(), "q", 7), feed.method)
+def inputs_of(feed: Feed) -> ScoringInputs:
+    return scoring_inputs(feed, read(feed), feed.roster.listed(feed.blocks.sums), "q", 7)
+
+
+def next_round(feed: Feed, under: ScoringInputs | None = None) -> Facts:
+    experts, forecasts = feed.roster.listed(feed.blocks.sums), np.linspace(0.1, 0.95, 8)
+    return score(7, experts, forecasts, under or inputs_of(feed), feed.method)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -62,15 +66,14 @@ def next_round(feed: Feed) -> Facts:
 def test_a_shadow_says_what_the_feed_would_say_of_the_same_sums_under_its_settings(name: str, grouped: bool) -> None:
     feed = feed_with(shadows=[{"name": "other", "mixer": other(name)}])
     groups = np.array([1, 1, 1, -1, -1, -1, 2, 2]) if grouped else None
-    of_feed = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=groups, net_share=0.25)
-    (said,) = score(7, feed.listed(), np.linspace(0.1, 0.95, 8), of_feed, feed.method).shadows
+    of_feed = replace(inputs_of(feed), groups=groups, net_share=0.25)
+    (said,) = next_round(feed, of_feed).shadows
 
     feed.adopt(load_document({"defaults": {"mixer": other(name)}}).default, "")
-    under = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=groups, net_share=0.25)
-    live = score(7, feed.listed(), np.linspace(0.1, 0.95, 8), under, feed.method).mix
+    live = next_round(feed, replace(inputs_of(feed), groups=groups, net_share=0.25)).mix
 
     assert [said.mix, said.stretched] == pytest.approx([live.mix, live.stretched], abs=1e-10)
-    assert abs(live.mix - score(7, feed.listed(), np.linspace(0.1, 0.95, 8), of_feed, feed.method).mix.mix) > 1e-6
+    assert abs(live.mix - next_round(feed, of_feed).mix.mix) > 1e-6
 
 
 def test_a_shadow_as_live_says_the_same_bits() -> None:
@@ -84,9 +87,9 @@ def test_a_shadow_as_live_says_the_same_bits() -> None:
 @pytest.mark.parametrize("groups", [[3, -1, -1, 0, -1, 3, 3, 1], [1, 1, 1, 0, 3, 0, 2, 0], [1, 3, 3, 0, -1, 2, 2, 2]])
 def test_a_shadow_says_at_most_1_though_weights_of_groups_are_rounded(groups: list[int]) -> None:
     feed = feed_with(shadows=[EAGER])
-    under = replace(feed.scoring_inputs(feed.listed(), "q", 7), groups=np.array(groups))
+    under = replace(inputs_of(feed), groups=np.array(groups))
 
-    (said,) = score(7, feed.listed(), np.ones(8), under, feed.method).shadows
+    (said,) = score(7, feed.roster.listed(feed.blocks.sums), np.ones(8), under, feed.method).shadows
 
     assert said.mix <= 1.0
 
@@ -128,7 +131,7 @@ def test_facts_with_shadows_come_back_bit_for_bit_and_without_are_as_long_as_bef
 
 def test_sums_of_shadows_are_stored_and_what_is_taken_out_leaves_none() -> None:
     part = shadow_columns((0.5, 0.5), (ShadowForecast(-3, 0.6, 0.8),), 1, 1.0)
-    sums = feed_with(shadows=[EAGER]).sums.copy()
+    sums = feed_with(shadows=[EAGER]).blocks.sums.copy()
     before = dict(sums.shadows)
 
     sums.add(msgspec.structs.replace(NOTHING, shadows=part))

@@ -67,5 +67,5 @@ def test_nothing_comes_back_of_a_feed_that_ended_twice_between_two_snapshots(del
     changelog.take(feed_stage)
     restored = changelog.restored()
 
-    assert not any(feed.entries for feed in restored.feeds.by_name.values())
+    assert not any(feed.ledger.entries for feed in restored.feeds.by_name.values())
     assert sorted(changelog.entries) == ([] if delete else [b"f/f"])

@@ -261,7 +261,7 @@ def test_a_round_under_both_ids_is_one_of_the_first() -> None:
     log = log_of([*PAST, expert("ann", rename="zoe"), round_of("x", {**FORECASTS, "zoe": 0.1}, final=True)])
     feed_stage, effects = folded(log)
 
-    assert feed_stage.feeds.feed("f").experts == ["ann", "bob", "cyd", "dan"]
+    assert feed_stage.feeds.feed("f").roster.experts == ["ann", "bob", "cyd", "dan"]
     losses = newest(effects.outputs, topics.PEER_LOSSES)["x"]["experts"]
     assert {row["id"]: row["probability"] for row in losses} == {"bob": 0.7, "cyd": 0.2, "dan": 0.8, "zoe": 0.9}
 
@@ -271,7 +271,7 @@ def test_an_erasure_by_any_id_leaves_nothing_of_the_expert(named: str) -> None:
     log = log_of([*PAST, expert("ann", rename="zoe"), expert(named, forget=True), round_of("x", FORECASTS)])
     feed_stage, effects = folded(log)
 
-    assert feed_stage.feeds.feed("f").experts == ["bob", "cyd", "dan"]
+    assert feed_stage.feeds.feed("f").roster.experts == ["bob", "cyd", "dan"]
     assert [row["id"] for row in weights(effects)["experts"]] == ["bob", "cyd", "dan"]
     assert not feed_stage.feeds.feed("f").roster.names.given
     more = [expert("zoe", team="red"), expert("bob", rename="ann")]

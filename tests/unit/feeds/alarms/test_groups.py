@@ -121,7 +121,7 @@ def test_a_group_votes_once_and_shares_one_weight() -> None:
     for name in ("mix", "select"):
         assert sum(row[name] for row in weights.values()) == pytest.approx(1.0, abs=1e-9)
         assert sum(weights[copy][name] for copy in COPIES) < 0.4 * sum(free[copy][name] for copy in COPIES)
-    facts = guarded.feeds.by_name["f"].entries["q299"].latest()
+    facts = guarded.feeds.by_name["f"].ledger.entries["q299"].latest()
     assert facts is not None
     assert facts.votes.voters == 5
     of_copies = [place for place, name in enumerate(sorted((*GOOD, *COPIES))) if name in COPIES]

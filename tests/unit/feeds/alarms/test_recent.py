@@ -34,16 +34,21 @@ def window_of(feed_stage: FeedStage, feed: str = "f") -> Window:
 def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
     """A slow twin: straight from the ledger."""
     found = feed_stage.feeds.by_name[feed]
-    first = found.accounts.ledger.ordinals - WINDOW
-    rows = [(e.ordinal, e.latest()) for e in found.entries.values() if e.ordinal >= first and e.evidence != "annulled"]
+    entries = found.ledger.entries.values()
+    first = found.ledger.ordinals - WINDOW
+    rows = [
+        (e.ordinal, e.latest())
+        for e in found.ledger.entries.values()
+        if e.ordinal >= first and e.evidence != "annulled"
+    ]
     known = sorted((ordinal, facts) for ordinal, facts in rows if facts is not None)
-    votes, answers = np.zeros((2, len(known), len(found.experts)), np.int8)
+    votes, answers = np.zeros((2, len(known), len(found.roster)), np.int8)
     for row, (_, facts) in enumerate(known):
         for place, vote, answer in zip(facts.experts, facts.cast, facts.answers, strict=True):
             votes[row, place], answers[row, place] = vote, 1 if answer else -1
     votes_of = [facts.votes for _, facts in known]
     moments = [facts.moments for _, facts in known]
-    by_ordinal = {e.ordinal: e for e in found.entries.values()}
+    by_ordinal = {e.ordinal: e for e in entries}
     squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
     wholes = [dict(contribution(by_ordinal[ordinal], found.method).feed) for ordinal, _ in known]
     columns = [rule_span(of_round.rule) for of_round in votes_of]
@@ -61,7 +66,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         np.array([of_round.rule for of_round in votes_of], np.int64),
         np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
         np.array([scatter for scatter, _ in squares]),
-        *distances_of([square for _, square in squares], len(found.experts)),
+        *distances_of([square for _, square in squares], len(found.roster)),
     )
 
 
@@ -194,4 +199,4 @@ def test_expiry_reset_and_rebuild_keep_it_in_step() -> None:
     log = log_of([*LIFE, expert("ann", forget=True)])
     without, _ = folded(log)
     assert same(window_of(without), from_ledger(without))
-    assert "ann" not in without.feeds.by_name["f"].experts
+    assert "ann" not in without.feeds.by_name["f"].roster.experts

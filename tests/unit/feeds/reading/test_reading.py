@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.reading.reading import StaleReadingError
 from tests.unit.feeds.test_feed import feed_with_a_round
 
@@ -9,18 +10,18 @@ from tests.unit.feeds.test_feed import feed_with_a_round
 def test_a_feed_is_read_once_for_each_change_of_its_sums() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d"])
 
-    first = feed.read()
-    assert feed.read() is first
+    first = read(feed)
+    assert read(feed) is first
 
-    feed.take_out(feed.entries["q"])
-    assert feed.read() is not first
+    feed.take_out(feed.ledger.entries["q"])
+    assert read(feed) is not first
 
 
 def test_a_reading_refuses_to_look_into_sums_that_have_moved_on() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d"])
-    before, experts = feed.read(), feed.listed()
+    before, experts = read(feed), feed.roster.listed(feed.blocks.sums)
 
-    feed.take_out(feed.entries["q"])
+    feed.take_out(feed.ledger.entries["q"])
 
     for late in (lambda: before.columns(experts), lambda: before.learnt(experts), lambda: before.extent(4)):
         with pytest.raises(StaleReadingError):
@@ -29,27 +30,27 @@ def test_a_reading_refuses_to_look_into_sums_that_have_moved_on() -> None:
 
 def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d"])
-    before = feed.read()
-    columns = before.columns(feed.listed())
+    before = read(feed)
+    columns = before.columns(feed.roster.listed(feed.blocks.sums))
 
-    entry = feed.entries["q"]
+    entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     feed.put_in(contribution(entry, feed.method), entry)
 
-    after = feed.read()
+    after = read(feed)
     assert after.all_rates == before.all_rates
     assert (after.mixing, after.dependence, after.ranks) == (before.mixing, before.dependence, before.ranks)
-    assert np.array_equal(after.columns(feed.listed()), columns)
+    assert np.array_equal(after.columns(feed.roster.listed(feed.blocks.sums)), columns)
 
 
 def test_after_a_reset_nothing_is_known_of_how_outcomes_rank_experts() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d", "e", "f", "g", "h"])
-    entry = feed.entries["q"]
+    entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.evidence, entry.weight = 1, 20.0
     feed.put_in(contribution(entry, feed.method), entry)
-    assert feed.read().ranks is not None
+    assert read(feed).ranks is not None
 
     feed.reset()
 
-    assert feed.read().ranks is None
+    assert read(feed).ranks is None

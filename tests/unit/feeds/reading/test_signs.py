@@ -8,6 +8,7 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.reading.of_feed import read, signs_of, trust_of
 from stream_peer.feeds.reading.trust import FEWEST_RANKED, JUDGED_EACH, MOST_RANKED, read_ranks
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import SCALE, Sums
@@ -51,13 +52,13 @@ def test_votes_of_unlike_questions_show_in_the_fourth_moment_and_trust_is_depend
         for world in (alike, of_unlike_questions)
     )
 
-    z = [feed.signs(feed.read()).dependence.z for feed in (clean, unlike)]
+    z = [signs_of(feed, read(feed)).dependence.z for feed in (clean, unlike)]
     assert z[0] is not None
     assert z[1] is not None
     assert z[0] < 2.0
     assert z[1] > 3.0
     assert (clean.path_state.trust, unlike.path_state.trust) == ("ok", "dependent")
-    assert f"z = {z[1]:.1f}" in unlike.trust(unlike.read()).reasons[0]
+    assert f"z = {z[1]:.1f}" in trust_of(unlike, read(unlike)).reasons[0]
 
 
 def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_depend_on_them() -> None:
@@ -66,17 +67,17 @@ def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_dep
 
     expected = DependenceSums()
     for number in range(260):
-        facts = feed.entries[f"q{number}"].facts()[0]
+        facts = feed.ledger.entries[f"q{number}"].facts()[0]
         moments = vote_moments(votes(facts.forecasts))
         assert moments is not None
         expected = expected.merge(DependenceSums.contribution(moments, int(facts.moments.block)))
-    reading, found = expected.reading(), feed.signs(feed.read()).dependence
+    reading, found = expected.reading(), signs_of(feed, read(feed)).dependence
     assert found.gap == pytest.approx(reading.gap, abs=1e-9)
     assert found.z == pytest.approx(reading.z, rel=1e-6)
     of_others = [round_of(f"q{number}", dict.fromkeys(["a", "b", "c", "d"], 0.9)) for number in range(40)]
     other = feed_of(folded(log_of(of_others), stage(vote_rule="half"))[0])
     for number in range(40):
-        blocks = {each.entries[f"q{number}"].facts()[0].moments.block for each in (feed, other)}
+        blocks = {each.ledger.entries[f"q{number}"].facts()[0].moments.block for each in (feed, other)}
         assert len(blocks) == 1
 
 
@@ -85,7 +86,7 @@ def test_members_of_a_team_are_one_voter_in_the_moments() -> None:
     feed = feed_of(folded(log_of([*history, *events(alike, told=0.0, questions=5)]), stage(vote_rule="half"))[0])
 
     for number in range(5):
-        facts = feed.entries[f"q{number}"].facts()[0]
+        facts = feed.ledger.entries[f"q{number}"].facts()[0]
         yes = votes(facts.forecasts) > 0
         voters = [np.mean(yes[:6]), *yes[6:].astype(float)]
         assert facts.moments.fourth is not None
@@ -96,7 +97,7 @@ def test_members_of_a_team_are_one_voter_in_the_moments() -> None:
 def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
     feed = feed_of(folded(log_of(events(alike)), stage(vote_rule="half"))[0])
 
-    ranks = feed.signs(feed.read()).ranks
+    ranks = signs_of(feed, read(feed)).ranks
     assert ranks is not None
     assert ranks.experts == 9
     assert ranks.correlation > 0.8
@@ -105,9 +106,9 @@ def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
 def test_what_is_compared_are_mean_losses_beside_those_present() -> None:
     feed = feed_of(folded(log_of(events(alike, questions=30)), stage(vote_rule="half"))[0])
 
-    rows = [feed.sums.matrix[EXPERT.at(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
+    rows = [feed.blocks.sums.matrix[EXPERT.at(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
     peer, true = np.zeros((2, 9))
-    for entry in feed.entries.values():
+    for entry in feed.ledger.entries.values():
         (facts,) = entry.facts()
         loss = np.square(facts.forecasts - float(entry.evidence == 1))
         against, one, zero = (np.square(facts.forecasts - answer) for answer in (facts.answers, 1, 0))
@@ -132,7 +133,7 @@ def test_ranks_are_read_anew_when_an_outcome_comes_goes_or_its_round_does() -> N
 
     for record in log_of(changes, log):
         feed_stage.step(record, Effects())
-        assert feed.signs(feed.read()).ranks == read_ranks(feed.sums)
+        assert signs_of(feed, read(feed)).ranks == read_ranks(feed.blocks.sums)
 
 
 def test_few_experts_or_questions_rank_nobody_and_the_first_thousand_stand_for_all() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import group_moments
 from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, RateSums, Situation
 from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
-from stream_peer.feeds.scoring import ScoringInputs
 from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.lab.formulas.two_groups import EqualGroupSums

@@ -49,7 +49,7 @@ def assert_same_feed(one: FeedStage, other: FeedStage) -> None:
     """The same experts and sums, but for scored forecasts: where one was published, it stays as it was."""
     feed, twin = one.feeds.feed("f"), other.feeds.feed("f")
     assert feed.roster.stored() == twin.roster.stored()
-    assert without_evaluations(feed.sums).equals(without_evaluations(twin.sums))
+    assert without_evaluations(feed.blocks.sums).equals(without_evaluations(twin.blocks.sums))
     assert one.agrees()
 
 
@@ -136,7 +136,7 @@ def test_who_was_forgotten_here_does_not_come_back_with_a_feed() -> None:
     before = log_of([expert("ann", forget=True)])
     here, _ = folded([*before, *import_log(exported_lines(), first=1)])
 
-    assert here.feeds.feed("f").experts == ["bob", "cyd", "dan"]
+    assert here.feeds.feed("f").roster.experts == ["bob", "cyd", "dan"]
     assert here.agrees()
 
 
@@ -148,7 +148,7 @@ def test_a_digest_takes_out_an_expert_whom_a_reset_feed_still_knows() -> None:
 
     here, _ = folded([*known, *import_log(lines, first=2)])
 
-    assert "cyd" not in here.feeds.feed("f").experts
+    assert "cyd" not in here.feeds.feed("f").roster.experts
     assert here.agrees()
 
 
@@ -189,7 +189,7 @@ def test_pseudonyms_stand_in_every_line_in_place_of_ids() -> None:
     ]
     assert len(lines) == len(plain) - 1  # nobody is renamed
     here, there = folded(import_log(lines))[0].feeds.feed("f"), folded(log_of(events))[0].feeds.feed("f")
-    assert sorted(here.experts) == sorted(map(NAMES.expert, there.experts))
+    assert sorted(here.roster.experts) == sorted(map(NAMES.expert, there.roster.experts))
     assert {NAMES.expert(expert): NAMES.team(team) for expert, team in there.roster.teams.items()} == here.roster.teams
 
 

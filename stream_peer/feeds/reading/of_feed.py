@@ -1,0 +1,89 @@
+"""What is read off one feed: its reading, and what follows from that with its experts, its groups and its trust."""
+
+from collections.abc import Sequence
+
+from stream_peer.events.times import Milliseconds
+from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.facts import ScoringInputs
+from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.medians import own_medians
+from stream_peer.feeds.reading.reading import Reading, read_sums
+from stream_peer.feeds.reading.trust import NamedGroup, Signs, Trust, next_trust
+from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, expert_weights
+from stream_peer.feeds.sums import IndexArray
+from stream_peer.numerics.arguments import FloatArray
+
+_NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
+"""How much a feed has seen, for methods that do not go by it: all but variants."""
+
+
+def read(feed: Feed) -> Reading:
+    """The numbers of a feed as its sums stand: one reading for each change of the sums."""
+    sums, path_state = feed.blocks.sums, feed.path_state
+    reading = feed.reading = read_sums(
+        sums, feed.outcomes, path_state.vote_rule, feed.settings, feed.method, feed.reading
+    )
+    return reading
+
+
+def trust_of(feed: Feed, reading: Reading) -> Trust:
+    """The state of trust that follows on the present one, and why."""
+    signs = signs_of(feed, reading)
+    return next_trust(feed.path_state.trust, reading.rates, reading.mean_voters, feed.settings, signs)
+
+
+def signs_of(feed: Feed, reading: Reading) -> Signs:
+    """What beside the error rates speaks against the feed's numbers. One who follows the crowd alone does not."""
+    if not feed.path_state.groups:  # nearly always, and every record asks
+        return Signs(reading.dependence, reading.ranks)
+    shown = feed.roster.shown
+    named = [NamedGroup([shown[place] for place in group.experts], group.kind) for group in groups_of(feed)]
+    return Signs(reading.dependence, reading.ranks, [group for group in named if len(group.experts) > 1])
+
+
+def groups_of(feed: Feed) -> Sequence[Group]:
+    """Experts who said the same at the last look, without the excluded."""
+    found, roster = feed.path_state.groups, feed.roster
+    excluded = {roster.place(expert) for expert in roster.excluded}
+    stay = {place: place for group in found for place in group.experts if place not in excluded}
+    return [left for group in found if (left := group.without(stay))]
+
+
+def weights_of(feed: Feed, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
+    """Weights of some experts, whose columns are given."""
+    basis = Basis(experts, columns, reading.all_rates, seen, feed.settings.mixer, feed.method)
+    return expert_weights(basis, feed.learner_path)
+
+
+def scoring_inputs(
+    feed: Feed, reading: Reading, experts: IndexArray, question_id: str, boundary: Milliseconds
+) -> ScoringInputs:
+    """What a round of a question is scored under. The reading must be one without the question's contribution."""
+    roster, draws, path_state, rates = feed.roster, feed.draws, feed.path_state, reading.rates
+    columns, seen = reading.learnt(experts), _NOT_ASKED
+    if feed.method.reads_extent:
+        seen = reading.extent(roster.n_seen(experts, reading.sums))
+    medians = own_medians(reading.histograms(experts)) if reading.rule else None
+    mixing = reading.mixing
+    return ScoringInputs(
+        weights=weights_of(feed, reading, experts, columns, seen),
+        mixing=mixing,
+        net_share=path_state.net_share,
+        rule=reading.rule,
+        thresholds=medians.thresholds if medians else None,
+        steady=medians.steady if medians else None,
+        rate_zero=rates.zero,
+        rate_one=rates.one,
+        min_experts=feed.settings.min_experts,
+        stretch=feed.settings.stretch,
+        coin=draws.coin(question_id, boundary),
+        ticket=draws.ticket(question_id, boundary),
+        chance=draws.of_method(roster, experts, question_id, boundary),
+        n_experts=seen.experts,
+        gaps=seen.gaps,
+        teams=roster.team_numbers(experts),
+        groups=roster.group_numbers(experts),
+        block=draws.block(question_id),
+        shrink=path_state.shrink,
+        shadows=feed.shadows.read(reading.feed, columns, mixing),
+    )
