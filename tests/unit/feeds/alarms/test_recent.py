@@ -36,11 +36,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
     found = feed_stage.feeds.by_name[feed]
     entries = found.ledger.entries.values()
     first = found.ledger.ordinals - WINDOW
-    rows = [
-        (e.ordinal, e.latest())
-        for e in found.ledger.entries.values()
-        if e.ordinal >= first and e.evidence != "annulled"
-    ]
+    rows = [(e.ordinal, e.latest()) for e in entries if e.ordinal >= first and e.evidence != "annulled"]
     known = sorted((ordinal, facts) for ordinal, facts in rows if facts is not None)
     votes, answers = np.zeros((2, len(known), len(found.roster)), np.int8)
     for row, (_, facts) in enumerate(known):
