@@ -155,7 +155,7 @@ class Driver:
     Attributes
     ----------
     applied : int
-        The last offset that was folded.
+        The last offset that was folded, or is gone.
     covered : int
         The last offset that the durable state covers.
     records : int
@@ -220,6 +220,12 @@ class Driver:
         if not self.records:
             self._since = self._clock()
         self.records += records
+
+    def pass_over(self, end: int) -> None:
+        """No record is left before ``end``: the next checkpoint covers it."""
+        if end > self.applied + 1:
+            self.applied = end - 1
+            self.written(1)
 
     def rebuild(self) -> Generator[NeedsLog | Write, Sequence[Record] | None, None]:
         """Rebuild until the state agrees with its log; write what that corrects, and every changed feed."""

@@ -30,12 +30,33 @@ def report_lost(tp: TopicPartition, offset: int, records: int, observer: Observe
 
 
 class GapChecker:
-    """Finds out in the background what gaps in offsets are: the broker's answer waits for fetches under way."""
+    """Finds out in the background what gaps in offsets are: the broker's answer waits for fetches under way.
 
-    def __init__(self, tp: TopicPartition, source: BatchSource, context: WorkerContext) -> None:
+    A gap is a marker of a transaction or compaction, unless the log begins behind it: then records are lost.
+
+    Parameters
+    ----------
+    tp : TopicPartition
+        Whose log it is.
+    source : BatchSource
+    context : WorkerContext
+    wake : callable
+        Called when records are found to be lost.
+
+    Attributes
+    ----------
+    reached : int
+        Up to here losses are reported; each is reported once.
+    """
+
+    def __init__(
+        self, tp: TopicPartition, source: BatchSource, context: WorkerContext, wake: Callable[[], None]
+    ) -> None:
+        self.reached = 0
         self._tp = tp
         self._source = source
         self._context = context
+        self._wake = wake
         self._gaps: list[OffsetGap] = []
         self._lost = 0
         self._task: asyncio.Task[None] | None = None
@@ -56,16 +77,21 @@ class GapChecker:
         lost, self._lost = self._lost, 0
         return lost
 
+    def compare(self, gap: OffsetGap, begin: int) -> None:
+        """Report what of a gap lies before ``begin``, the log's start."""
+        want, end = max(gap.want, self.reached), min(gap.first, begin)
+        if end > want:
+            report_lost(self._tp, want, end - want, self._context.observer)
+            self.reached = end
+            self._lost += end - want
+            self._wake()
+
     async def _report(self) -> None:
-        """A gap is a marker of a transaction or compaction, unless the log begins behind it: then records are lost."""
         while self._gaps:
             gaps, self._gaps = self._gaps, []
             begin = await self._source.log_start(self._tp)
-            for want, first in gaps:
-                lost = min(begin, first) - want
-                if lost > 0:
-                    report_lost(self._tp, want, lost, self._context.observer)
-                    self._lost += lost
+            for gap in gaps:
+                self.compare(gap, begin)
 
 
 ROOM = 20_000
@@ -187,6 +213,10 @@ class Inbox:
         """So many records of it need no room any more."""
         self._size -= records
         self._room.set()
+
+    def skip(self, end: int) -> None:
+        """Want nothing before ``end``: it is gone."""
+        self.want = max(self.want, end)
 
     def leave(self, reached: int) -> None:
         """Drop everything: the next owner of the partition reads from ``reached``."""

@@ -123,7 +123,8 @@ class Lags:
         found_nothing = consumer.found_nothing(tp, want)
         if found_nothing and known.is_empty:  # in two looks: what was fetched at the first has arrived at the second
             partition.pass_over(end)
-            consumer.pass_over(tp, end)
+            if partition.covered or not partition.has_state:  # a group ahead of no state looks like a lost changelog
+                consumer.pass_over(tp, end)
             lag = 0
         elif not found_nothing and at - known.last > _AGAIN_SECONDS:
             consumer.read_again(tp, want)

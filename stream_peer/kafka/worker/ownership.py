@@ -162,7 +162,7 @@ class StagePartitions:
     ) -> tuple[StartPosition, StateWriter | None]:
         if self.input.changelog is None or not isinstance(stage, Stateful):
             stage.begin_topic(topic_generation(found.topic_id), 0, keep=True)
-            return StartPosition(NOTHING_APPLIED, found.begin), None
+            return StartPosition(NOTHING_APPLIED, found.begin, first=found.first), None
         known = self._recovered(tp.partition)
         start = begin(stage, known, found, finding, self._on_recreated)
         reader, token = self.readers[tp.partition], self.tokens[tp.partition]
@@ -170,7 +170,7 @@ class StagePartitions:
         writer = Writer(reader, tp.partition, token.id, expected, start.origin)
         entries = len(known.recovered.entries)
         log.info("partition_owned", offset=start.applied, entries=entries, ignored=reader.fenced_out)
-        position = StartPosition(start.applied, start.want, start.must_checkpoint)
+        position = StartPosition(start.applied, start.want, start.must_checkpoint, found.first)
         return position, StateWriter(self.input.changelog, writer)
 
 

@@ -37,12 +37,14 @@ _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came befor
 class StartPosition(NamedTuple):
     """Where a partition's fold begins: the last input offset that its state covers, and the one that it wants next.
 
-    ``must_checkpoint``: write this position to the changelog before anything is folded.
+    ``must_checkpoint``: write this position to the changelog before anything is folded. ``first``: the first
+    offset that is still in the log.
     """
 
     applied: int
     want: int
     must_checkpoint: bool = False
+    first: int = 0
 
 
 class OwnedPartition:
@@ -79,18 +81,17 @@ class OwnedPartition:
     ) -> None:
         self.stage_name, self.tp = place
         self.stage = stage
-        self._first = begin.want
+        self._first = max(begin.want, begin.first)
         self._driver = Driver(
             stage, begin.applied, context.every, context.runtime.now, must_checkpoint=begin.must_checkpoint
         )
-        self._recovered = begin.applied >= 0
         self._writer = writer
         self._source = source
         self._context = context
         self._now = context.runtime.now
         self._draining = draining
-        self._gaps = GapChecker(self.tp, source, context)
-        self._inbox = Inbox(self.tp, begin.want, source, self._explain, context.runtime.wall)
+        self._gaps = GapChecker(self.tp, source, context, self._wake)
+        self._inbox = Inbox(self.tp, self._first, source, self._gaps.explain, context.runtime.wall)
         self._open: list[Delivery] = []
         self._busy = False
         self.counting = False
@@ -102,6 +103,10 @@ class OwnedPartition:
         self._stopped = False
         self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._gone = 0
+        if begin.want and not begin.must_checkpoint:  # else it never read what is gone, or a rebuild reports it
+            self._gone = begin.first
+            self._gaps.compare(OffsetGap(begin.want, self._first), begin.first)
 
     def start(self) -> None:
         """Begin to work."""
@@ -136,8 +141,8 @@ class OwnedPartition:
 
     @property
     def covered(self) -> int:
-        """The first input offset that the durable state does not cover."""
-        return max(self._driver.covered + 1, 0)
+        """The first input offset that the durable state does not cover, of those that are still there."""
+        return max(self._driver.covered + 1, self._gone)
 
     @property
     def has_state(self) -> bool:
@@ -173,8 +178,10 @@ class OwnedPartition:
         return id(self), self._driver.applied, self._progress, self._slices
 
     def pass_over(self, end: int) -> None:
-        """No record lies between what was folded and ``end``."""
-        self._passed = end
+        """No record lies between what was folded and ``end``: none is left, or there was none."""
+        if end > self._passed:
+            self._passed = end
+            self._gaps.explain(OffsetGap(self.want, end))
 
     # Letting go.
 
@@ -215,9 +222,8 @@ class OwnedPartition:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
         await self._inbox.put(event)
 
-    def _explain(self, gap: OffsetGap) -> None:
-        if self._recovered:
-            self._gaps.explain(gap)
+    def _wake(self) -> None:
+        self._inbox.filled.set()
 
     # Working.
 
@@ -268,10 +274,18 @@ class OwnedPartition:
             self._audit(feeds)
             if self._driver.needs_rebuild:
                 await self._rebuild(feeds)
-            if lost := self._gaps.take_lost():
-                feeds.lost(lost)
+        if lost := self._gaps.take_lost():
+            self._take_note_of_lost(lost)
         if self._checkpoint_due() and not self._stopped:
             await self._checkpoint()
+
+    def _take_note_of_lost(self, records: int) -> None:
+        """Have the state cover what is gone, so that it is reported once, whoever owns the partition next."""
+        if self._driver.feeds is not None:
+            self._driver.feeds.lost(records)
+        if self._writer is not None and not self._inbox:  # else what comes behind the gap is about to be folded
+            self._inbox.skip(self._gaps.reached)
+            self._driver.pass_over(self._gaps.reached)
 
     async def _wait(self) -> None:
         """Until there are records, or a rebuild, a snapshot, a publication or a piece of an audit is due."""

@@ -95,6 +95,16 @@ async def test_the_end_that_the_consumer_is_past_is_read_again_and_then_known_to
     assert set(reader.passed) == {10}
 
 
+async def test_the_group_gets_no_offset_for_a_partition_without_a_state(clock: Clock) -> None:
+    lags, reader = Lags(clock), Reader(10)
+    nothing_folded = await partition(0, LogOrigin())
+
+    reader.sought = 0
+    looks = [(await lags.of(nothing_folded, END, reader)).records for _ in range(3)]
+
+    assert (looks[-1], reader.passed) == (0, [])
+
+
 async def test_a_state_is_whole_although_its_log_ends_in_aborted_records(clock: Clock) -> None:
     lags, reader = Lags(clock), Reader(10)
     folding = await partition(7, LogOrigin(whole_at=10))

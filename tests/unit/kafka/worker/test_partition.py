@@ -23,6 +23,7 @@ from tests.unit.kafka.worker.fakes import (
     FakeSource,
     RebuildingStage,
     SumStage,
+    Telling,
     UnsignedStage,
     eventually,
     no_fault,
@@ -251,6 +252,64 @@ async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input
     partition.stop()
 
     assert lost == [10]
+
+
+async def test_input_that_went_while_nobody_read_is_reported_at_the_assignment_and_covered_at_once(
+    bench: Callable[..., Bench],
+) -> None:
+    told = Telling()
+
+    here = bench(begin=StartPosition(9, 10, first=17), observer=told)
+    covered = here.partition.covered
+    await eventually(lambda: here.producer.written)
+    here.draining = True
+    await here.put(17, 18)
+    await here.partition.rest()
+
+    assert (told.lost, here.stage.lost_records) == ([7], [7])
+    assert (covered, here.producer.written[0]) == (17, ("row", b"3/head"))
+    assert (here.stage.offsets, here.source.asked) == ([17, 18], [])
+
+
+async def test_input_that_went_from_an_idle_partition_is_reported_without_a_record_behind_it(
+    bench: Callable[..., Bench],
+) -> None:
+    told = Telling()
+    here = bench(begin=StartPosition(9, 10), observer=told)
+    here.source.start = 17
+
+    for _ in range(3):
+        here.partition.pass_over(17)
+    await eventually(lambda: here.partition.covered == 17)
+
+    assert (told.lost, here.stage.lost_records) == ([7], [7])
+    assert (here.partition.want, here.partition.reached) == (17, 17)
+
+
+async def test_a_partition_without_a_state_reports_what_goes_after_it_was_assigned_and_not_what_went_before(
+    bench: Callable[..., Bench],
+) -> None:
+    told = Telling()
+    here = bench(begin=StartPosition(-1, 0, first=4), observer=told)
+    here.source.start = 6
+
+    here.partition.pass_over(6)
+    await eventually(lambda: here.partition.covered == 6)
+
+    assert told.lost == [2]
+
+
+async def test_the_end_of_a_transaction_is_no_lost_input(bench: Callable[..., Bench]) -> None:
+    told = Telling()
+    here = bench(begin=StartPosition(9, 10), observer=told)
+    here.source.start = 10
+
+    here.partition.pass_over(11)
+    here.source.proofs.add((10, 11))
+    await here.put(11, 11)
+    await here.partition.rest()
+
+    assert (told.lost, here.stage.offsets) == ([], [11])
 
 
 async def test_finding_out_about_a_hole_keeps_nobody_waiting(bench: Callable[..., Bench]) -> None:
