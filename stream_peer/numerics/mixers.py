@@ -4,9 +4,11 @@ Combining is another task than following one expert: it competes with the best c
 first two mixers do so on the loss linearised at the plain mean b, on sums that no order of the questions changes; the
 third at its own forecast f, as it was made. Sums per expert, over the questions it answered:
 
-- SU = Σ 2b(b-p), SV = Σ 2(b-p), SVY = Σ 2(b-p)·ŷ_i: from reference answers alone;
-- RH = Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²]: from outcomes;
-- RF = Σ 2(f-y)(f-p) and AF = Σ |the same|: from outcomes.
+- from reference answers alone: ``mix_level`` Σ 2b(b-p), ``mix_slope`` Σ 2(b-p), ``mix_answer`` Σ 2(b-p)·ŷ_i;
+- from outcomes: ``mix_regret`` Σ [2b(b-p) - 2(b-p)·y - ½(b-p)²];
+- from outcomes: ``fast_regret`` Σ 2(f-y)(f-p), ``fast_absolute`` Σ |the same|.
+
+The names are those of the columns of a feed. In the mathematics they are SU, SV, SVY, RH, RF and AF.
 
 ½(b-p)² is half of the curvature that linearising throws away; it needs no outcome. The paper has no such part.
 
@@ -122,9 +124,9 @@ TRUTH_PRIOR = 10.0
 
 
 def peer_mixer_logs(
-    su: FloatArray,
-    sv: FloatArray,
-    svy: FloatArray,
+    mix_level: FloatArray,
+    mix_slope: FloatArray,
+    mix_answer: FloatArray,
     counts: FloatArray,
     *,
     nominal: float,
@@ -132,12 +134,12 @@ def peer_mixer_logs(
 ) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
 
-    ``rate·((1-2η)·SU + η·SV - SVY)/(n̄+40)``, of which one softmax makes the weights of all mixers: exponential weights
-    on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit scale. n̄ is the mean
-    count of those present; 40 questions without regret are put before. The error rate η is nominal on purpose:
-    estimated ones mix worse.
+    ``rate·((1-2η)·mix_level + η·mix_slope - mix_answer)/(n̄+40)``, of which one softmax makes the weights of all mixers:
+    exponential weights on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit
+    scale. n̄ is the mean count of those present; 40 questions without regret are put before. The error rate η is
+    nominal on purpose: estimated ones mix worse.
     """
-    regrets = (1.0 - 2.0 * nominal) * su + nominal * sv - svy
+    regrets = (1.0 - 2.0 * nominal) * mix_level + nominal * mix_slope - mix_answer
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
 
 
@@ -146,14 +148,15 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-def truth_slow_logs(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from outcomes, by how each expert did against the plain mean.
 
-    ``rate·RH/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put before.
-    The fast mixer is AdaNormalHedge on RF and AF: it competes with the best combination at its own forecast, and so
-    goes on learning where the combination that it has reached errs, which the plain mean says nothing of.
+    ``rate·mix_regret/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put
+    before. The fast mixer is AdaNormalHedge on ``fast_regret`` and ``fast_absolute``: it competes with the best
+    combination at its own forecast, and so goes on learning where the combination that it has reached errs, which the
+    plain mean says nothing of.
     """
-    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * rh
+    return rate / (_mean_count(resolved) + TRUTH_PRIOR) * mix_regret
 
 
 def _mean_count(counts: FloatArray) -> float:
@@ -166,7 +169,7 @@ class SideBySide(NamedTuple):
     Attributes
     ----------
     coefficients : (k, 4) float64
-        Of SU, SV, SVY and RH a question.
+        Of ``mix_level``, ``mix_slope``, ``mix_answer`` and ``mix_regret`` a question.
     """
 
     coefficients: FloatArray
@@ -204,13 +207,13 @@ def _check_anybody(sums: FloatArray, **_: object) -> None:
 def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, resolved: float) -> FloatArray:
     """Mixing weights from reference answers, without the uniform share, and from outcomes, under several settings.
 
-    ``softmax((c₁·SU + c₂·SV + c₃·SVY)/(n̄+40) + c₄·RH/(m̄+10))`` for each.
+    ``softmax((c₁·mix_level + c₂·mix_slope + c₃·mix_answer)/(n̄+40) + c₄·mix_regret/(m̄+10))`` for each.
 
     Parameters
     ----------
     mixers : SideBySide
     sums : (4, n) float64
-        SU, SV, SVY and RH of the n ≥ 1 experts present.
+        Those four columns of the n ≥ 1 experts present.
     answered, resolved : float
         n̄ and m̄: how many questions, and how many resolved ones, those present answered on average.
 

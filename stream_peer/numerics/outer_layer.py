@@ -16,11 +16,11 @@ from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, FloatArray
 
 __all__ = ["outer_weights", "safety_net_step", "stretch_factor", "stretched"]
 
-_SHADOWS = 4
+_N_MIXERS = 4
 _MOST_QUESTIONS = 1e15
 _ROUNDING = 1e-6
 _SUPPORTS = tuple(
-    s for size in reversed(range(_SHADOWS)) for s in combinations(range(1, _SHADOWS), size)
+    s for size in reversed(range(_N_MIXERS)) for s in combinations(range(1, _N_MIXERS), size)
 )  # of all but the mean
 _FIT = 16.0
 
@@ -62,9 +62,9 @@ def outer_weights(
     Parameters
     ----------
     second_moments : (3, 3)
-        M of peer, truth_slow, truth_fast; symmetric.
+        M of peer, truth_slow, truth_fast; symmetric: the columns ``peer_peer``, ``peer_slow`` … ``fast_fast``.
     cross : (3,)
-        h of the same.
+        h of the same: the columns ``peer_error``, ``slow_error``, ``fast_error``.
     prior : (4,)
         π of mean, peer, truth_slow, truth_fast: ≥ 0, summing to 1. A mixer with prior 0 gets 0.
 
@@ -84,7 +84,7 @@ def outer_weights(
     """
     shares = [float(p) for p in prior]
     gains = [0.0, *(float(h) for h in cross)]
-    curvature = [[0.0] * _SHADOWS, *([0.0, *(float(m) for m in row)] for row in second_moments)]
+    curvature = [[0.0] * _N_MIXERS, *([0.0, *(float(m) for m in row)] for row in second_moments)]
     best: list[float] = []
     least = math.inf
     for place, point in enumerate(_stationary_points(curvature, gains, shares)):
@@ -166,8 +166,8 @@ _NET_FLOOR = 0.001
 _NET_STEP = 0.05
 
 
-@checked(share=SHARE, sum_delta=NUMBER, sum_delta_squares=AT_LEAST_0)
-def safety_net_step(share: float, sum_delta: float, sum_delta_squares: float) -> float:
+@checked(share=SHARE, net_difference=NUMBER, net_square=AT_LEAST_0)
+def safety_net_step(share: float, net_difference: float, net_square: float) -> float:
     """Next share of the plain mean in the published mix, given how the mix has done against it.
 
     ``z = Σδ/√(Σδ² + .001)``, δ = (f-y)² - (b-y)² over resolved questions, f the mix before the net; the share moves
@@ -177,7 +177,7 @@ def safety_net_step(share: float, sum_delta: float, sum_delta_squares: float) ->
     ----------
     share : float
         The present share, in [0, 1].
-    sum_delta, sum_delta_squares : float
+    net_difference, net_square : float
         Σδ and Σδ² ≥ 0.
 
     Returns
@@ -187,12 +187,12 @@ def safety_net_step(share: float, sum_delta: float, sum_delta_squares: float) ->
 
     Examples
     --------
-    >>> safety_net_step(0.0, sum_delta=0.3, sum_delta_squares=0.01)
+    >>> safety_net_step(0.0, net_difference=0.3, net_square=0.01)
     0.05
-    >>> safety_net_step(0.05, sum_delta=-0.3, sum_delta_squares=0.01)
+    >>> safety_net_step(0.05, net_difference=-0.3, net_square=0.01)
     0.0
     """
-    z = sum_delta / math.sqrt(sum_delta_squares + _NET_FLOOR)
+    z = net_difference / math.sqrt(net_square + _NET_FLOOR)
     goal = min(max(0.5 * (z - 1.0), 0.0), 1.0)
     return min(max(goal, share - _NET_STEP), share + _NET_STEP)
 
@@ -200,8 +200,8 @@ def safety_net_step(share: float, sum_delta: float, sum_delta_squares: float) ->
 _STRETCH_SHRINKAGE = 5.0
 
 
-@checked(sum_error_product=NUMBER, sum_square=AT_LEAST_0)
-def stretch_factor(sum_error_product: float, sum_square: float) -> float:
+@checked(stretch_product=NUMBER, stretch_square=AT_LEAST_0)
+def stretch_factor(stretch_product: float, stretch_square: float) -> float:
     """How much too timid (positive) or too bold (negative) the published mix has been on resolved questions.
 
     ``β = max(-1, Σ(y-f)(f-½) / (Σ(f-½)² + 5))``, f the mix as published: a shrunk regression through ½. It stops at -1,
@@ -209,9 +209,9 @@ def stretch_factor(sum_error_product: float, sum_square: float) -> float:
 
     Parameters
     ----------
-    sum_error_product : float
+    stretch_product : float
         Σ(y-f)(f-½).
-    sum_square : float
+    stretch_square : float
         Σ(f-½)² ≥ 0.
 
     Returns
@@ -224,7 +224,7 @@ def stretch_factor(sum_error_product: float, sum_square: float) -> float:
     >>> stretch_factor(3.0, 25.0), stretch_factor(-40.0, 25.0)
     (0.1, -1.0)
     """
-    return max(sum_error_product / (sum_square + _STRETCH_SHRINKAGE), -1.0)
+    return max(stretch_product / (stretch_square + _STRETCH_SHRINKAGE), -1.0)
 
 
 @checked(forecast=Numbers(low=0.0, high=1.0, error=ForecastRangeError), factor=Numbers(low=-1.0))

@@ -183,7 +183,6 @@ _OF_QUESTIONS = {"rates": np.array([0.1, 0.4])}
 _SCAN = np.stack((np.linspace(-1.0, 1.0, 60), np.cos(np.arange(60.0))), axis=1)
 _ONES = np.ones((60, 2))
 _EARLIER = Earlier(*(np.array([10.0, 10.0]) for _ in range(4)))
-_SHADOWS = {"su": SOME, "sv": SOME, "svy": SOME, "rate": 20.0, "rh": SOME, "rf": SOME, "af": ABSOLUTE}
 
 BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "agreement_change": {"earlier": MOMENTS, "weights": ABSOLUTE},
@@ -222,10 +221,10 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "portable_log_of": {"value": 0.5},
     "rank_agreement": {"one": np.array([0.1, 0.2, 0.3, 0.4]), "other": np.array([0.2, 0.1, 0.3, 0.4])},
     "reveal_shift": {"weight": 1000.0, "total": 300.0, "square": 200.0, "of_revealed": 70.0},
-    "safety_net_step": {"sum_delta": 0.3, "sum_delta_squares": 0.01},
+    "safety_net_step": {"net_difference": 0.3, "net_square": 0.01},
     "scan_for_changes": {"values": _SCAN, "weights": _ONES, "earlier": _EARLIER},
     "scan_of_sums": {"sums": np.stack((_ONES, _ONES, _SCAN, _SCAN * _SCAN)), "earlier": _EARLIER},
-    "stretch_factor": {"sum_error_product": 0.3, "sum_square": 1.0},
+    "stretch_factor": {"stretch_product": 0.3, "stretch_square": 1.0},
     "two_group_deviations": _SHARES,
     "two_group_solution": _SHARES,
     "unbiased_peer_loss": _GAP,

@@ -97,10 +97,10 @@ def test_no_other_mixture_is_better_than_the_outer_weights(
     room=st.lists(st.tuples(*[st.floats(-1e4, 1e4)] * 3, st.floats(0.0, 1e4)), min_size=1, max_size=8),
 )
 def test_mixing_weights_are_a_distribution_with_a_floor(room: list[tuple[float, float, float, float]]) -> None:
-    su, sv, svy, seen = (np.array(column) for column in zip(*room, strict=True))
+    mix_level, mix_slope, mix_answer, seen = (np.array(column) for column in zip(*room, strict=True))
 
-    peer = peer_mixer(su, sv, svy, seen, **DEFAULTS)
-    slow = truth_slow(su, seen, rate=24.0)
+    peer = peer_mixer(mix_level, mix_slope, mix_answer, seen, **DEFAULTS)
+    slow = truth_slow(mix_level, seen, rate=24.0)
 
     for weights, floor in ((peer, 0.5 / len(room)), (slow, 0.0)):
         assert abs(float(weights.sum()) - 1.0) < 1e-12

@@ -22,22 +22,24 @@ def discounted(sums: _EstimatorSums, factor: float) -> _EstimatorSums:
 
 
 def peer_mixer(
-    su: FloatArray,
-    sv: FloatArray,
-    svy: FloatArray,
+    mix_level: FloatArray,
+    mix_slope: FloatArray,
+    mix_answer: FloatArray,
     counts: FloatArray,
     *,
     nominal: float,
     rate: float,
     uniform_share: float,
 ) -> FloatArray:
-    """``σ·uniform + (1-σ)·softmax(rate·((1-2η)·SU + η·SV - SVY)/(n̄+40))``, the mixer from reference answers alone."""
-    return with_uniform_share(softmax(peer_mixer_logs(su, sv, svy, counts, nominal=nominal, rate=rate)), uniform_share)
+    """``σ·uniform + (1-σ)·softmax(…)`` of `peer_mixer_logs`: the mixer from reference answers alone."""
+    return with_uniform_share(
+        softmax(peer_mixer_logs(mix_level, mix_slope, mix_answer, counts, nominal=nominal, rate=rate)), uniform_share
+    )
 
 
-def truth_slow(rh: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
-    """``softmax(rate·RH/(m̄+10))``, the slow mixer from outcomes alone."""
-    return softmax(truth_slow_logs(rh, resolved, rate=rate))
+def truth_slow(mix_regret: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+    """``softmax(rate·mix_regret/(m̄+10))``, the slow mixer from outcomes alone."""
+    return softmax(truth_slow_logs(mix_regret, resolved, rate=rate))
 
 
 class ThreeReferenceClassSolution(NamedTuple):

@@ -24,12 +24,16 @@ SETTINGS = {"nominal": 0.35, "rate": 24.0, "uniform_share": 0.0}
 
 
 def test_the_peer_mixer_follows_the_regret_a_question_of_forty_more() -> None:
-    su, sv, svy = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.1, -4.0]), np.array([0.2, 0.6, -1.0])
+    mix_level, mix_slope, mix_answer = (
+        np.array([1.0, -2.0, 0.5]),
+        np.array([0.3, 0.1, -4.0]),
+        np.array([0.2, 0.6, -1.0]),
+    )
     counts = np.array([10.0, 30.0, 5.0])
-    plain = np.exp(24.0 * (0.3 * su + 0.35 * sv - svy) / (15.0 + 40.0))
+    plain = np.exp(24.0 * (0.3 * mix_level + 0.35 * mix_slope - mix_answer) / (15.0 + 40.0))
 
-    weights = peer_mixer(su, sv, svy, counts, **SETTINGS)
-    shared = peer_mixer(su, sv, svy, counts, **{**SETTINGS, "uniform_share": 0.5})
+    weights = peer_mixer(mix_level, mix_slope, mix_answer, counts, **SETTINGS)
+    shared = peer_mixer(mix_level, mix_slope, mix_answer, counts, **{**SETTINGS, "uniform_share": 0.5})
 
     np.testing.assert_allclose(weights, plain / plain.sum(), rtol=1e-12)
     np.testing.assert_allclose(shared, 0.5 / 3 + 0.5 * weights, rtol=1e-12)
@@ -56,10 +60,10 @@ def test_more_questions_of_the_same_kind_make_an_expert_known_and_not_almighty()
 
 
 def test_truth_slow_follows_the_regret_a_question_of_ten_more() -> None:
-    rh, resolved = np.array([3.0, -1.0]), np.array([8.0, 4.0])
-    plain = np.exp(24.0 * rh / (6.0 + 10.0))
+    mix_regret, resolved = np.array([3.0, -1.0]), np.array([8.0, 4.0])
+    plain = np.exp(24.0 * mix_regret / (6.0 + 10.0))
 
-    np.testing.assert_allclose(truth_slow(rh, resolved, rate=24.0), plain / plain.sum(), rtol=1e-12)
+    np.testing.assert_allclose(truth_slow(mix_regret, resolved, rate=24.0), plain / plain.sum(), rtol=1e-12)
 
 
 def test_a_single_expert_gets_everything() -> None:

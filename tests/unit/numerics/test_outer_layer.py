@@ -65,8 +65,8 @@ def test_the_net_moves_a_twentieth_at_a_time() -> None:
 
 
 def test_the_net_stops_at_its_goal() -> None:
-    assert safety_net_step(0.28, sum_delta=1.6, sum_delta_squares=0.999) == pytest.approx(0.3)
-    assert safety_net_step(0.02, sum_delta=0.0, sum_delta_squares=0.0) == 0.0
+    assert safety_net_step(0.28, net_difference=1.6, net_square=0.999) == pytest.approx(0.3)
+    assert safety_net_step(0.02, net_difference=0.0, net_square=0.0) == 0.0
 
 
 def test_stretch_is_zero_without_outcomes_and_grows_with_timidity() -> None:
