@@ -4,13 +4,14 @@ Nothing in the fold asks which method it is; it calls these functions. ``served`
 Others come from `stream_peer.lab`, and are given to the stages of a replay.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from stream_peer.feeds.alarms.groups import united
+from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.numerics.answers import leave_one_out_of
 from stream_peer.numerics.arguments import BitArray, BoolArray, FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.error_rates import ErrorRate
@@ -114,24 +115,6 @@ class Situation(NamedTuple):
     gaps: float
 
 
-class RateSums(NamedTuple):
-    """What an estimator of error rates reads.
-
-    Attributes
-    ----------
-    groups : sequence of float
-        Sums of the weight, of its square, and of ``group_moments``.
-    truth : sequence of float
-        Right and wrong answers among outcomes of 0, then of 1.
-    questions : float
-        Effective ones with votes.
-    """
-
-    groups: Sequence[float]
-    truth: Sequence[float]
-    questions: float
-
-
 class Path(Protocol):
     """What a feed's learner has come to, if it goes by what it said before and not only by the sums."""
 
@@ -186,7 +169,7 @@ class Method:
     draws : NeededDraws, optional
         What must be drawn for them.
     rate : RateSums, confidence -> ErrorRate, optional
-        The estimate of error rates, if it is not that from moments of the votes.
+        The estimate of error rates, if it is not that from moments of the votes; `RateSums` are all that it may read.
     select : Situation -> (n,) float64, optional
         Selection weights of the experts present, if they are not those of AdaNormalHedge.
     gap : priced regrets, selection weights, experts seen, sum of gaps -> float, optional

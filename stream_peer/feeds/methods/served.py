@@ -3,7 +3,8 @@
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
-from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation
+from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, Situation
+from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.numerics.answers import majority_of
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
@@ -62,8 +63,9 @@ def _majority_of_group(cast: SmallIntArray, forecasts: FloatArray, under: Scorin
 
 def rate_of_two_groups(sums: RateSums, confidence: float) -> ErrorRate:
     """Error rates of the answers of two groups, from how often they say yes and agree."""
-    weight, weight2, first, second, _, both, *_ = sums.groups
-    return unchecked(TwoGroupSums.estimate)(TwoGroupSums(weight, weight2, first, second, both), confidence)
+    seen = sums.groups
+    two = TwoGroupSums(seen.weight, seen.weight2, seen.first, seen.second, seen.first_second)
+    return unchecked(TwoGroupSums.estimate)(two, confidence)
 
 
 def hedge_at_any_time(seen: Situation) -> FloatArray:

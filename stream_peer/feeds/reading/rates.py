@@ -5,12 +5,13 @@ only where a forecast lies among the expert's own says something.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from stream_peer.events.outputs import ErrorRateStatus
-from stream_peer.feeds.columns import FEED, RULE_PART, VOTE_RULES, VoteRule, classes_span, rule_span
-from stream_peer.feeds.methods.method import Method, RateSums
-from stream_peer.feeds.sums import UNIT
+from stream_peer.feeds.columns import VOTE_RULES, VoteRule, rule_span
+from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
@@ -18,13 +19,12 @@ from stream_peer.numerics.error_rates import (
     ErrorRate,
     MomentSums,
     RevealShift,
-    TruthSums,
     combine_with_truth,
     contradiction,
     priced,
     reveal_shift,
 )
-from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE, effective_size
+from stream_peer.numerics.error_rates.rate import UNKNOWN_VARIANCE
 
 FEWEST_VOTES = 200.0
 """Votes at 1/2 below which the rule stays as it is."""
@@ -62,13 +62,14 @@ def next_vote_rule(before: VoteRule, yes: float, votes: float) -> VoteRule:
 HALF, OWN_MEDIAN = range(len(VOTE_RULES))
 """Numbers of the vote rules."""
 
-_N_MOMENTS, _N_COUNTED = RULE_PART.index("right_zero"), RULE_PART.index("revealed_pair")
-
 _estimate_of_moments = unchecked(MomentSums.estimate)
+_estimate_of_classes = unchecked(ClassMomentSums.estimate)
 _combine_with_truth = unchecked(combine_with_truth)
 _priced = unchecked(priced)
 _contradiction = unchecked(contradiction)
 _reveal_shift = unchecked(reveal_shift)
+
+_CELLS = attrgetter("right_zero", "wrong_zero", "right_one", "wrong_one")
 
 Shifts: TypeAlias = tuple[RevealShift | None, RevealShift | None]
 
@@ -125,57 +126,43 @@ class Rates(NamedTuple):
         return self.right_zero + self.wrong_zero + self.right_one + self.wrong_one
 
 
-def free_rate(
-    feed: Sequence[int], rule: int, moments: Sequence[float], confidence: float, method: Method
-) -> tuple[ErrorRate, ErrorRateStatus]:
+def free_rate(sums: RateSums, rule: int, confidence: float, method: Method) -> tuple[ErrorRate, ErrorRateStatus]:
     """Error rates from agreement alone, and how far they can be trusted.
 
     Votes at 1/2: symmetric. Own medians: one of each class, if the moments of the vote count give them; else the
     symmetric ones of the same votes, with the status that says why.
     """
     if rule == OWN_MEDIAN or method.reads_classes:
-        by_class = unchecked(ClassMomentSums.estimate)(
-            ClassMomentSums(*[amount * UNIT for amount in feed[classes_span()]]), confidence
-        )
+        by_class = _estimate_of_classes(sums.classes, confidence)
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
-        return _estimate_of_moments(MomentSums(*moments), confidence), by_class.status
-    symmetric = _estimate_of_moments(MomentSums(*moments), confidence)
+        return _estimate_of_moments(sums.moments, confidence), by_class.status
+    symmetric = _estimate_of_moments(sums.moments, confidence)
     return symmetric, symmetric.status
 
 
 def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    known = [amount * UNIT for amount in feed[rule_span(rule)]]
-    moments, cells = known[:_N_MOMENTS], known[_N_MOMENTS:_N_COUNTED]
-    chosen = _of_method(feed, moments, cells, confidence, method)
-    free, free_status = (chosen, None) if chosen else free_rate(feed, rule, moments, confidence, method)
-    estimate = free
-    if chosen is None:
-        right_zero, wrong_zero, right_one, wrong_one = cells
+    sums = RateSums(feed, rule)
+    truth = sums.truth
+    cells = right_zero, wrong_zero, right_one, wrong_one = _CELLS(truth)
+    free_status: ErrorRateStatus | None = None
+    if method.rate is not None:
+        estimate = free = method.rate(sums, confidence)
+    else:
+        free, free_status = free_rate(sums, rule, confidence, method)
         zeros, ones = right_zero + wrong_zero, right_one + wrong_one
         estimate = _combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
     zero, one, capped = _priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
-    compared = _contradiction(TruthSums(*cells), free) if method.estimates else None
+    compared = _contradiction(truth, free) if method.estimates else None
     if compared is None:
         return Rates._make((rule, estimate, zero, one, status, *cells, None, (None, None)))
-    shifts = _reveal_shifts(known)
+    shifts = _reveal_shifts(sums)
     status = _with_outcomes(status, compared, shifts)
     return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
-
-
-def _of_method(
-    feed: Sequence[int], moments: Sequence[float], truth: Sequence[float], confidence: float, method: Method
-) -> ErrorRate | None:
-    """Error rates by the method's own estimator; None for those from moments of the votes."""
-    if method.rate is None:
-        return None
-    groups = [amount * UNIT for amount in feed[FEED.span("group_weight", "group_123")]]
-    questions = effective_size(*moments[:2])
-    return method.rate(RateSums(groups, truth, questions), confidence)
 
 
 def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:
@@ -187,14 +174,13 @@ def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shi
     return "contradicted" if compared.found else "ok"
 
 
-def _reveal_shifts(known: Sequence[float]) -> Shifts:
+def _reveal_shifts(sums: RateSums) -> Shifts:
     """How questions with outcomes differ from the others, in agreement and in the share of answers that are 1."""
-    weight, _, pair, _, pair2, *_ = known
-    _, wrong_zero, right_one, _, revealed_pair, answer, answer2 = known[_N_MOMENTS:]
-    revealed = min(sum(known[_N_MOMENTS:_N_COUNTED]), weight)  # each of them is rounded
+    agreed, truth = sums.moments, sums.truth
+    revealed = min(sum(_CELLS(truth)), agreed.weight)  # each of them is rounded
     return (
-        _reveal_shift(weight, pair, pair2, revealed, revealed_pair),
-        _reveal_shift(weight, answer, answer2, revealed, wrong_zero + right_one),
+        _reveal_shift(agreed.weight, agreed.pair, agreed.pair2, revealed, sums.revealed_pair),
+        _reveal_shift(agreed.weight, sums.answer, sums.answer2, revealed, truth.wrong_zero + truth.right_one),
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
-from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, RateSums, Situation, majority_of_others
+from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, Situation, majority_of_others
+from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.feeds.methods.served import hedge_at_any_time, rate_of_two_groups, served_method
 from stream_peer.lab.formulas.flips import flipped_error_rate
 from stream_peer.lab.formulas.learners import (
@@ -137,12 +138,13 @@ def _rate(chosen: MethodSettings, estimator: _Estimator) -> _Rate | None:
 
 
 def _measured_rate(sums: RateSums, confidence: float) -> ErrorRate:
-    return unchecked(TruthSums.estimate)(TruthSums(*sums.truth), confidence)
+    return unchecked(TruthSums.estimate)(sums.truth, confidence)
 
 
 def _rate_of_equal_groups(sums: RateSums, confidence: float) -> ErrorRate:
-    weight, weight2, first, second, _, both, *_ = sums.groups
-    return unchecked(EqualGroupSums.estimate)(EqualGroupSums(weight, weight2, first, second, both), confidence)
+    seen = sums.groups
+    two = EqualGroupSums(seen.weight, seen.weight2, seen.first, seen.second, seen.first_second)
+    return unchecked(EqualGroupSums.estimate)(two, confidence)
 
 
 def _rate_of_three(sums: RateSums, confidence: float) -> ErrorRate:

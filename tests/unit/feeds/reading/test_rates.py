@@ -1,11 +1,15 @@
+from dataclasses import asdict
+
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED
+from stream_peer.feeds.columns import EXPERT, FEED, RULE_PART, VOTE_RULES
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.rates import outcome_reasons, read_rates, used_rules
+from stream_peer.feeds.methods.rate_sums import RateSums
+from stream_peer.feeds.reading.rates import HALF, OWN_MEDIAN, outcome_reasons, read_rates, used_rules
 from stream_peer.feeds.reading.weights import (
     rows_of,
 )
+from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, ErrorRate, MomentSums
 from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 
@@ -145,3 +149,19 @@ def test_rates_that_nobody_estimated_are_not_contradicted() -> None:
     known = Method(rate=lambda *_: ErrorRate(0.1, 0.1, 0.1, 0.1, 0.0, "ok", 0.0), estimates=False)
 
     assert read_rates(resolved(100, 100), 0, 0.95, known).contradiction is None
+
+
+@pytest.mark.parametrize("rule", [HALF, OWN_MEDIAN])
+def test_an_estimator_finds_all_that_is_summed_for_it_in_one_place(rule: int) -> None:
+    """Agreement, classes, groups and outcomes: each number is that of the column of its name."""
+    feed = [round(place * SCALE) for place in range(FEED.size)]
+    read = RateSums(feed, rule)
+
+    found = {"moment_weight": read.moments.weight, "moment_weight2": read.moments.weight2}
+    found |= {name: getattr(read.moments, name) for name in ("pair", "rest", "pair2", "rest2", "pair_rest")}
+    found |= {f"class_{name}": value for name, value in asdict(read.classes).items()}
+    found |= dict(zip(FEED.between("group_weight", "group_123"), read.groups, strict=True))
+    found |= asdict(read.truth) | {"revealed_pair": read.revealed_pair, "answer": read.answer, "answer2": read.answer2}
+
+    assert found == {name: FEED.at(name, VOTE_RULES[rule]) for name in found}
+    assert {*RULE_PART, *FEED.between("class_weight", "class_both_both")} < {*found}

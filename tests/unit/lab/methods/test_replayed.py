@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import group_moments
-from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, RateSums, Situation
+from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, Situation
+from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
+from stream_peer.feeds.sums import SCALE
 from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.lab.formulas.two_groups import EqualGroupSums
@@ -165,9 +168,18 @@ GROUP_SUMS = (900.0, 880.0, 500.0, 480.0, 460.0, 350.0, 330.0, 320.0, 260.0)
 TRUTH = (80.0, 20.0, 30.0, 10.0)
 
 
+def rate_sums() -> RateSums:
+    """Sums of 300 questions with votes."""
+    feed = [0] * FEED.size
+    feed[FEED.span("group_weight", "group_123")] = [round(value * SCALE) for value in GROUP_SUMS]
+    feed[FEED.span("right_zero", "wrong_one")] = [round(value * SCALE) for value in TRUTH]
+    feed[FEED.span("moment_weight", "moment_weight2")] = [round(300 * SCALE)] * 2
+    return RateSums(feed, 0)
+
+
 def rate(chosen: Settings) -> ErrorRate | None:
     estimate = replayed(MethodSettings(**chosen["method"])).rate
-    return estimate and estimate(RateSums(GROUP_SUMS, TRUTH, 300.0), 0.9)
+    return estimate and estimate(rate_sums(), 0.9)
 
 
 def test_each_estimator_reads_its_sums() -> None:
