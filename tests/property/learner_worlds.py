@@ -10,7 +10,7 @@ from stream_peer.lab.formulas.apriori import shared_answer_spread
 from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.formulas.reference_rules import answers_of_all, answers_of_groups, ballots
 from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
-from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
+from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
 from stream_peer.numerics.certificate import live_bounds

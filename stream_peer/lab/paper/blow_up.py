@@ -8,8 +8,8 @@ import numpy as np
 from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import fixed_hedge
-from stream_peer.lab.paper.panels import flipped, outcomes
 from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Mean, Result, Size, at_most, near
+from stream_peer.lab.paper.worlds import flipped, outcomes
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.peer_losses import unit_peer_loss
 

@@ -5,18 +5,49 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.lab.formulas.apriori import shared_answer_spread
+from stream_peer.lab.formulas.apriori import direct_bound, printed_bound, repaired_bound, shared_answer_spread
+from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import AdaNormal
-from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
-from stream_peer.lab.paper.promises import DELTA, Promises, promises
-from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Result, Size, Table, between, none_of, shown
+from stream_peer.lab.paper.results import (
+    DELTA,
+    Area,
+    ClaimCheck,
+    Figure,
+    Line,
+    Result,
+    Size,
+    Table,
+    between,
+    none_of,
+    shown,
+)
+from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.certificate import live_bounds
 from stream_peer.numerics.losses import squared_loss
 
 LOOKED_AT = 10
 """The certificate is compared with the regret after every tenth question: it promises to hold at all of them."""
+
+
+class Promises(NamedTuple):
+    """Values of three bounds in summed loss, also where they exceed the number of questions and so say nothing."""
+
+    direct: float
+    repaired: float
+    printed: float
+
+
+def promises(n_experts: int, questions: int, rate: float) -> Promises:
+    """Direct bound, Theorem 3 repaired, and as printed, the error rate known."""
+    online = hedge_regret(n_experts, questions)
+    return Promises(
+        *(
+            bound(online, n_experts, questions, (rate, rate), DELTA).formula
+            for bound in (direct_bound, repaired_bound, printed_bound)
+        )
+    )
 
 
 class Row(NamedTuple):

@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.lab.formulas.flips import flip_answer, flipped_error_rate
+from stream_peer.lab.formulas.heterogeneous import heterogeneous_bound, heterogeneous_bound_printed
+from stream_peer.lab.formulas.online import hedge_regret
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import fixed_hedge
-from stream_peer.lab.paper.panels import outcomes
-from stream_peer.lab.paper.promises import Heterogeneous, heterogeneous_promises
 from stream_peer.lab.paper.results import (
+    DELTA,
     Area,
     ClaimCheck,
     Figure,
@@ -26,6 +27,7 @@ from stream_peer.lab.paper.results import (
     none_of,
     shown,
 )
+from stream_peer.lab.paper.worlds import outcomes
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.losses import squared_loss
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
@@ -42,6 +44,21 @@ BEST_ERROR = 0.1
 EARLIER = (58.0, 72.0, 103.0, 158.0, 289.0)
 OPPOSED_BEST, OPPOSED_RIVAL = 0.2, 0.38
 """Error of the best expert on easy questions, and of its rival on hard ones; neither errs elsewhere."""
+
+
+class Heterogeneous(NamedTuple):
+    """Bounds where the error rate changes from question to question: repaired, and Theorem 9 as printed."""
+
+    repaired: float
+    printed: float
+
+
+def heterogeneous_promises(rates: FloatArray, best_loss: float, n_experts: int) -> Heterogeneous:
+    """For the rates of all questions, after flipping."""
+    online = hedge_regret(n_experts, rates.size)
+    repaired = heterogeneous_bound(online, n_experts, rates.size, rates, best_loss, DELTA)
+    printed = heterogeneous_bound_printed(online, n_experts, rates.size, rates, best_loss, DELTA)
+    return Heterogeneous(repaired.formula, printed.formula)
 
 
 class Aligned(NamedTuple):

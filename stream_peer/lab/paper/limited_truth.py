@@ -7,7 +7,6 @@ import numpy as np
 
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import any_time_hedge, revealed_rates
-from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.results import (
     Area,
     Figure,
@@ -21,6 +20,7 @@ from stream_peer.lab.paper.results import (
     mean_of,
     shown,
 )
+from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.losses import squared_loss
 from stream_peer.numerics.peer_losses import unit_peer_loss

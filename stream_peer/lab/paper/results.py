@@ -17,6 +17,9 @@ STANDARD_ERRORS = 4.0
 
 STATISTICAL = "four standard errors"
 
+DELTA = 0.05
+"""Every bound holds with probability .95, if it holds."""
+
 
 class Size(Enum):
     """How much to simulate."""

@@ -9,8 +9,8 @@ import numpy as np
 from stream_peer.lab.formulas.online import anytime_hedge_regret
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.lab.paper.following import AdaNormal, Hedge, revealed_rates, two_group_rates
-from stream_peer.lab.paper.panels import flipped, outcomes, shrunk
 from stream_peer.lab.paper.results import Area, ClaimCheck, Figure, Line, Result, Size, Table, at_most, between, shown
+from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 
 N_EXPERTS, RATE, REVEALED = 8, 0.3, 0.05

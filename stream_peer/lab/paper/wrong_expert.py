@@ -8,7 +8,6 @@ import numpy as np
 
 from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap
-from stream_peer.lab.paper.panels import flipped, merged, outcomes, seen, shrunk
 from stream_peer.lab.paper.results import (
     Cells,
     ClaimCheck,
@@ -25,6 +24,7 @@ from stream_peer.lab.paper.results import (
     near,
     none_of,
 )
+from stream_peer.lab.paper.worlds import flipped, merged, outcomes, seen, shrunk
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.losses import squared_loss
 

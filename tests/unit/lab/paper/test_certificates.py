@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.lab.paper import certificates as claim
-from stream_peer.lab.paper.certificates import QUICK, Row, play
-from stream_peer.lab.paper.promises import promises
+from stream_peer.lab.paper.certificates import QUICK, Row, play, promises
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from stream_peer.lab.formulas.two_groups import TwoGroupSolution
-from stream_peer.lab.paper import group_estimates, revealed_estimates
-from stream_peer.lab.paper.answers import Shares, printed_first_rate
-from stream_peer.lab.paper.group_estimates import group_checks, two_groups
+from stream_peer.lab.paper import estimators
+from stream_peer.lab.paper.estimators import group_checks, revealed_checks, two_groups
 from stream_peer.lab.paper.results import ClaimCheck
-from stream_peer.lab.paper.revealed_estimates import revealed_checks
+from stream_peer.lab.paper.worlds import Shares, printed_first_rate
 from stream_peer.numerics.error_rates import TruthSums, TwoGroupSums
 from stream_peer.numerics.error_rates.rate import ErrorRate
 from tests.unit.lab.paper.samples import SEED
@@ -29,7 +28,7 @@ def test_the_papers_own_quadratic_is_marked_as_missed(monkeypatch: pytest.Monkey
     def solution(c1: float, c2: float, c3: float) -> TwoGroupSolution:
         return TwoGroupSolution(printed_first_rate(Shares(c1, c2, c3, 1)), 0.25, 0.5)
 
-    monkeypatch.setattr(group_estimates, "two_group_solution", solution)
+    monkeypatch.setattr(estimators, "two_group_solution", solution)
     monkeypatch.setattr(TwoGroupSums, "estimate", as_printed)
 
     rng = np.random.default_rng(SEED)
@@ -43,15 +42,15 @@ def test_agreements_counted_for_disagreements_are_marked_as_missed(monkeypatch: 
     def turned_round(*, right_zero: float, wrong_zero: float) -> object:
         return TruthSums(right_zero=wrong_zero, wrong_zero=right_zero)
 
-    monkeypatch.setattr(revealed_estimates, "TruthSums", turned_round)
+    monkeypatch.setattr(estimators, "TruthSums", turned_round)
 
-    checks = revealed_checks(revealed_estimates.revealed_spreads(np.random.default_rng(SEED), runs=2000))
+    checks = revealed_checks(estimators.revealed_spreads(np.random.default_rng(SEED), runs=2000))
 
     assert "Hájek: wrong / revealed: mean" in missed_by(checks)
 
 
 def test_variances_of_revealed_estimates_are_those_of_theory() -> None:
-    found = revealed_estimates.revealed_spreads(np.random.default_rng(1), runs=4000)
+    found = estimators.revealed_spreads(np.random.default_rng(1), runs=4000)
 
     np.testing.assert_allclose(found.variances, [1.05, 1.41, 3.01], rtol=4 * math.sqrt(2 / 4000))
     np.testing.assert_allclose(found.means, [0.3, 0.3, 0.7], atol=0.002)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.lab.paper import heterogeneous as claim
-from stream_peer.lab.paper.heterogeneous import heterogeneous
-from stream_peer.lab.paper.promises import heterogeneous_promises
+from stream_peer.lab.paper.heterogeneous import heterogeneous, heterogeneous_promises
 from stream_peer.lab.paper.results import Size
 from stream_peer.numerics.arguments import FloatArray
 from tests.unit.lab.paper.samples import SEED
