@@ -2,6 +2,7 @@
 #
 #   make demo     the whole service on this machine, on real data, with a live table and a report
 #   make test     unit, property and doctests, then integration on the most real broker that can be had
+#   make faults   all runs of faults on real Kafka, and a table of what each induced and found; `make test` has five
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more
@@ -13,16 +14,20 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 # Tests on Kafka mostly wait: they come first, on more processes than there are cores. The files' order is testpaths'.
-PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults"
+FAULT_ARGS ?= --numprocesses=2 --dist=load
 INFRA_ARGS ?= --numprocesses=2 --dist=loadfile
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
 export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
+# Tests start hundreds of processes, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test golden simulate check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
 
 include tools.mk
 
@@ -50,6 +55,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+faults: export STREAM_PEER_TEST_REQUIRE = kafka
+faults: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest $(FAULT_ARGS) tests/integration/faults
 
 # Recorded bytes differ on purpose? python -m tests.golden write, after this has shown how.
 golden: $(VENV)/.dev

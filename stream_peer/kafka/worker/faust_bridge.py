@@ -103,6 +103,7 @@ METHODS = {
     (Recovery, "active_remaining"): ("self",),
     (TableManager, "on_start"): ("self",),
     (TableManager, "_update_channels"): ("self",),
+    (mode.Worker, "_sentinel_task"): ("self",),
     (AIOKafkaClient, "send"): ("self", "node_id", "request", "group"),
     (PartitionAssignor, "on_assignment"): ("self", "assignment"),
     (PartitionAssignor, "external_topics_metadata"): ("self",),
@@ -1188,6 +1189,12 @@ class StageWorker(mode.Worker):
         except SystemExit as end:
             crash = _behind(end)
         return exit_code(self.crash_reason or crash)
+
+    async def _sentinel_task(self) -> None:
+        """Wait for tasks that were cancelled at the end. Mode waits for a second, even if there are none."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            await asyncio.wait(left, timeout=1.0)
 
     def _on_sigint(self) -> None:
         self._stop_or_leave(signal.SIGINT)

@@ -24,6 +24,7 @@ from tests.integration.support.waiting import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.real_kafka, pytest.mark.case("C31")]
 
 Deploy = Callable[..., Counting]
+Exact = Callable[[Counting], None]
 ALWAYS = "between-entries-and-head:1"
 
 
@@ -41,11 +42,6 @@ def deploy(kafka: KafkaClient, topic_prefix: str, tmp_path: Path) -> Iterator[De
         each.kill()
 
 
-def assert_exact(run: Counting) -> None:
-    verdicts = run.verdicts()
-    assert all(verdict.exact for verdict in verdicts), verdicts
-
-
 def folds(run: Counting, least: int) -> None:
     """Wait until the worker has committed so much."""
 
@@ -56,8 +52,11 @@ def folds(run: Counting, least: int) -> None:
     wait_until(committed, 40, f"{least} records were never committed", every=0.2)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_ten_kills_three_of_them_between_entries_and_head_lose_and_double_nothing(deploy: Deploy, seed: int) -> None:
+@pytest.mark.induces("10 kills -9, of which 3 between entries and head")
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.faults)])
+def test_ten_kills_three_of_them_between_entries_and_head_lose_and_double_nothing(
+    deploy: Deploy, assert_exact: Exact, seed: int
+) -> None:
     run = deploy(instance="pod-0")
     choose = random.Random(seed)
     run.feed(300)
@@ -77,7 +76,9 @@ def test_ten_kills_three_of_them_between_entries_and_head_lose_and_double_nothin
     assert_exact(run)
 
 
-def test_workers_that_join_and_leave_hand_over_exactly(deploy: Deploy) -> None:
+@pytest.mark.faults
+@pytest.mark.induces("3 workers join, 1 leaves, 1 is killed")
+def test_workers_that_join_and_leave_hand_over_exactly(deploy: Deploy, assert_exact: Exact) -> None:
     run = deploy(stage="all")
     run.feed(400)
     run.start("w1").wait_owned()
@@ -93,8 +94,14 @@ def test_workers_that_join_and_leave_hand_over_exactly(deploy: Deploy) -> None:
     assert_exact(run)
 
 
-@pytest.mark.parametrize("environment", [{}, {"COUNTING_ZOMBIE": "1"}], ids=["watchdog", "zombie"])
-def test_a_worker_frozen_for_twice_its_session_harms_nothing(deploy: Deploy, environment: dict[str, str]) -> None:
+@pytest.mark.induces("1 freeze of two sessions")
+@pytest.mark.parametrize(
+    "environment",
+    [pytest.param({}, id="watchdog"), pytest.param({"COUNTING_ZOMBIE": "1"}, id="zombie", marks=pytest.mark.faults)],
+)
+def test_a_worker_frozen_for_twice_its_session_harms_nothing(
+    deploy: Deploy, assert_exact: Exact, environment: dict[str, str]
+) -> None:
     run = deploy()
     run.feed(350)
     frozen = run.start("w1", environment=environment).wait_owned()
@@ -113,7 +120,11 @@ def test_a_worker_frozen_for_twice_its_session_harms_nothing(deploy: Deploy, env
     assert_exact(run)
 
 
-def test_sigterm_under_load_commits_everything_and_leaves_within_the_deadline(deploy: Deploy) -> None:
+@pytest.mark.faults
+@pytest.mark.induces("SIGTERM under load")
+def test_sigterm_under_load_commits_everything_and_leaves_within_the_deadline(
+    deploy: Deploy, assert_exact: Exact
+) -> None:
     run = deploy(stage="all")
     run.feed(400)
     worker = run.start().wait_owned()
@@ -135,7 +146,9 @@ def test_sigterm_under_load_commits_everything_and_leaves_within_the_deadline(de
     assert [verdict.repeated for verdict in run.verdicts()] == [0, 0]
 
 
-def test_batches_lost_on_the_way_are_fetched_again(deploy: Deploy) -> None:
+@pytest.mark.faults
+@pytest.mark.induces("every fifth fetched batch lost")
+def test_batches_lost_on_the_way_are_fetched_again(deploy: Deploy, assert_exact: Exact) -> None:
     run = deploy()
     run.feed(400)
 
@@ -148,6 +161,8 @@ def test_batches_lost_on_the_way_are_fetched_again(deploy: Deploy) -> None:
     assert_exact(run)
 
 
+@pytest.mark.faults
+@pytest.mark.induces("transactions while every twentieth fetched batch is lost")
 def test_markers_of_transactions_are_no_holes_and_no_lag(deploy: Deploy) -> None:
     run = deploy()
     worker = run.start(environment={"COUNTING_DROP": "0.05"}).wait_owned()
@@ -162,8 +177,9 @@ def test_markers_of_transactions_are_no_holes_and_no_lag(deploy: Deploy) -> None
     assert (verdict.missing, verdict.wrong, verdict.wrong_keys) == (0, 0, 0)
 
 
+@pytest.mark.induces("1 broker killed and started again")
 def test_a_lost_broker_ends_the_worker_and_a_restart_goes_on_exactly(
-    own_kafka: Callable[[Mapping[str, str]], KafkaBroker], tmp_path: Path
+    own_kafka: Callable[[Mapping[str, str]], KafkaBroker], assert_exact: Exact, tmp_path: Path
 ) -> None:
     broker = own_kafka({})
     client = KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS))
@@ -185,6 +201,8 @@ def test_a_lost_broker_ends_the_worker_and_a_restart_goes_on_exactly(
         assert_exact(run)
 
 
+@pytest.mark.faults
+@pytest.mark.induces("1 broker killed, then SIGTERM")
 def test_sigterm_with_the_broker_down_ends_within_the_deadline(
     own_kafka: Callable[[Mapping[str, str]], KafkaBroker], tmp_path: Path
 ) -> None:
