@@ -18,7 +18,7 @@ from stream_peer.lab.formulas.reference_rules import (
     answers_of_others,
     ballots,
 )
-from stream_peer.numerics.answers import leave_one_out, majority
+from stream_peer.numerics.answers import leave_one_out, majority, majority_of, votes
 from stream_peer.numerics.arguments import FloatArray
 
 UNIT = 2**40
@@ -161,12 +161,16 @@ def test_the_live_functions_are_the_majority_rule(room: list[Expert], coin: int,
     teams = teams_of(room) if in_teams else None
     general = answers_of_others(ballots_of(room, ReferenceRule.MAJORITY, own=own), coin, teams)
 
-    found = leave_one_out(forecasts, coin, teams, column(room, "threshold") if own else None)
+    thresholds = column(room, "threshold") if own else None
+    found = leave_one_out(forecasts, coin, teams, thresholds)
     published = majority(forecasts, coin)
+    of_all = majority_of(votes(forecasts, thresholds), forecasts, coin, thresholds)
 
     assert found.answers.tolist() == general.answers.tolist()
     assert found.ties.tolist() == general.ties.tolist()
     assert (published.answer, published.tie) == tuple(x.item() for x in answers_of_all(ballots(forecasts), coin)[:2])
+    everybody = answers_of_all(ballots_of(room, ReferenceRule.MAJORITY, own=own), coin)
+    assert (of_all.answer, of_all.tie) == (int(everybody.answers), bool(everybody.ties))
     assert published.yes == sum(expert.forecast > 0.5 for expert in room)
     assert published.voters == sum(expert.forecast != 0.5 for expert in room)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.errors import ForecastRangeError, FormulaInputError
+from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, ProperLoss
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
@@ -21,32 +21,6 @@ def test_the_row_whose_rates_leave_no_information_is_named() -> None:
         unbiased_peer_loss(losses, losses, losses, rates, rates)
 
 
-def test_sums_are_priced_like_single_losses() -> None:
-    parts = loss_parts(np.array([0.2, 0.9, 0.6]), np.array([0, 1, 0], dtype=np.int8))
-
-    one_by_one = float(unit_peer_loss(*parts, 0.1, 0.3).sum())
-    against, if_one, if_zero = (float(part.sum()) for part in parts)
-    summed = unit_peer_loss(against, if_one, if_zero, 0.1, 0.3)
-
-    assert summed == pytest.approx(one_by_one, abs=1e-12)
-
-
-def test_parts_of_a_loss_are_scaled_by_its_largest_value() -> None:
-    forecasts = np.array([0.0, 0.3])
-
-    parts = loss_parts(forecasts, 0, LOG)
-
-    assert parts.if_one.tolist() == (LOG(forecasts, 1) / LOG.upper).tolist()
-    assert parts.against.tolist() == parts.if_zero.tolist() == (LOG(forecasts, 0) / LOG.upper).tolist()
-
-
-def test_a_soft_reference_answer_mixes_the_losses_for_either_answer() -> None:
-    """Not the squared distance from it: for p = .5 that would be .04 less."""
-    parts = loss_parts(np.array([0.5, 1.0]), 0.8)
-
-    assert parts.against.tolist() == pytest.approx([0.25, 0.2], abs=1e-15)
-
-
 @pytest.mark.parametrize("loss", [SQUARED, SPHERICAL], ids=lambda loss: loss.name)
 def test_certain_forecasts_reach_both_ends_of_the_range(loss: ProperLoss) -> None:
     """[-max(η0, η1), 1 - min(η0, η1)], of width 1 + |η0 - η1|."""
@@ -64,10 +38,3 @@ def test_the_log_losses_range_is_about_that_times_its_largest_value() -> None:
     low, high = (LOG.upper * end for end in peer_loss_range(0.1, 0.3))
     assert low <= np.min(found) == pytest.approx(low, abs=0.001)
     assert high >= np.max(found) == pytest.approx(high, abs=0.001)
-
-
-def test_parts_of_what_is_no_forecast_or_no_answer_are_refused() -> None:
-    with pytest.raises(ForecastRangeError, match=r"forecasts\[1\] is -0\.1"):
-        loss_parts(np.array([0.1, -0.1]), 1)
-    with pytest.raises(FormulaInputError, match="reference_answer is -1"):
-        loss_parts(np.array([0.1, 0.1]), -1)

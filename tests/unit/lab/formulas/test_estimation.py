@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.regret_sums import loss_parts
 from stream_peer.numerics.peer_losses import unit_peer_loss
 from tests.reference.estimation import (
@@ -70,23 +69,3 @@ def test_e13_the_cost_of_no_truth_depends_on_the_pool() -> None:
     assert ours[0] < printed < ours[2]
     assert ours[4] / ours[0] == pytest.approx(16.4 / 0.58)
     assert ours[5] == math.inf
-
-
-def test_before_the_first_question_nothing_was_lost() -> None:
-    assert no_truth_regret(0, math.inf, 0.05) == 0.0
-
-
-def test_arguments_out_of_range_are_refused() -> None:
-    for errors in (np.array([-0.1]), np.array([np.nan])):
-        with pytest.raises(FormulaInputError, match="errors"):
-            estimation_frozen(errors)
-    with pytest.raises(FormulaInputError, match="last_error"):
-        estimation_repriced(-0.1, 5)
-    for p in (0.0, 1.1, math.nan):
-        with pytest.raises(FormulaInputError, match="reveal_probability"):
-            limited_truth_regret(5, p, 0.1)
-    with pytest.raises(FormulaInputError, match="deviation"):
-        no_truth_regret(5, -1.0, 0.1)
-    for questions, delta in ((-1.0, 0.1), (5.0, 0.0), (5.0, 1.0)):
-        with pytest.raises(FormulaInputError, match="within"):
-            no_truth_regret_printed(questions, delta)

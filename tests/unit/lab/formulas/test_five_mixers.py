@@ -135,15 +135,3 @@ def test_runs_side_by_side_are_the_runs_one_by_one() -> None:
         own = slice(3 * run, 3 * run + 3)
         alone = learned(forecasts[own], answers[own], list(outcomes[own])).weights(RATES, 3).mix
         np.testing.assert_allclose(mixes[run], alone, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_experts", [1, 2, 3, 10_000])
-def test_extreme_rooms_get_weights(n_experts: int) -> None:
-    """Everybody says the same or nobody is there; forecasts of 0, 1 and next to nothing."""
-    forecasts = np.array([[0.0], [1.0], [1e-300], [0.5], [0.3]]) * np.ones(n_experts)
-    present = np.ones(forecasts.shape)
-    present[2] = 0.0
-
-    sums = learned(forecasts, np.zeros(forecasts.shape), [1.0, 0.0, 1.0, None, None], present)
-
-    np.testing.assert_allclose(sums.weights(RATES, n_experts).mix, 1 / n_experts, rtol=1e-9)

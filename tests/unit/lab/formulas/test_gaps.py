@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.lab.formulas.forms import peer_loss
 from stream_peer.lab.formulas.gaps import calibration_gap, noisy_label_gap, noisy_probability
 from stream_peer.numerics.losses import squared_loss
@@ -117,18 +116,3 @@ def test_naive_labels_are_best_met_by_the_chance_of_the_noisy_answer() -> None:
 def test_the_largest_advantage_of_a_wrong_forecast_is_a_quarter() -> None:
     """Certain outcome, answers of a coin, forecast ½."""
     assert noisy_label_gap(np.array([0.5]), 1.0, 0.5)[0] == -0.25
-
-
-@pytest.mark.parametrize("function", [calibration_gap, noisy_label_gap])
-def test_gaps_of_what_is_no_probability_or_no_rate_are_refused(function: type) -> None:
-    with pytest.raises(ForecastRangeError, match=r"1\.5"):
-        function(np.array([0.5]), 1.5, 0.1)
-    with pytest.raises(ForecastRangeError, match=r"-0\.5"):
-        function(np.array([-0.5]), 0.5, 0.1)
-    with pytest.raises(FormulaInputError, match=r"error_rate is 0\.6"):
-        function(np.array([0.5]), 0.5, 0.6)
-
-
-def test_a_channel_of_what_is_no_rate_is_refused() -> None:
-    with pytest.raises(FormulaInputError, match=r"rate1 is -0\.1"):
-        noisy_probability(np.array([0.5]), 0.1, -0.1)

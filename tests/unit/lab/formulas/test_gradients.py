@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from stream_peer.errors import ForecastRangeError, FormulaInputError
 from stream_peer.lab.formulas.gradients import (
     SlopeSums,
     gradient_hedge,
@@ -45,13 +44,6 @@ def test_the_slope_stays_between_nothing_and_all() -> None:
 def test_peers_without_an_opinion_keep_the_slope_at_one() -> None:
     for nothing in (np.zeros(3), 1e-17 * PEER):
         assert float(SlopeSums.contribution(-PEER, nothing).estimate()) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_slopes_of_many_runs_are_those_of_each() -> None:
-    true = np.array([[0.1, 0.2, -0.3], [0.0, -0.4, 0.4]])
-    together = SlopeSums.contribution(true, np.stack([PEER, PEER])).estimate()
-
-    assert together.tolist() == [float(SlopeSums.contribution(row, PEER).estimate()) for row in true]
 
 
 EVEN = np.array([0.5, 0.5])
@@ -127,24 +119,3 @@ def test_where_nobody_is_awake_nobody_gets_weight() -> None:
     assert gradient_normal_hedge(sums, (0.2, 0.2), awake=nobody).tolist() == [0.0, 0.0]
     assert gradient_hedge(RegretSums.nothing(0), (0.2, 0.2), 1).size == 0
     assert gradient_normal_hedge(RegretSums.nothing(0), (0.2, 0.2)).size == 0
-
-
-@pytest.mark.parametrize("n_experts", [1, 2, 3, 10_000])
-@pytest.mark.parametrize("value", [0.0, 1e-300, 0.5, 1.0])
-def test_equal_forecasts_leave_weights_equal(n_experts: int, value: float) -> None:
-    uniform, forecasts = np.full(n_experts, 1 / n_experts), np.full(n_experts, value)
-    sums = peer_gradients(uniform, forecasts, 1, (0.475, 0.475))
-
-    for weights in (gradient_hedge(sums, (0.4, 0.4), n_experts), gradient_normal_hedge(sums, (0.4, 0.4))):
-        np.testing.assert_allclose(weights, uniform, rtol=1e-9)
-
-
-def test_inputs_out_of_range_are_refused_with_their_value() -> None:
-    with pytest.raises(ForecastRangeError, match=r"1\.5"):
-        peer_gradients(EVEN, np.array([1.5, 0.2]), 1, (0.1, 0.1))
-    with pytest.raises(FormulaInputError, match=r"-1"):
-        peer_gradients(EVEN, FORECASTS, -1, (0.1, 0.1))
-    with pytest.raises(FormulaInputError, match=r"2\.5"):
-        outcome_gradients(EVEN, FORECASTS, 2.5)
-    with pytest.raises(FormulaInputError, match=r"1\.01"):
-        shared_with_all(EVEN, 1.01)

@@ -1,13 +1,6 @@
-import math
-
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
-
-
-def test_without_data_nothing_is_known() -> None:
-    assert HorvitzThompsonSums().estimate() == (0.25, 0.25, 0.0, 0.475, 0.0, "insufficient", 0.25)
 
 
 def test_hidden_outcomes_count_as_questions_and_shown_errors_for_those_hidden() -> None:
@@ -18,12 +11,6 @@ def test_hidden_outcomes_count_as_questions_and_shown_errors_for_those_hidden() 
 
     assert seen == HorvitzThompsonSums(16.0, 16.0, 4.0, 16.0)
     assert seen.estimate().zero == 0.25
-
-
-@pytest.mark.parametrize("probability", [0.0, -0.1, 1.1, math.nan])
-def test_a_reveal_probability_outside_its_range_is_refused(probability: float) -> None:
-    with pytest.raises(FormulaInputError, match="reveal_probability"):
-        HorvitzThompsonSums.contribution(0.5, probability)
 
 
 def test_the_variance_with_known_reveal_probability_is_estimated_right() -> None:

@@ -1,10 +1,8 @@
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.online import ada_hedge_regret, anytime_hedge_regret, hedge_regret, normal_hedge_regret
 
 
@@ -32,17 +30,3 @@ def test_normal_hedge_promises_less_regret_to_experts_that_differ_less() -> None
 
 def test_nobody_is_promised_nothing() -> None:
     assert normal_hedge_regret(np.zeros(0)).size == 0
-
-
-@pytest.mark.parametrize("promise", [hedge_regret, anytime_hedge_regret, ada_hedge_regret])
-@pytest.mark.parametrize(("n_experts", "questions"), [(0, 10.0), (2, -1.0), (2, math.nan)])
-def test_counts_out_of_range_are_refused(
-    promise: Callable[[int, float], float], n_experts: int, questions: float
-) -> None:
-    with pytest.raises(FormulaInputError, match="within"):
-        promise(n_experts, questions)
-
-
-def test_negative_sums_of_absolute_values_are_refused() -> None:
-    with pytest.raises(FormulaInputError, match=r"-0\.5"):
-        normal_hedge_regret(np.array([1.0, -0.5]))

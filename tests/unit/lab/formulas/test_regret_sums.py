@@ -44,10 +44,6 @@ def test_an_outcome_counts_on_the_unit_scale() -> None:
     assert sums.absolute == pytest.approx([0.49, 0.21, 0.77])
 
 
-def test_scaled_sums_count_for_less() -> None:
-    assert one_question().scaled(0.5).priced(0.1, 0.3) == pytest.approx(one_question().priced(0.1, 0.3) / 2)
-
-
 def test_runs_with_rates_of_their_own_are_priced_apart() -> None:
     both = np.stack([FORECASTS, FORECASTS])
     rates = np.array([[0.1], [0.4]])
@@ -56,17 +52,6 @@ def test_runs_with_rates_of_their_own_are_priced_apart() -> None:
 
     assert sums.priced(rates, rates)[1] == pytest.approx(one_question().priced(0.4, 0.4))
     np.testing.assert_allclose(sums.frozen, sums.priced(rates, rates))
-
-
-@pytest.mark.case("C20")
-def test_joining_twice_is_joining_once() -> None:
-    sums = one_question()
-
-    once = sums.joined(5)
-    twice = once.joined(5).joined(4)
-
-    assert once.against.tolist() == twice.against.tolist() == [*sums.against.tolist(), 0.0, 0.0]
-    assert twice.questions.tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_nothing_is_the_neutral_element() -> None:

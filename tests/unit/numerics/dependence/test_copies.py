@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import copies as module
 from stream_peer.numerics.dependence.copies import Copies, find_copies
@@ -173,8 +172,3 @@ def test_suspicion_agrees_with_a_slow_twin() -> None:
 
     assert found.expected[0] == pytest.approx(0.5 * (1.0 - means[4] * means[5] - shared), abs=1e-12)
     assert found.disagreement[0] == pytest.approx(float((votes[:, 4] != votes[:, 5]).mean()), abs=1e-12)
-
-
-def test_votes_need_two_axes() -> None:
-    with pytest.raises(FormulaInputError, match="not"):
-        find_copies(np.zeros(3, np.int8))

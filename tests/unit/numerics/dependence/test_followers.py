@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.dependence.followers import crowd_distances, find_followers
 
@@ -102,8 +101,3 @@ def test_few_questions_small_crowds_and_crowds_of_one_mind_tell_nothing() -> Non
     assert not len(find_followers(*told(with_mean[:39])))
     assert not len(find_followers(*told(np.full((60, 6), 0.5))))
     assert crowd_distances(np.array([0.1, 0.2, 0.15])).scatter == 0.0
-
-
-def test_distances_need_to_fit() -> None:
-    with pytest.raises(FormulaInputError, match="does not fit"):
-        find_followers(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(2), np.ones((3, 2), np.bool_))

@@ -1,14 +1,12 @@
 import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray
-from stream_peer.numerics.dependence import Dependence, DependenceSums, VoteMoments, vote_moments
+from stream_peer.numerics.dependence import Dependence, DependenceSums, vote_moments
 from tests.unit.numerics.dependence.worlds import world
 
 N_RUNS = 20
@@ -38,38 +36,11 @@ def mixture_sums(points: list[tuple[Fraction, Fraction]], questions: int = 1000)
     return DependenceSums(np.tile([each, each, *(each * moment for moment in moments)], (25, 1)))
 
 
-def test_moments_are_shares_of_tuples_of_different_voters() -> None:
-    found = vote_moments(np.array([1, -1, 0, 1, 1, 1, -1], dtype=np.int8))
-
-    voters = [1, 0, 1, 1, 1, 0]
-    expected = [np.mean([all(chosen) for chosen in combinations(voters, k)]) for k in range(1, 5)]
-    assert found == pytest.approx(tuple(expected))
-
-
-@pytest.mark.parametrize("given", [[], [1, 1, 1], [0, 0, 0, 0], [1, -1, 0, 1]])
-def test_fewer_than_four_voters_say_nothing(given: list[int]) -> None:
-    assert vote_moments(np.array(given, dtype=np.int8)) is None
-
-
 def test_many_voters_are_no_problem() -> None:
     everybody: npt.NDArray[np.int8] = np.ones(10_000, dtype=np.int8)
 
     assert vote_moments(everybody) == (1.0, 1.0, 1.0, 1.0)
     assert vote_moments(-everybody) == (0.0, 0.0, 0.0, 0.0)
-
-
-def test_two_kinds_of_questions_leave_no_gap() -> None:
-    """In exact fractions too: m4 = b·m3 - c·m2 for b the sum and c the product of two probabilities of yes."""
-    points = [(Fraction(4, 5), Fraction(3, 10)), (Fraction(1, 4), Fraction(7, 10))]
-    m1, m2, m3, m4 = (sum(weight * yes**k for yes, weight in points) for k in range(1, 5))
-    b = (m3 - m1 * m2) / (m2 - m1**2)
-
-    reading = mixture_sums(points).reading()
-
-    assert b == Fraction(4, 5) + Fraction(1, 4)
-    assert m4 == b * m3 - (b * m1 - m2) * m2
-    assert reading.gap == pytest.approx(0.0, abs=1e-12)
-    assert (reading.status, reading.flagged) == ("ok", False)
 
 
 def test_a_third_kind_of_question_leaves_a_gap() -> None:
@@ -150,21 +121,6 @@ def test_votes_that_never_change_are_not_judged(votes: FloatArray) -> None:
 
     assert reading[:4] == (None, None, None, False)
     assert reading.status == "uninformative"
-
-
-def test_unanimous_votes_leave_no_gap() -> None:
-    votes = np.where(np.random.default_rng(1).random((1000, 1)) < 0.5, -1, 1) * np.ones((1, 8))
-
-    reading = sums_of(votes.astype(np.int8)).reading()
-
-    assert (reading.status, reading.flagged) == ("ok", False)
-    assert reading.gap == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("block", [-1, 25])
-def test_a_block_that_is_none_is_refused(block: int) -> None:
-    with pytest.raises(FormulaInputError, match=str(block)):
-        DependenceSums.contribution(VoteMoments(0.5, 0.25, 0.125, 0.0625), block)
 
 
 def test_experts_of_different_skill_shift_the_gap_down_and_never_up() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.dependence import RankAgreement, rank_agreement
 
 scores = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
@@ -67,10 +66,3 @@ def test_the_same_correlation_of_more_experts_is_further_below_the_limit() -> No
     z = [RankAgreement(-0.1, experts).below(0.2) for experts in (8, 20, 100, 1000)]
 
     assert all(one < other for one, other in combinations(z, 2))
-
-
-def test_scores_must_be_of_the_same_experts_and_a_limit_within_bounds() -> None:
-    with pytest.raises(FormulaInputError, match="does not fit"):
-        rank_agreement(np.zeros(4), np.zeros(5))
-    with pytest.raises(FormulaInputError, match="not within"):
-        RankAgreement(0.5, 10).below(1.0)

@@ -40,21 +40,6 @@ def measured(outcomes: BoolArray, answers: Ints) -> tuple[float, float]:
     return float(wrong[~outcomes].mean()), float(wrong[outcomes].mean())
 
 
-def test_terms_of_a_round_by_hand() -> None:
-    """Three of four say yes: 3/4, 6/12, 6/24; answers 1 1 0 1 over the voters, two of them with a yes."""
-    votes = np.array([1, 1, 0, 1, -1], dtype=np.int8)
-    answers = np.array([1, 1, 1, 0, 1], dtype=np.int8)
-
-    assert class_moment_terms(votes, answers) == ClassMomentTerms(0.75, 0.5, 0.25, 0.75, 0.5)
-
-
-@pytest.mark.parametrize("given", [[], [1], [1, -1], [1, 0, 1, 0]])
-def test_a_round_with_fewer_than_three_voters_says_nothing(given: list[int]) -> None:
-    votes = np.array(given, dtype=np.int8)
-
-    assert class_moment_terms(votes, np.ones(votes.size, dtype=np.int8)) is None
-
-
 def test_ten_thousand_voters_are_counted_right() -> None:
     votes = np.ones(10_000, dtype=np.int8)
     votes[:2500] = -1
@@ -124,12 +109,6 @@ def test_the_solution_is_that_of_the_two_linear_equations() -> None:
 
 def test_without_data_the_rates_are_the_prior_and_anything_is_possible() -> None:
     assert ClassMomentSums().estimate() == pytest.approx((0.25, 0.25, 0.0, 0.475, 0.0, "insufficient", 0.25))
-
-
-def test_a_first_question_hardly_moves_the_rates() -> None:
-    rate = ClassMomentSums.contribution(ClassMomentTerms(1.0, 1.0, 1.0, 1.0, 1.0)).estimate()
-
-    assert (rate.zero, rate.one) == pytest.approx((0.25, 0.25), abs=0.03)
 
 
 def test_votes_no_more_alike_than_coins_say_nothing() -> None:

@@ -3,13 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import (
-    ClassMomentSums,
     MomentSums,
     MomentTerms,
-    TruthSums,
     block_factors,
     block_size,
     forgetting_factor,
@@ -31,23 +28,6 @@ def test_the_effective_number_of_questions_tends_to_twice_the_memory_less_one() 
     assert sums.estimate().effective_questions == pytest.approx(99, rel=1e-9)
 
 
-def test_a_memory_without_end_changes_nothing() -> None:
-    assert forgetting_factor(math.inf) == 1.0
-    assert discounted(QUESTION, 1.0) == QUESTION
-
-
-def test_sums_discounted_wholly_are_empty() -> None:
-    assert discounted(QUESTION, forgetting_factor(1)) == MomentSums()
-    assert discounted(ClassMomentSums(weight=3.0, weight2=3.0, first=1.0), 0.0) == ClassMomentSums()
-    assert discounted(TruthSums(1.0, 2.0, 3.0, 4.0), 0.5) == TruthSums(0.5, 1.0, 1.5, 2.0)
-
-
-@pytest.mark.parametrize("memory", [0.0, 0.5, -3.0, math.nan])
-def test_a_memory_of_less_than_a_question_is_refused(memory: float) -> None:
-    with pytest.raises(FormulaInputError, match="memory"):
-        forgetting_factor(memory)
-
-
 @pytest.mark.parametrize(("memory", "questions"), [(1, 1), (7, 1), (8, 1), (9, 2), (1000, 125)])
 def test_a_memory_is_eight_blocks(memory: int, questions: int) -> None:
     assert block_size(memory) == questions
@@ -58,17 +38,6 @@ def test_blocks_are_discounted_by_their_age_in_questions_and_left_out_after_five
     factors = block_factors(np.array([100, 99, 60, 59, 0]), newest=100, memory=16)
 
     assert factors.tolist() == pytest.approx([1.0, (15 / 16) ** 2, (15 / 16) ** 80, 0.0, 0.0], rel=1e-12)
-
-
-def test_no_blocks_have_no_factors() -> None:
-    assert block_factors(np.zeros(0, dtype=np.int64), newest=3, memory=10).size == 0
-
-
-def test_a_block_from_the_future_is_refused() -> None:
-    with pytest.raises(FormulaInputError, match="block 5"):
-        block_factors(np.array([3, 5]), newest=4, memory=10)
-    with pytest.raises(FormulaInputError, match="memory"):
-        block_factors(np.array([3]), newest=4, memory=0)
 
 
 def test_blocks_read_nearly_what_sums_that_forget_hold() -> None:

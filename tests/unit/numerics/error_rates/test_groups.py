@@ -5,7 +5,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas.two_groups import EqualGroupSums, two_group_deviations, two_group_solution
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates.groups import TwoGroupRates, TwoGroupSums, vary_together
@@ -157,15 +156,6 @@ def test_equal_groups_need_291_questions_at_any_share_of_zeros() -> None:
         assert (1.96 / 0.05) ** 2 * rate.variance * questions == pytest.approx(291, abs=0.5)
 
 
-@pytest.mark.parametrize("zeros", [0.05, 0.3, 0.45, 0.7, 0.97])
-def test_rates_and_share_of_zeros_are_found(zeros: float) -> None:
-    rates = sums_of(*shares_of(zeros, 0.2, 0.3), questions=1e9).estimate_groups()
-
-    found = (rates.first.zero, rates.first.one, rates.second.zero, rates.share_of_zeros)
-    assert found == pytest.approx((0.2, 0.2, 0.3, zeros), abs=1e-5)
-    assert rates.status == "ok"
-
-
 def test_the_estimate_of_the_sums_is_that_of_the_first_group() -> None:
     sums = sums_of(*shares_of(0.3, 0.1, 0.2))
 
@@ -187,24 +177,6 @@ def test_intervals_cover_at_their_confidence(zeros: float) -> None:
 def test_without_data_the_rate_is_the_prior_and_anything_is_possible() -> None:
     for rate in (TwoGroupSums().estimate(), EqualGroupSums().estimate()):
         assert rate == (0.25, 0.25, 0.0, 0.475, 0.0, "insufficient", 0.25)
-
-
-@pytest.mark.case("C15")
-@pytest.mark.parametrize("answers", [(None, 1), (0, None), (None, None)])
-def test_an_empty_group_contributes_nothing(answers: tuple[int | None, int | None]) -> None:
-    assert TwoGroupSums.contribution(*answers) == TwoGroupSums()
-    assert EqualGroupSums.contribution(*answers).estimate() == EqualGroupSums().estimate()
-
-
-def test_an_answer_that_is_neither_zero_nor_one_is_refused() -> None:
-    with pytest.raises(FormulaInputError, match="answer_b is 2"):
-        TwoGroupSums.contribution(1, 2)
-
-
-@pytest.mark.parametrize("shares", [(0.5, 0.5, 0.6), (0.9, 0.9, 0.7), (1.2, 0.5, 0.5), (math.nan, 0.5, 0.2)])
-def test_shares_that_no_answers_have_are_refused(shares: tuple[float, float, float]) -> None:
-    with pytest.raises(FormulaInputError, match=r"no two answers|within"):
-        two_group_solution(*shares)
 
 
 @pytest.mark.parametrize("always", [(1, 1), (0, 0), (1, 0)])
@@ -230,16 +202,6 @@ def test_the_variance_of_the_covariance_is_that_of_the_four_cells() -> None:
 
     assert not vary_together(c1, c2, c3, needed - 0.01)
     assert vary_together(c1, c2, c3, needed + 0.01)
-
-
-def test_disagreement_is_no_signal() -> None:
-    rates = sums_of(0.3, 0.3, 0.0, questions=1_000).estimate_groups()
-
-    assert two_group_solution(0.3, 0.3, 0.0) is None
-    assert two_group_deviations(0.3, 0.3, 0.0) == (math.inf, math.inf)
-    assert rates.status == "uninformative"
-    assert rates.first[:4] == (0.475, 0.475, 0.0, 0.475)
-    assert rates.share_of_zeros is None
 
 
 def test_groups_that_lean_to_different_answers_contradict_symmetric_rates() -> None:

@@ -24,20 +24,6 @@ def sums_of(pair: float, rest: float, questions: float) -> MomentSums:
     return MomentSums(*(questions * value for value in (1, 1, one.pair, one.rest, one.pair2, one.rest2, one.pair_rest)))
 
 
-def test_moments_of_a_round_by_hand() -> None:
-    """Votes + + -, references - + +: Σv = 1, so pair = (1 - 3)/6; rest = (-1 + 1 - 1)/3."""
-    found = moment_terms(np.array([1, 1, -1], dtype=np.int8), np.array([0, 1, 1], dtype=np.int8))
-
-    assert found == MomentTerms(pair=-1 / 3, rest=-1 / 3)
-
-
-@pytest.mark.parametrize("given", [[], [1], [0, 0, 0], [0, -1, 0]])
-def test_a_round_with_fewer_than_two_voters_says_nothing(given: list[int]) -> None:
-    found = np.array(given, dtype=np.int8)
-
-    assert moment_terms(found, np.zeros(found.size, dtype=np.int8)) is None
-
-
 def test_more_voters_than_a_small_integer_counts_are_no_problem() -> None:
     everybody = np.ones(1000, dtype=np.int8)
 
@@ -59,15 +45,6 @@ def test_the_estimate_is_the_shrunk_ratio_of_moments() -> None:
     assert sums_of(0.36, 0.48, 200).estimate().zero == pytest.approx(0.5 * (1 - rest / pair**0.5), abs=1e-12)
 
 
-def test_much_data_leaves_nothing_of_the_prior() -> None:
-    """A = .48/√.36 = .8, so η = .1."""
-    rate = sums_of(0.36, 0.48, 1e9).estimate()
-
-    assert rate.zero == pytest.approx(0.1, abs=1e-6)
-    assert (rate.low, rate.high) == pytest.approx((0.095, 0.105), abs=1e-4)
-    assert rate.status == "ok"
-
-
 def test_the_status_is_insufficient_below_fifty_effective_questions() -> None:
     halves = MomentSums.contribution(MomentTerms(0.36, 0.48), weight=0.5)
     many = reduce(MomentSums.merge, 49 * [halves])
@@ -75,28 +52,6 @@ def test_the_status_is_insufficient_below_fifty_effective_questions() -> None:
     assert many.estimate().status == "insufficient"
     assert many.estimate().effective_questions == pytest.approx(49)
     assert many.merge(halves).estimate().status == "ok"
-
-
-@pytest.mark.parametrize("moments", [(-0.2, 0.5), (0.5, -0.3), (-1.0, -1.0), (0.36, 0.0)])
-def test_votes_that_do_not_agree_say_nothing(moments: tuple[float, float]) -> None:
-    rate = sums_of(*moments, 10_000).estimate()
-
-    assert (rate.zero, rate.one, rate.status) == (0.475, 0.475, "uninformative")
-    assert rate.high == 0.475
-
-
-def test_perfect_agreement_is_read_as_no_error() -> None:
-    """The limit is 0; the pseudo-questions hold the estimate a little above it."""
-    rate = sums_of(1.0, 1.0, 100_000).estimate()
-
-    assert 0.0 <= rate.zero < 1e-3
-    assert rate.low == 0.0
-
-
-def test_a_wider_confidence_gives_a_wider_interval() -> None:
-    narrow, wide = (sums_of(0.2, 0.3, 200).estimate(level) for level in (0.5, 0.99))
-
-    assert wide.low < narrow.low < narrow.zero < narrow.high < wide.high
 
 
 def test_simulated_sums_are_those_of_the_rounds_one_by_one() -> None:

@@ -2,21 +2,12 @@ import math
 
 import pytest
 
-from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends, priced
-from stream_peer.numerics.error_rates.moments import MomentSums
+from stream_peer.numerics.error_rates import ErrorRate, combine_with_truth, interval_ends
 from stream_peer.numerics.error_rates.rate import normal_quantile
 
 
 def certain(rate: float) -> ErrorRate:
     return ErrorRate(rate, rate, rate, rate, 0.0, "ok", 0.0)
-
-
-def test_rates_are_priced_with_a_sum_of_at_most_four_fifths() -> None:
-    assert priced(0.3, 0.5) == (0.3, 0.5, False)
-    assert priced(0.475, 0.475) == pytest.approx((0.4, 0.4, True))
-    zero, one, capped = priced(0.3, 0.6)
-    assert (zero + one, one / zero, capped) == pytest.approx((0.8, 2.0, True))
 
 
 def test_both_rates_move_alike_between_the_ends_of_the_interval() -> None:
@@ -43,18 +34,6 @@ def test_known_rates_can_still_be_corrected_by_outcomes() -> None:
     assert combine_with_truth(certain(0.2), 30, 70, 0, 0).zero == pytest.approx((30 + 30 * 0.2) / 100)
 
 
-@pytest.mark.parametrize(("zero", "one"), [(-0.1, 0.2), (0.2, 1.1), (math.nan, 0.2), (0.1, math.inf)])
-def test_rates_that_are_no_probabilities_are_refused_with_their_value(zero: float, one: float) -> None:
-    with pytest.raises(FormulaInputError, match="not within"):
-        priced(zero, one)
-
-
 @pytest.mark.parametrize("confidence", [0.0, 0.5, 0.95, 1.0 - 2.0**-53])
 def test_the_normal_quantile_encloses_its_confidence_up_to_the_last_number_below_1(confidence: float) -> None:
     assert math.erfc(normal_quantile(confidence) / math.sqrt(2.0)) == pytest.approx(1.0 - confidence, rel=1e-9)
-
-
-@pytest.mark.parametrize("confidence", [1.0, -0.1, 2.0, math.nan, math.inf])
-def test_no_interval_has_another_confidence(confidence: float) -> None:
-    with pytest.raises(FormulaInputError, match="confidence is"):
-        MomentSums().estimate(confidence)

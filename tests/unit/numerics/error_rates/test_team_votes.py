@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.answers import without_own
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import vote_moments
@@ -119,23 +118,6 @@ def test_neither_the_order_of_experts_nor_the_numbers_of_teams_change_a_bit(
     assert agreement_of_teams(one) == agreement_of_teams(other)
     assert class_terms_of_teams(one) == class_terms_of_teams(other)
     assert share_of_ones(*columns(cast)[1:]) == share_of_ones(*columns(shuffled)[1:])
-
-
-def test_one_team_has_nobody_to_agree_with() -> None:
-    found = team_votes(np.ones(5, np.int8), np.ones(5, np.int8), np.zeros(5, np.int64))
-
-    assert found.voters == 1
-    assert agreement_of_teams(found) is None
-    assert class_terms_of_teams(found) is None
-
-
-def test_teams_that_are_not_one_number_per_expert_are_refused() -> None:
-    with pytest.raises(FormulaInputError, match="does not fit"):
-        team_votes(np.ones(3, np.int8), np.ones(3, np.int8), np.zeros(2, np.int64))
-    with pytest.raises(FormulaInputError, match="does not fit"):
-        share_of_ones(np.ones(3, np.int8), np.zeros(2, np.int64))
-    with pytest.raises(FormulaInputError, match="no reference answers"):
-        share_of_ones(np.ones(0, np.int8))
 
 
 SIZES = {"four of three": [3] * 4, "nine and three": [9, 1, 1, 1], "of thirty": [10, 10, *([1] * 10)]}
