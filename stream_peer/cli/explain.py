@@ -55,6 +55,7 @@ _BACKWARDS = "--from is after --to"
     show_default=True,
     help="Number of questions to list, those that moved it most.",
 )
+@click.option("--inputs", is_flag=True, help="List the numbers that the weight at the end is read from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with a term for each question, round and cause.")
 @file_options
 @settings_options(in_replay=True)
@@ -75,6 +76,7 @@ def explain_command(
     stream-peer explain econ ann forecasts.jsonl
     stream-peer explain all ann a.jsonl b.jsonl --feed-as all --from 2026-03-01 --to 2026-06-01
     stream-peer explain econ ann forecasts.jsonl --weight select --questions 30
+    stream-peer explain econ ann forecasts.jsonl --inputs
     stream-peer explain econ ann --bootstrap kafka:9092 --from 4711 --json
     """  # noqa: D301
     from stream_peer.serve.explanation import ExplainFault, ExplainRequest, encode_explanation

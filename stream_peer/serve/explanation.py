@@ -66,7 +66,7 @@ def bound_of(text: str) -> Bound:
 
 
 class ExplainRequest(NamedTuple):
-    """The expert, which of its weights, between which ends, and how many questions to list."""
+    """The expert, which of its weights, between which ends, how many questions to list, and whether its inputs."""
 
     feed: str
     expert: str
@@ -74,6 +74,7 @@ class ExplainRequest(NamedTuple):
     until: Bound | None = None
     weight: WeightKind = "mix"
     questions: int = 10
+    inputs: bool = False
 
     @property
     def is_backwards(self) -> bool:
@@ -179,8 +180,19 @@ class OwnMove(msgspec.Struct, frozen=True, kw_only=True):
     raised: int
 
 
+class InputOfWeight(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that the weight at the end is read from: a column of the expert's sums, or what all experts share."""
+
+    name: str
+    value: float
+    meaning: str
+
+
 class WeightExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the weight of an expert moved. ``causes`` add up to ``difference``; so do ``questions`` and ``rest``."""
+    """Why the weight of an expert moved. ``causes`` add up to ``difference``; so do ``questions`` and ``rest``.
+
+    ``inputs``: if they were asked for.
+    """
 
     feed: str
     expert: str
@@ -193,6 +205,7 @@ class WeightExplanation(msgspec.Struct, frozen=True, kw_only=True):
     causes: list[CauseOfMove]
     questions: list[QuestionOfMove]
     rest: RestOfMove
+    inputs: list[InputOfWeight] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ExplainFault(msgspec.Struct, frozen=True):

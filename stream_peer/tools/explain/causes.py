@@ -19,7 +19,7 @@ from stream_peer.events.feed_log import (
     RoundWithdrawn,
     SettingsChanged,
 )
-from stream_peer.feeds.columns import EXPERT
+from stream_peer.feeds.columns import EXPERT, VOTE_RULES, Column
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.methods.method import Path
 from stream_peer.feeds.reading.of_feed import read
@@ -27,7 +27,7 @@ from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.weights import Basis, Extent, Mixing, expert_weights, published_weights
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.serve.explanation import CauseKind
+from stream_peer.serve.explanation import CauseKind, InputOfWeight
 from stream_peer.settings.feed.model import MixerSettings
 
 CAUSES: tuple[CauseKind, ...] = get_args(CauseKind)
@@ -81,10 +81,44 @@ class WeightReading(NamedTuple):
         mix, select = self.weights[:, place].tolist()
         return mix, select
 
+    def inputs(self, expert: str) -> list[InputOfWeight]:
+        """The numbers that its weights are read from, under the names that ``feeds.columns`` declares."""
+        place = self.feed.roster.place(expert)
+        if place is None or place >= self.weights.shape[1]:
+            return []
+        rules = [VOTE_RULES[of_rule.rule] for of_rule in self.rates]
+        found = [
+            InputOfWeight(
+                name=column.name if rule == "half" else f"{column.name} ({rule})",
+                value=float(self.columns[EXPERT.at(column.name, rule), place]),
+                meaning=said_of(column),
+            )
+            for column in EXPERT.columns
+            for rule in (rules if column.by_rule else rules[:1])
+        ]
+        return [*found, *self._shared_inputs()]
+
+    def _shared_inputs(self) -> Iterator[InputOfWeight]:
+        """Those that are the same for all experts of the feed."""
+        for of_rule in self.rates:
+            for outcome, rate in enumerate((of_rule.zero, of_rule.one)):
+                meaning = f"error rate that prices regrets, of reference answers if the outcome is {outcome}"
+                yield InputOfWeight(name=f"rate_{outcome} ({VOTE_RULES[of_rule.rule]})", value=rate, meaning=meaning)
+        for mixer, share in zip(("mean", "peer", "truth_slow", "truth_fast"), self.mixing.shares, strict=True):
+            yield InputOfWeight(name=f"share_{mixer}", value=share, meaning="share of the mixer in the mix")
+        yield InputOfWeight(name="net_share", value=self.net_share, meaning="share of the plain mean by the safety net")
+        yield InputOfWeight(name="shrink", value=self.shrink, meaning="share of equal weights in the selection weights")
+
     def lists(self, expert: str) -> bool:
         """Whether an expert has weights."""
         place = self.feed.roster.place(expert)
         return place is not None and place in self.listed
+
+
+def said_of(column: Column) -> str:
+    """What is summed in a column, on one line."""
+    added = (("without outcome", column.open), ("with outcome", column.resolved), ("", column.doc))
+    return "; ".join(f"{when}: {text}" if when else text for when, text in added if text)
 
 
 def weight_reading(feed: Feed) -> WeightReading:

@@ -77,7 +77,18 @@ def _weight_lines(explanation: WeightExplanation, width: int) -> Iterator[tuple[
     if goes_beyond(explanation):
         yield from (("dim", line) for line in wrapped(BEYOND, width))
     yield from _listed_questions(explanation, width, decimals)
+    yield from _inputs(explanation, width)
     yield from _summing_up(explanation, width, decimals)
+
+
+def _inputs(explanation: WeightExplanation, width: int) -> Iterator[tuple[str, str]]:
+    """The numbers that the weight at the end was read from, if they were asked for."""
+    if not explanation.inputs:
+        return
+    yield "bold", f"\nWhat its weight was read from at revision {explanation.until.revision}"
+    for one in explanation.inputs:
+        first = f"{one.value:>14.6f}  "
+        yield from (("", line) for line in wrapped(f"{one.name}: {one.meaning}", width, first, " " * len(first)))
 
 
 def _on(questions: int, raised: int, cause: str) -> str:

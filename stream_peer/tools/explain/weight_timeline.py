@@ -82,6 +82,8 @@ class WeightTimeline:
         Their causes add up to what lies between.
     forecasts : dict of str to LatestForecast
         Of the questions whose rounds or outcomes moved the expert's own record.
+    reading : WeightReading or None
+        What the weights at ``end`` were read from.
     is_backwards : bool
         Whether the span ended before it began; of a revision and a moment only the log can tell.
     """
@@ -92,6 +94,7 @@ class WeightTimeline:
         self.end: Point | None = None
         self.steps: list[Step] = []
         self.forecasts: dict[str, LatestForecast] = {}
+        self.reading: WeightReading | None = None
         self.is_backwards = False
 
     def begins_before(self, position: LogPosition) -> bool:
@@ -135,6 +138,7 @@ class WeightTimeline:
                 return
 
     def _point(self, reading: WeightReading | None, position: LogPosition) -> Point:
+        self.reading = reading
         if reading is None:
             return Point(*position, 0.0, 0.0, listed=False, experts=0)
         listed, experts = reading.lists(self.expert), len(reading.listed)

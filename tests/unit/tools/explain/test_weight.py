@@ -5,8 +5,11 @@ import re
 from functools import cache
 
 import msgspec
+import numpy as np
 import pytest
 
+from stream_peer.feeds.columns import EXPERT
+from stream_peer.feeds.reading.of_feed import read
 from stream_peer.serve.explanation import (
     Bound,
     ExplainFault,
@@ -168,6 +171,28 @@ def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> No
             "expert", "e1 had no weight in feed econ by then: none of its questions counted, or it is excluded"
         ),
     ]
+
+
+def test_inputs_are_the_sums_and_shares_that_the_weight_is_read_from_if_they_are_asked_for() -> None:
+    request = ExplainRequest("econ", "e1", inputs=True)
+    probe = kept(probe_for(request))
+    (timeline,) = probe.timelines
+
+    plain, found = (answer_request(asked, probe) for asked in (request._replace(inputs=False), request))
+
+    assert isinstance(plain, WeightExplanation)
+    assert isinstance(found, WeightExplanation)
+    assert timeline.reading is not None
+    assert b"inputs" not in encode_explanation(plain)
+    inputs = {one.name: one.value for one in found.inputs or []}
+    feed = timeline.reading.feed
+    sums = read(feed).sums.read(np.array([feed.roster.place("e1")]), slice(0, EXPERT.size))
+    assert {column.name for column in EXPERT.columns} < {*inputs}
+    assert [inputs[name] for name in ("scored", "mix_level", "outcome_regret")] == [
+        sums[EXPERT.at(name), 0] for name in ("scored", "mix_level", "outcome_regret")
+    ]
+    assert inputs["scored"] + inputs["resolved"] > 0.0
+    assert sum(value for name, value in inputs.items() if name.startswith("share_")) == pytest.approx(1.0)
 
 
 def test_an_explanation_says_that_the_log_has_lost_its_beginning() -> None:
