@@ -142,11 +142,17 @@ class Blocks:
 
     def add(self, part: Contribution, ordinal: int) -> None:
         """Put a question in."""
-        self._fold(ordinal, Sums.add, part)
+        if self.memory:
+            self._fold(ordinal, Sums.add, part)
+        else:
+            self.by_number[0].add(part)
 
     def subtract(self, part: Contribution, ordinal: int) -> None:
         """Take a question out."""
-        self._fold(ordinal, Sums.subtract, part)
+        if self.memory:
+            self._fold(ordinal, Sums.subtract, part)
+        else:
+            self.by_number[0].subtract(part)
 
     def evaluations(self, places: IndexArray | None = None) -> list[tuple[int, Contribution]]:
         """What scored forecasts have added to each block, with the ordinal of a question of the block.
@@ -165,7 +171,7 @@ class Blocks:
 
     def _fold(self, ordinal: int, operation: Callable[[Sums, Contribution], None], part: Contribution) -> None:
         block = self._block_of(ordinal)
-        if self.memory and self._is_over(block):
+        if self._is_over(block):
             return
         sums = self.by_number.get(block)
         if sums is None:

@@ -44,7 +44,13 @@ _N_RULE = len(EXPERT.names(by_rule=True))
 _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
 _REGRET = EXPERT.at("regret")
-_COUNTS, _TIED = FEED.at("questions"), FEED.at("tied")
+_COUNTS, _TIED, _EVALUATED = FEED.at("questions"), FEED.at("tied"), FEED.at("evaluated")
+_MIXERS, _CLASSES, _GROUPS = FEED.at("peer_peer"), classes_span().start, FEED.at("group_weight")
+_RULES = [rule_span(rule).start for rule in range(len(VOTE_RULES))]
+_NO_MOMENTS = [0.0] * len(RULE_PART)
+_ANSWER, _REVEALED_PAIR = RULE_PART.index("answer"), RULE_PART.index("revealed_pair")
+_TRUTH_TABLE = RULE_PART.index("right_zero"), RULE_PART.index("right_one")
+"""Where right answers of either outcome are; wrong ones follow."""
 
 _PEER_ROWS: Mapping[tuple[int, ...], IntArray] = {
     rules: EXPERT.written("open", rules) for rules in ((0,), (1,), (0, 1))
@@ -73,21 +79,29 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
     evidence, weight = entry.evidence, entry.weight
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = [rounds[0].votes.rule] if len(rounds) == 1 else sorted({facts.votes.rule for facts in rounds})
+    counting = _counting(rounds, rules)
     flat = _flat(rounds, method)
     experts, columns, rows = (
         _peer_columns(flat, rules, weight, method)
         if outcome is None
         else _truth_columns(flat, rules[0], outcome, method)
     )
-    feed = _feed_amounts(rounds, rules, outcome, weight, method)
-    votes = [of_rule for rule in rules if (of_rule := _fourth_moments(rounds, rule, weight)) is not None]
+    of_feed = _feed_columns(rounds, counting, outcome, weight, method)
+    votes = _fourth_moments(counting, len(rounds), weight)
     histograms = _binned(flat, weight) if method.keeps_histograms else None
     scored = None if outcome is None else scored_facts(entry)
     if outcome is None or scored is None:
-        return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms)
+        return Contribution(experts, fixed(columns, weight), rows, _amounts(of_feed, weight), votes, histograms)
     values, evaluated, shadows = evaluation(scored, outcome, weight)
-    feed += _amounts(FEED.at("evaluated"), values, weight)
+    feed = _amounts([*of_feed, (_EVALUATED, values)], weight)
     return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows)
+
+
+def _counting(rounds: Sequence[Facts], rules: Sequence[int]) -> Mapping[int, Sequence[Facts]]:
+    """By vote rule: the rounds that count."""
+    if len(rules) == 1:
+        return {rules[0]: [facts for facts in rounds if facts.votes.counts]}
+    return {rule: [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule] for rule in rules}
 
 
 def rule_part(rounds: Sequence[Facts], entry: Entry) -> IntArray:
@@ -95,8 +109,9 @@ def rule_part(rounds: Sequence[Facts], entry: Entry) -> IntArray:
 
     It must have rounds, and not be annulled.
     """
-    outcome = None if entry.evidence == "open" else int(entry.evidence == 1)
-    return fixed(np.array(_rule_columns(rounds, rounds[-1].votes.rule, outcome, entry.weight)), entry.weight)
+    outcome, rule = None if entry.evidence == "open" else int(entry.evidence == 1), rounds[-1].votes.rule
+    counting = [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
+    return fixed(np.array(_rule_columns(counting, len(rounds), outcome, entry.weight)), entry.weight)
 
 
 class _Flat(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -304,15 +319,23 @@ def _binned(flat: _Flat, weight: float) -> Binned:
     return binned(flat.experts[counting], flat.forecasts[counting], amount)
 
 
-def _feed_amounts(
-    rounds: Sequence[Facts], rules: Sequence[int], outcome: int | None, weight: float, method: Method
-) -> list[Amount]:
-    """Columns of the feed: counts, outer layer, stretch, safety net; of each vote rule moments and truth table."""
-    counting = [facts for facts in rounds if facts.votes.counts]
-    share = len(counting) / len(rounds)
+def _feed_columns(
+    rounds: Sequence[Facts],
+    counting: Mapping[int, Sequence[Facts]],
+    outcome: int | None,
+    weight: float,
+    method: Method,
+) -> list[tuple[int, Sequence[float]]]:
+    """Columns of the feed, neighbours together behind the place of the first of them.
+
+    Counts, outer layer, stretch, safety net; of each vote rule moments and truth table.
+    """
+    n_rounds, of_rules = len(rounds), list(counting.values())
+    counted = of_rules[0] if len(of_rules) == 1 else [facts for facts in rounds if facts.votes.counts]
+    share = len(counted) / n_rounds
     voters = _mean([facts.votes.voters for facts in rounds])
     yes, voted, tied = _means(
-        [(facts.votes.half_yes, facts.votes.half_voters, facts.votes.tie) for facts in counting or rounds]
+        [(facts.votes.half_yes, facts.votes.half_voters, facts.votes.tie) for facts in counted or rounds]
     )
     counts = (
         share if outcome is None else 1.0,
@@ -322,35 +345,41 @@ def _feed_amounts(
         share * yes / VOTES,
         share * voted / VOTES,
     )
-    amounts = [*_amounts(_COUNTS, counts, weight), *_amounts(_TIED, (share * tied,), weight)]
+    found: list[tuple[int, Sequence[float]]] = [(_COUNTS, counts), (_TIED, (share * tied,))]
     if outcome is not None:
-        amounts += _amounts(FEED.at("peer_peer"), _mixer_columns(rounds, outcome), weight)
-    for rule in rules:
-        amounts += _amounts(rule_span(rule).start, _rule_columns(rounds, rule, outcome, weight), weight)
-    classes = [facts.moments.classes for facts in counting if facts.moments.classes is not None]
+        found.append((_MIXERS, _mixer_columns(rounds, outcome)))
+    for rule, of_rule in counting.items():
+        found.append((_RULES[rule], _rule_columns(of_rule, n_rounds, outcome, weight)))
+    classes = [facts.moments.classes for facts in counted if facts.moments.classes is not None]
     if classes:
-        values = _of_moments(classes, len(rounds), weight, products=True)
-        amounts += _amounts(classes_span().start, values, weight)
+        found.append((_CLASSES, _of_moments(classes, n_rounds, weight, products=True)))
     if method.draws is not None or method.gap is not None:
-        values = _group_columns(counting, len(rounds), weight, method)
-        amounts += _amounts(FEED.at("group_weight"), values, weight)
+        found.append((_GROUPS, _group_columns(counted, n_rounds, weight, method)))
+    return found
+
+
+def _amounts(columns: Iterable[tuple[int, Iterable[float]]], weight: float) -> list[Amount]:
+    """What is added to columns of the feed: values times the weight, in units of 2^-40."""
+    unit, amounts = weight * SCALE, []
+    for first, values in columns:
+        for column, value in enumerate(values, first):
+            amount = round(value * unit)
+            if amount:
+                amounts.append((column, amount))
     return amounts
 
 
-def _amounts(first: int, values: Iterable[float], weight: float) -> list[Amount]:
-    """What is added to neighbouring columns from ``first`` on: values times the weight, in units of 2^-40."""
-    unit = weight * SCALE
-    return [(column, amount) for column, value in enumerate(values, first) if (amount := round(value * unit))]
-
-
-def _fourth_moments(rounds: Sequence[Facts], rule: int, weight: float) -> tuple[int, int, list[int]] | None:
-    """Moments of the votes of a rule, and the block that they go to; None if no round that counts has them."""
-    counting = [facts.moments for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
-    known = [moments.fourth for moments in counting if moments.fourth is not None]
-    if not known:
-        return None
-    unit = weight * SCALE
-    return rule, counting[0].block, [round(value * unit) for value in _of_moments(known, len(rounds), weight)]
+def _fourth_moments(
+    counting: Mapping[int, Sequence[Facts]], n_rounds: int, weight: float
+) -> Sequence[tuple[int, int, Sequence[int]]]:
+    """Moments of the votes of each rule, and the block that they go to, where rounds that count have them."""
+    found, unit = [], weight * SCALE
+    for rule, of_rule in counting.items():
+        known = [facts.moments.fourth for facts in of_rule if facts.moments.fourth is not None]
+        if known:
+            values = _of_moments(known, n_rounds, weight)
+            found.append((rule, of_rule[0].moments.block, [round(value * unit) for value in values]))
+    return found
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -366,25 +395,24 @@ def _means(rows: Sequence[Sequence[float]]) -> Sequence[float]:
     return rows[0] if len(rows) == 1 else [_mean(column) for column in zip(*rows, strict=True)]
 
 
-def _rule_columns(rounds: Sequence[Facts], rule: int, outcome: int | None, weight: float) -> list[float]:
+def _rule_columns(counting: Sequence[Facts], n_rounds: int, outcome: int | None, weight: float) -> Sequence[float]:
     """Columns of one vote rule, over its rounds that count: moments of the votes, and the truth table.
 
     The rates read off them price the losses of rounds that count. The answers of others, against whom often nobody
     voted, are not of their kind.
     """
-    counting = [facts.moments for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
-    values = [0.0] * len(RULE_PART)
-    if counting:
-        share = len(counting) / len(rounds)
-        pair, rest, ones = _means([(moments.pair, moments.rest, moments.ones) for moments in counting])
-        moments = (1.0, weight * share, pair, rest, pair * pair, rest * rest, pair * rest)
-        values[: len(moments)] = [share * number for number in moments]
-        values[RULE_PART.index("answer") :] = share * ones, share * ones * ones
-        if outcome is not None:
-            right, wrong = (share * ones, share - share * ones) if outcome else (share - share * ones, share * ones)
-            place = RULE_PART.index("right_one" if outcome else "right_zero")
-            values[place : place + 2] = right, wrong
-            values[RULE_PART.index("revealed_pair")] = share * pair
+    if not counting:
+        return _NO_MOMENTS
+    share = len(counting) / n_rounds
+    pair, rest, ones = _means([(facts.moments.pair, facts.moments.rest, facts.moments.ones) for facts in counting])
+    values = _NO_MOMENTS.copy()
+    values[:4] = share, share * (weight * share), share * pair, share * rest
+    values[4:7] = share * (pair * pair), share * (rest * rest), share * (pair * rest)
+    values[_ANSWER:] = share * ones, share * ones * ones
+    if outcome is not None:
+        place, right = _TRUTH_TABLE[outcome], share * ones if outcome else share - share * ones
+        values[place : place + 2] = right, share - share * ones if outcome else share * ones
+        values[_REVEALED_PAIR] = share * pair
     return values
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.methods.method import N_GROUPS, NOTHING_DRAWN, Chance, NeededDraws
+from stream_peer.feeds.methods.method import N_GROUPS, Chance, NeededDraws
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.draws import draw_after, group_of, prefix_of
@@ -21,34 +21,29 @@ class Draws:
     seed : bytes
         See ``feed_seed``.
     feed : str
-    needed : NeededDraws, optional
-        What its method needs to have drawn besides.
     """
 
-    def __init__(self, seed: bytes, feed: str, needed: NeededDraws | None) -> None:
+    def __init__(self, seed: bytes, feed: str) -> None:
         self._seed = seed
         self._feed = feed
         self._prefix = prefix_of(seed, feed)
-        self._needed = needed
         self._groups: IntArray = np.zeros(0, np.int64)
 
-    def coin(self, question_id: str, boundary: Milliseconds) -> int:
-        """The answer of a round where nothing else decides."""
-        return int(self._drawn(question_id, boundary, "tie") < 0.5)
+    def of_round(self, question_id: str, boundary: Milliseconds) -> tuple[int, float, int]:
+        """What every round needs to have drawn.
 
-    def ticket(self, question_id: str, boundary: Milliseconds) -> float:
-        """In [0, 1): draws the selected expert of a round."""
-        return self._drawn(question_id, boundary, "select")
+        The answer where nothing else decides; a number in [0, 1) that draws the selected expert; the part of the votes'
+        moments that the question belongs to, whatever the round.
+        """
+        prefix = self._prefix
+        tie = draw_after(prefix, question_id, boundary, "tie")
+        ticket = draw_after(prefix, question_id, boundary, "select")
+        return int(tie < 0.5), ticket, int(N_BLOCKS * draw_after(prefix, question_id, 0, "block"))
 
-    def block(self, question_id: str) -> int:
-        """The part of the votes' moments that a question belongs to."""
-        return int(N_BLOCKS * self._drawn(question_id, 0, "block"))
-
-    def of_method(self, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds) -> Chance:
-        """What the method needs to have drawn for a round besides."""
-        needed = self._needed
-        if needed is None:
-            return NOTHING_DRAWN
+    def of_method(
+        self, needed: NeededDraws, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds
+    ) -> Chance:
+        """What the method of the feed needs to have drawn for a round besides."""
         of_round = f"{question_id}/{boundary}" if needed.redrawn else ""
         asked = needed.groups or 1
         if of_round or roster.teams:

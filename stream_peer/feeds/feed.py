@@ -94,7 +94,7 @@ class Feed:
             self.learner_path = self.method.path() if self.method.path else None
         self.shadows = Shadows(settings, self.method)
         self.settings_hash = settings_hash
-        self.draws = Draws(feed_seed(self._secret, self.name, settings.seed), self.name, self.method.draws)
+        self.draws = Draws(feed_seed(self._secret, self.name, settings.seed), self.name)
         self.ledger.limit(Limits.of(settings))
         if self.method.vote_rule != "auto":
             self.path_state.vote_rule = self.method.vote_rule
@@ -147,8 +147,9 @@ class Feed:
         entry = self.ledger.entries.get(question_id)
         if entry is None:
             entry = self.ledger.begin(question_id)
-            for blocks in filter(None, (self.blocks, self.settled, self._audited)):
-                blocks.reach(entry.ordinal)
+            for blocks in (self.blocks, self.settled, self._audited) if self.settings.memory else ():
+                if blocks is not None:
+                    blocks.reach(entry.ordinal)
         return entry
 
     def take_out(self, entry: Entry) -> None:

@@ -218,9 +218,9 @@ class FeedFold:
 
     def _facts(self, feed: Feed, event: Round, record: Record, effects: Effects) -> Facts:
         """Facts of a round, under the weights of a moment at which its question was not known."""
-        known = len(feed.roster)
+        known = len(feed.roster.experts)
         experts = feed.places(event.experts)
-        if len(feed.roster) > known:
+        if len(feed.roster.experts) > known:
             self._meet(feed, known, record, effects)
         under = scoring_inputs(feed, read(feed), experts, event.question_id, event.boundary)
         forecasts = np.array(event.probabilities, dtype=np.float64)

@@ -7,7 +7,7 @@ are known as such.
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -31,9 +31,11 @@ class Entry:
     """
 
     __slots__ = (
-        *("_first_final", "_rounds", "audit", "evidence", "ordinal"),
-        *("pieces", "provisional", "revision", "touched", "weight"),
+        *("audit", "evidence", "first_final", "ordinal", "pieces"),
+        *("_record", "provisional", "revision", "rounds", "touched", "weight"),
     )
+    first_final: bytes | None
+    rounds: tuple[bytes, ...]
 
     def __init__(
         self,
@@ -49,50 +51,43 @@ class Entry:
         self.provisional: Verdict = provisional
         self.weight = weight
         self.evidence: Verdict = evidence
-        self._rounds: tuple[bytes, ...] | bytes = rounds
-        self._first_final = first_final
+        self.rounds = rounds
+        self.first_final = first_final
+        self._record = b""
         self.revision = revision
         self.touched = touched
         self.ordinal = ordinal
         self.pieces = 0
         self.audit = 0
 
-    @property
-    def rounds(self) -> tuple[bytes, ...]:
-        """Packed facts, ordered by boundary."""
-        held = self._rounds
-        return held if isinstance(held, tuple) else _decode_entry(whole(held)).rounds
-
-    @rounds.setter
-    def rounds(self, rounds: tuple[bytes, ...]) -> None:
-        self._first_final, self._rounds = self.first_final, rounds
-
-    @property
-    def first_final(self) -> bytes | None:
-        """Packed facts of the scored forecast; None: not known yet; empty: there is none, for good."""
-        held = self._rounds
-        return self._first_final if isinstance(held, tuple) else _decode_entry(whole(held)).first()
-
-    @first_final.setter
-    def first_final(self, packed: bytes | None) -> None:
-        self._rounds, self._first_final = self.rounds, packed
-
     def rest_on(self, record: bytes) -> None:
         """Hold no facts of its own until they change, but read them in its state record, which is kept anyway."""
-        self._rounds, self._first_final = record, None
+        self._record, self.rounds, self.first_final = record, (), None
+        del self.rounds, self.first_final  # so that Python asks ``__getattr__`` for them
+
+    if not TYPE_CHECKING:  # else a checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Facts that are read in the state record. Entries that hold theirs, which are most, pay nothing for it."""
+            if name not in ("rounds", "first_final"):
+                raise AttributeError(name)
+            stored = _decode_entry(whole(self._record))
+            return stored.rounds if name == "rounds" else stored.first()
 
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
-        if not self.rounds:  # by far the most frequent
+        rounds = self.rounds
+        if not rounds:  # by far the most frequent
             self.rounds = (facts.pack(),)
             return
-        kept = [packed for packed in self.rounds if boundary_of(packed) != facts.boundary]
+        kept = [packed for packed in rounds if boundary_of(packed) != facts.boundary]
         self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
 
     def drop(self, boundary: Milliseconds) -> bool:
         """Remove a round; False if there was none."""
-        kept = tuple(packed for packed in self.rounds if boundary_of(packed) != boundary)
-        found = len(kept) < len(self.rounds)
+        rounds = self.rounds
+        kept = tuple(packed for packed in rounds if boundary_of(packed) != boundary)
+        found = len(kept) < len(rounds)
         self.rounds = kept
         return found
 
@@ -102,7 +97,8 @@ class Entry:
 
     def latest(self) -> Facts | None:
         """Facts of the round with the latest boundary."""
-        return unpack(self.rounds[-1]) if self.rounds else None
+        rounds = self.rounds
+        return unpack(rounds[-1]) if rounds else None
 
     def encode(self) -> bytes:
         """Stored form."""

@@ -45,9 +45,10 @@ def fix_by_round(entry: Entry, event: Round, revision: int) -> bool:
     entry.revision = revision
     if event.after_outcome:
         entry.first_final = NONE
-    elif event.final:
-        entry.first_final = next(packed for packed in entry.rounds if boundary_of(packed) == event.boundary)
-    return entry.first_final is not None
+        return True
+    if event.final:
+        (entry.first_final,) = [packed for packed in entry.rounds if boundary_of(packed) == event.boundary]
+    return event.final
 
 
 def note_withdrawal(entry: Entry, revision: int) -> None:

@@ -42,7 +42,8 @@ def prefix_of(seed: bytes, feed: str) -> bytes:
 
 def draw_after(prefix: bytes, question_id: str, boundary: Milliseconds, purpose: str) -> float:
     """``draw`` of a feed whose prefix is at hand."""
-    parts = prefix + _joined(question_id.encode(), b"%d" % boundary, purpose.encode())
+    question, moment, use = question_id.encode(), b"%d" % boundary, purpose.encode()
+    parts = b"%b%d:%b%d:%b%d:%b" % (prefix, len(question), question, len(moment), moment, len(use), use)
     digest = hashlib.blake2b(parts, digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 

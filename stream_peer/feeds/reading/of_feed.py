@@ -7,6 +7,7 @@ from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.medians import own_medians
+from stream_peer.feeds.methods.method import NOTHING_DRAWN
 from stream_peer.feeds.reading.reading import Reading, read_sums
 from stream_peer.feeds.reading.trust import NamedGroup, Signs, Trust, next_trust
 from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, expert_weights
@@ -63,8 +64,9 @@ def scoring_inputs(
     columns, seen = reading.learnt(experts), _NOT_ASKED
     if feed.method.reads_extent:
         seen = reading.extent(roster.n_seen(experts, reading.sums))
+    needed = feed.method.draws
     medians = own_medians(reading.histograms(experts)) if reading.rule else None
-    mixing = reading.mixing
+    mixing, (coin, ticket, block) = reading.mixing, draws.of_round(question_id, boundary)
     return ScoringInputs(
         weights=weights_of(feed, reading, experts, columns, seen),
         mixing=mixing,
@@ -76,14 +78,14 @@ def scoring_inputs(
         rate_one=rates.one,
         min_experts=feed.settings.min_experts,
         stretch=feed.settings.stretch,
-        coin=draws.coin(question_id, boundary),
-        ticket=draws.ticket(question_id, boundary),
-        chance=draws.of_method(roster, experts, question_id, boundary),
+        coin=coin,
+        ticket=ticket,
+        chance=draws.of_method(needed, roster, experts, question_id, boundary) if needed else NOTHING_DRAWN,
         n_experts=seen.experts,
         gaps=seen.gaps,
         teams=roster.team_numbers(experts),
         groups=roster.group_numbers(experts),
-        block=draws.block(question_id),
+        block=block,
         shrink=path_state.shrink,
         shadows=feed.shadows.read(reading.feed, columns, mixing),
     )

@@ -59,7 +59,7 @@ def test_an_entry_that_is_loaded_is_in_memory_once() -> None:
     loaded = stored_ledgers(entries)["econ"]["q"]
 
     assert isinstance(loaded, Entry)
-    assert loaded._rounds is entries[b"e/econ/q"]
+    assert loaded._record is entries[b"e/econ/q"]
     assert loaded.rounds == entry.rounds
 
 
