@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import united
 from stream_peer.feeds.medians import Medians
-from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Method, OwnAnswers
+from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Gap, Method, OwnAnswers
 from stream_peer.feeds.reading.weights import (
     ExpertWeights,
     Mixing,
@@ -216,18 +216,13 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Stored form: a header, 21 bytes an expert, and ``SHADOW_BYTES`` a shadow."""
         bits = self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)
         arrays = (
-            self.experts.astype(_INDEX, copy=False),
-            self.forecasts.astype(_NUMBER, copy=False),
-            self.select.astype(_NUMBER, copy=False),
-            bits,
+            self.experts.astype(_INDEX, copy=False).tobytes(),
+            self.forecasts.astype(_NUMBER, copy=False).tobytes(),
+            self.select.astype(_NUMBER, copy=False).tobytes(),
+            bits.tobytes(),
         )
-        parts = [_HEADER.pack(*self._numbers()), *[array.tobytes() for array in arrays]]
-        return b"".join([*parts, *[shadow.pack() for shadow in self.shadows]])
-
-    def _numbers(self) -> tuple[float, ...]:
-        """The header's fields, in the order in which they are stored."""
         votes, losses, moments = self.votes, self.losses, self.moments
-        return (
+        header = _HEADER.pack(
             *(self.boundary, votes.rule, votes.counts, self.final, votes.answer, votes.tie, votes.groups),
             *(votes.half_voters, votes.half_yes, votes.voters),
             _NOBODY if self.selected is None else self.selected,
@@ -239,6 +234,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
             *(_NO_FOURTH if moments.fourth is None else moments.fourth),
             moments.block,
         )
+        return b"".join((header, *arrays, *map(ShadowForecast.pack, self.shadows)))
 
 
 def unpack(packed: bytes) -> Facts:
@@ -374,18 +370,19 @@ def score(
     published, spread, mixers = _weighted(forecasts, losses, weights, select)
     learnt = published if select is weights.select else _weighted(forecasts, losses, weights, weights.select)[0]
     own = _weighted(forecasts, losses, weights, _uniform(len(forecasts)))[0] if method.from_mean else learnt
+    gap = 0.0 if method.gap is None else _gap(method.gap, losses, learnt, under)
     counts = voters >= under.min_experts and others.given
     of_all = everybody.answer, everybody.tie, others.coded, everybody.voters, everybody.yes
     return Facts(
         boundary,
         final,
         Votes(under.rule, counts, *of_all, voters),
-        Losses(under.rate_zero, under.rate_one, own, published, spread, _gap(losses, learnt, under, method)),
+        Losses(under.rate_zero, under.rate_one, own, published, spread, gap),
         _mix(forecasts, mixers, under),
         moments,
         _drawn(select, under.ticket),
         *(experts, forecasts, select, answers, ties, cast, losses),
-        _shadows(forecasts, mixers, under),
+        () if under.shadows is None else _shadows(under.shadows, forecasts, mixers, under),
     )
 
 
@@ -417,21 +414,19 @@ def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) ->
     return Mix(*mixers, unguarded, mix, told, _median(forecasts), _logit_mean(forecasts))
 
 
-def _shadows(forecasts: FloatArray, mixers: Sequence[float], under: ScoringInputs) -> tuple[ShadowForecast, ...]:
+def _shadows(
+    shadows: ShadowReading, forecasts: FloatArray, mixers: Sequence[float], under: ScoringInputs
+) -> tuple[ShadowForecast, ...]:
     """What shadows say of the round."""
-    if under.shadows is None:
-        return ()
     if under.groups is None:
-        return under.shadows.forecasts(forecasts, mixers, under.net_share)
-    return under.shadows.shared_forecasts(forecasts, under.weights, under.groups, under.net_share)
+        return shadows.forecasts(forecasts, mixers, under.net_share)
+    return shadows.shared_forecasts(forecasts, under.weights, under.groups, under.net_share)
 
 
-def _gap(losses: FloatArray, means: Sequence[float], under: ScoringInputs, method: Method) -> float:
+def _gap(gap: Gap, losses: FloatArray, means: Sequence[float], under: ScoringInputs) -> float:
     """Mixability gap of the round at the rates of the time."""
-    if method.gap is None:
-        return 0.0
     regrets = priced_regrets(losses, means, (under.rate_zero, under.rate_one))
-    return method.gap(regrets, under.weights.select, under.n_experts, under.gaps)
+    return gap(regrets, under.weights.select, under.n_experts, under.gaps)
 
 
 def priced_regrets(losses: FloatArray, means: Sequence[float], rates: tuple[float, float]) -> FloatArray:

@@ -154,6 +154,10 @@ def majority_of_others(
     return OwnAnswers(*leave_one_out_of(cast, forecasts, under.coin, under.teams, under.thresholds))
 
 
+Gap: TypeAlias = Callable[[FloatArray, FloatArray, int, float], float]
+"""Mixability gap of a round: of priced regrets, selection weights, experts seen, sum of gaps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """The mathematics of one feed. It never changes while the feed has rounds.
@@ -200,7 +204,7 @@ class Method:
     draws: NeededDraws | None = None
     rate: Callable[[RateSums, float], ErrorRate] | None = None
     select: Callable[[Situation], FloatArray] | None = None
-    gap: Callable[[FloatArray, FloatArray, int, float], float] | None = None
+    gap: Gap | None = None
     path: Callable[[], Path] | None = None
     is_frozen: bool = False
     from_mean: bool = False
