@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
-from stream_peer.feeds.reading.of_feed import read
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.arguments import FloatArray

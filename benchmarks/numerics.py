@@ -25,8 +25,8 @@ from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution_of
 from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.reading.of_feed import read, scoring_inputs
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.document import load_document

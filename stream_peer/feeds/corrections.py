@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.outputs import feed_outputs, question_outputs
-from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.views import feed_view, list_experts
 from stream_peer.log.stage import Output
 

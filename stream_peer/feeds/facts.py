@@ -14,7 +14,6 @@ import numpy.typing as npt
 from msgspec.structs import astuple, replace
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.alarms.groups import united
 from stream_peer.feeds.medians import Medians
 from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Gap, Method, OwnAnswers
 from stream_peer.feeds.reading.weights import (
@@ -28,6 +27,7 @@ from stream_peer.feeds.reading.weights import (
 )
 from stream_peer.feeds.shadow_mixers import ShadowForecast, ShadowReading, unpack_shadows
 from stream_peer.feeds.sums import IndexArray
+from stream_peer.feeds.vote_units import united
 from stream_peer.numerics.answers import MajorityAnswer, majority_of, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams

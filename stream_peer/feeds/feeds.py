@@ -10,14 +10,13 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.alarms.checks import check
-from stream_peer.feeds.feed import Feed, with_meaning
+from stream_peer.feeds.alarm_checks import check
+from stream_peer.feeds.feed import Ended, Feed, with_meaning
+from stream_peer.feeds.feed_reading import read, trust_of
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
-from stream_peer.feeds.path_state import Ended
 from stream_peer.feeds.publisher import Publisher
-from stream_peer.feeds.reading.of_feed import read, trust_of
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.scored import scored_with_places

@@ -35,13 +35,13 @@ from stream_peer.feeds.contributions import contribution, contribution_of
 from stream_peer.feeds.corrections import corrections
 from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.feeds import Feeds, RebuildPins
 from stream_peer.feeds.former_imports import fresh, take_up
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import feed_tombstones, question_outputs, question_tombstones
-from stream_peer.feeds.reading.of_feed import read, scoring_inputs
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal

@@ -21,10 +21,9 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
-from stream_peer.feeds.feed import Feed, StoredFeed
+from stream_peer.feeds.feed import Feed, Imported, PathState, StoredFeed
 from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.path_state import Imported, PathState
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
 from stream_peer.feeds.sums import IndexArray

@@ -30,9 +30,9 @@ from stream_peer.events.outputs import (
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.facts import Facts, losses_of, unpack
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.weights import DECIMALS

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.feed_log import Round
-from stream_peer.feeds.alarms.groups import joined, numbers_of
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.sums import IndexArray, Sums
+from stream_peer.feeds.vote_units import joined, numbers_of
 from stream_peer.log.ids import Given, Names, digest_of_id, taken
 from stream_peer.numerics.arguments import IntArray
 

@@ -6,11 +6,11 @@ from stream_peer.errors import ForeignSecretError
 from stream_peer.events import topics
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.fold import Change, FeedFold
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import read_question
-from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.store import (
     SCHEMA,

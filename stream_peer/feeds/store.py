@@ -18,9 +18,8 @@ import msgspec
 from stream_peer.errors import UnreadableStateError
 from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed import Ended, Feed, PathState
 from stream_peer.feeds.ledger import Entry, decode_entry, encode_expired
-from stream_peer.feeds.path_state import Ended, PathState
 from stream_peer.log.transfers import cut, join_chunks, removed
 
 SCHEMA = 7

@@ -24,8 +24,8 @@ from stream_peer.events.outputs import (
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
-from stream_peer.feeds.reading.of_feed import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import certifies

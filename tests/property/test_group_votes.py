@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_peer.feeds.alarms.groups import NONE, joined, united
 from stream_peer.feeds.reading.weights import shared_by_groups
+from stream_peer.feeds.vote_units import NONE, joined, united
 from stream_peer.numerics.answers import leave_one_out_of, majority, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from stream_peer.feeds.alarms.groups import united
 from stream_peer.feeds.methods.rate_sums import RateSums
+from stream_peer.feeds.vote_units import united
 from stream_peer.numerics.answers import leave_one_out_of
 from stream_peer.numerics.arguments import BitArray, BoolArray, FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.error_rates import ErrorRate

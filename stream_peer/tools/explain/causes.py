@@ -21,8 +21,8 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.feeds.columns import EXPERT, VOTE_RULES, Column
 from stream_peer.feeds.feed import Feed
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.methods.method import Path
-from stream_peer.feeds.reading.of_feed import read
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.weights import Basis, Extent, Mixing, expert_weights, published_weights
 from stream_peer.feeds.sums import IndexArray

@@ -3,9 +3,8 @@ import pytest
 
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import score
-from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.path_state import PathState
-from stream_peer.feeds.reading.of_feed import read, scoring_inputs, trust_of
+from stream_peer.feeds.feed import Feed, PathState
+from stream_peer.feeds.feed_reading import read, scoring_inputs, trust_of
 from stream_peer.settings.feed.model import FeedSettings
 
 

@@ -12,7 +12,7 @@ from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.columns import SHADOW
 from stream_peer.feeds.facts import Facts, ScoringInputs, score, unpack
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.reading.of_feed import read, scoring_inputs
+from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import NOTHING, SCALE, Sums
 from stream_peer.settings.feed.document import load_document

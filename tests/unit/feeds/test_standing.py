@@ -1,6 +1,6 @@
 import msgspec
 
-from stream_peer.feeds.path_state import Imported, PathState
+from stream_peer.feeds.feed import Imported, PathState
 
 
 def test_a_feed_made_another_way_goes_on_under_its_revisions_and_keeps_its_own_trust() -> None:

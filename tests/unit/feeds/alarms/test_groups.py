@@ -9,10 +9,11 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
-from stream_peer.feeds.alarms.checks import MOST_GROUPS, largest
-from stream_peer.feeds.alarms.groups import Group, joined, numbers_of, united
+from stream_peer.feeds.alarm_checks import MOST_GROUPS, largest
+from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.vote_units import joined, numbers_of, united
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,

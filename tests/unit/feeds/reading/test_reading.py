@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.contributions import contribution
-from stream_peer.feeds.reading.of_feed import read
+from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.reading.reading import StaleReadingError
 from tests.unit.feeds.test_feed import feed_with_a_round
 

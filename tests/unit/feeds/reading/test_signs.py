@@ -8,7 +8,7 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.reading.of_feed import read, signs_of, trust_of
+from stream_peer.feeds.feed_reading import read, signs_of, trust_of
 from stream_peer.feeds.reading.trust import FEWEST_RANKED, JUDGED_EACH, MOST_RANKED, read_ranks
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import SCALE, Sums

@@ -6,11 +6,10 @@ When, depends on the log alone: with every so many new questions. So a restart o
 from collections.abc import Sequence
 
 from stream_peer.feeds.alarms.drift import Look, look_for_drift
-from stream_peer.feeds.alarms.group_search import look_for_copies, look_for_followers
-from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_followers
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.feed import Feed
-from stream_peer.feeds.reading.of_feed import read
+from stream_peer.feeds.feed_reading import read
 
 CHECK_EVERY = 25
 """New questions from one look to the next."""

@@ -1,0 +1,110 @@
+"""Votes as they count where some experts are held together: who says the same is one unit, with the guard on.
+
+A unit votes once, where a majority is taken: with the sign of its members' summed votes, or not at all if they are
+tied. It is left out as a team, as far as its own reference answers go, and shares one weight.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.numerics.answers import LeaveOneOut, MajorityAnswer, leave_one_out_of, majority_of, team_numbers
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
+
+NONE = -1
+
+
+def numbers_of(groups: Sequence[Sequence[int]], n_experts: int) -> IntArray:
+    """Number of the group of each expert by its place, -1 for none."""
+    numbers = np.full(n_experts, NONE, np.int64)
+    for number, group in enumerate(groups):
+        numbers[list(group)] = number
+    return numbers
+
+
+def joined(teams: IntArray, groups: IntArray) -> IntArray:
+    """Numbers of teams that hold a group together: what shares a member becomes one.
+
+    Examples
+    --------
+    >>> joined(np.array([0, 0, -1, 1, -1]), np.array([-1, 5, 5, -1, -1])).tolist()
+    [0, 0, 0, 1, -1]
+    """
+    numbers = teams.copy()
+    fresh = int(np.maximum.reduce(teams, initial=NONE)) + 1
+    for group in range(int(np.maximum.reduce(groups, initial=NONE)) + 1):
+        members = groups == group
+        touched = numbers[members]
+        touched = touched[touched >= 0]
+        first = int(np.minimum.reduce(touched)) if len(touched) else fresh + group
+        numbers[members | (np.isin(numbers, touched) if len(touched) else False)] = first
+    return numbers
+
+
+class Units(NamedTuple):
+    """Votes as they count: a group is one unit, everybody else is one alone.
+
+    Attributes
+    ----------
+    number : (n,) int64
+        Of each expert the unit.
+    side : (n_units,) int8
+    forecasts : (n_units,) float64
+        Of the first member that votes as its unit does; the threshold where the unit does not vote.
+    thresholds : (n_units,) float64, optional
+    teams : (n_units,) int64, optional
+    """
+
+    number: IntArray
+    side: SmallIntArray
+    forecasts: FloatArray
+    thresholds: FloatArray | None
+    teams: IntArray | None
+
+    def majority(self, coin: int) -> MajorityAnswer:
+        """The answer of everybody together; unanimity wins."""
+        return majority_of(self.side, self.forecasts, coin)
+
+    def leave_one_out(self, coin: int) -> LeaveOneOut:
+        """Each expert's own reference answer: that of all units but its own, or those of its team."""
+        answers, ties = leave_one_out_of(self.side, self.forecasts, coin, self.teams, self.thresholds)
+        return LeaveOneOut(answers[self.number], ties[self.number])
+
+
+def united(
+    side: SmallIntArray, forecasts: FloatArray, thresholds: FloatArray | None, groups: IntArray, teams: IntArray | None
+) -> Units:
+    """Votes of experts as units.
+
+    Parameters
+    ----------
+    side : (n,) int8
+        +1, -1, 0 for no vote.
+    forecasts : (n,) float64
+    thresholds : (n,) float64, optional
+    groups : (n,) int64
+        Experts with equal numbers are one group, negative: in none.
+    teams : (n,) int64, optional
+        Likewise for teams, of which groups are parts.
+
+    Examples
+    --------
+    >>> units = united(
+    ...     np.array([1, 1, -1, -1], np.int8), np.array([0.9, 0.8, 0.2, 0.3]), None, np.array([0, 0, 0, -1]), None
+    ... )
+    >>> units.side.tolist(), units.number.tolist()
+    ([1, -1], [0, 0, 0, 1])
+    """
+    number, n_units = team_numbers(groups)
+    lead = np.bincount(number, side, n_units)
+    unit_side = np.sign(lead).astype(np.int8)
+    line = np.full(len(side), 0.5) if thresholds is None else thresholds
+    said, lines = np.full(n_units, 0.5), np.full(n_units, 0.5)
+    of_unit = np.full(n_units, NONE, np.int64)
+    speaks = (side == unit_side[number]) & (side != 0)
+    said[number[::-1]] = lines[number[::-1]] = line[::-1]
+    said[number[speaks][::-1]], lines[number[speaks][::-1]] = forecasts[speaks][::-1], line[speaks][::-1]
+    if teams is not None:
+        of_unit[number] = teams
+    return Units(number, unit_side, said, None if thresholds is None else lines, None if teams is None else of_unit)
