@@ -1,4 +1,4 @@
-"""Entries that leave the ledger, and the sums that stay."""
+"""Entries that leave the ledger, the sums that stay, and audits that compare both."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
-from tests.feed_histories import Changelog, expert, folded, log_of, outcome, round_of, stage, withdrawn
+from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, stage, withdrawn
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
 
@@ -130,6 +130,20 @@ def test_an_audit_agrees_though_blocks_go_out_of_memory_while_it_goes_on() -> No
     for _ in audit:
         pass
 
+    assert not feed_stage.needs_rebuild
+
+
+def test_an_audit_asks_for_no_rebuild_of_a_feed_that_is_reset_while_it_goes_on() -> None:
+    feed_stage, log = stage(), log_of([*rounds(100), changed(reset=True), *rounds(5)])
+    folded(log[:100], feed_stage)
+
+    audit = feed_stage.audit()
+    next(audit)
+    folded(log[100:], feed_stage)
+    for _ in audit:
+        pass
+
+    assert sorted(feed_stage.feeds.feed("f").ledger.entries) == [f"q{number:03d}" for number in range(5)]
     assert not feed_stage.needs_rebuild
 
 
