@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.columns import EXPERT
-from stream_peer.feeds.reading.of_feed import read
+from stream_peer.feeds.feed_reading import read
 from stream_peer.serve.explanation import (
     Bound,
     ExplainFault,
