@@ -23,7 +23,7 @@ from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.file_events import RevealedShare
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 MEMORIES = (None, 3000, 1000, 300)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from stream_peer.events.outputs import ScoredForecast
 from stream_peer.log.draws import draw
 from stream_peer.tools.replay.file_events import RevealedShare
+from stream_peer.tools.replay.files import FileLine, read_lines
 from stream_peer.tools.replay.history import FeedHistory
-from stream_peer.tools.replay.jsonl import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 Floats = npt.NDArray[np.float64]

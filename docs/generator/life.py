@@ -13,7 +13,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.explain.question_life import NarratedStep, narrate
 from stream_peer.tools.explain.question_timeline import LifeStep, QuestionProbe
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import replay
 from stream_peer.tools.replay.run import CONTROLS, InputRecord
 

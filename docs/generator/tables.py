@@ -23,7 +23,7 @@ from stream_peer.settings.feed.model import (
     TrustSettings,
 )
 from stream_peer.settings.process import leaves
-from stream_peer.tools.explain.weight_words import WORDS
+from stream_peer.tools.explain.words import WORDS
 
 DIRECTORY = "docs/generated"
 ALERTS = "helm/stream-peer/rules/alerts.yaml"

@@ -80,7 +80,7 @@ def demo_command(invocation: Invocation, *, real: bool, send_only: bool, keep: b
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind them with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if send_only:
-        from stream_peer.tools.demo.send import send
+        from stream_peer.tools.demo.run import send
 
         send(invocation.settings, pace)
         return

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
-from stream_peer.cli.options import Invocation, must_be_feed_name, settings_options
+from stream_peer.cli.options import (
+    Invocation,
+    OfFiles,
+    file_options,
+    must_be_feed_name,
+    must_be_usable,
+    refuse_flags_of_files,
+    settings_options,
+)
 from stream_peer.serve.terminal import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
@@ -110,7 +117,7 @@ def _from_files(
     invocation: Invocation, files: tuple[Path, ...], request: "ExplainRequest", of_files: OfFiles
 ) -> "WeightExplanation | ExplainFault":
     from stream_peer.tools.explain.weight import answer_request, probe_for
-    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.files import read_lines
     from stream_peer.tools.replay.replay import replay
 
     options, probe = of_files.options(invocation), probe_for(request)
@@ -123,7 +130,7 @@ def _from_files(
 
 
 def _from_log(invocation: Invocation, request: "ExplainRequest") -> "WeightExplanation | ExplainFault":
-    from stream_peer.tools.explain.weight_log import explain_from_kafka
+    from stream_peer.tools.explain.weight import explain_from_kafka
 
     secret = read_secret(invocation.settings)
     with progress_bar("records") as progress:

@@ -1,25 +1,36 @@
 """``stream-peer replay FILE…``: the same engine over files, without Kafka; or over a feed-log, to compare."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 
-from stream_peer.cli.file_options import OfFiles, file_options, must_be_usable, refuse_flags_of_files
-from stream_peer.cli.options import Invocation, NamedPath, in_a_directory, settings_options
-from stream_peer.cli.replay_report import ReplayReport
+from stream_peer.cli.options import (
+    Invocation,
+    NamedPath,
+    OfFiles,
+    file_options,
+    in_a_directory,
+    must_be_usable,
+    refuse_flags_of_files,
+    settings_options,
+    write_text,
+)
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.terminal import of_reading, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
+    from stream_peer.events.outputs import ShadowScores
     from stream_peer.log.stage import Output
     from stream_peer.tools.explain.question_timeline import QuestionProbe
     from stream_peer.tools.replay.feed_log_reader import Comparison
-    from stream_peer.tools.replay.replay import ReplayOptions
+    from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
+
 
 Progress = Callable[[int, int], None]
 
@@ -146,7 +157,7 @@ def _must_be_for_logs(context: click.Context, files: tuple[Path, ...]) -> None:
 
 
 def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choices) -> None:
-    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.files import read_lines
     from stream_peer.tools.replay.replay import replay
     from stream_peer.tools.replay.shadows import ShadowRuns, read_shadows, shadow_table
     from stream_peer.tools.replay.summary import replay_summary
@@ -201,7 +212,7 @@ class _Asked(NamedTuple):
 def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> _Asked:
     """The question that is named, or else, by a replay beforehand, the one with the most revisions."""
     from stream_peer.tools.explain.question_timeline import QuestionProbe, RevisionCounter
-    from stream_peer.tools.replay.jsonl import read_lines
+    from stream_peer.tools.replay.files import read_lines
     from stream_peer.tools.replay.replay import replay
 
     if question:
@@ -295,9 +306,70 @@ def comparison_text(found: "Comparison") -> str:
 def _writer(stack: ExitStack, out: Path | None) -> "Callable[[Output], None] | None":
     if out is None:
         return None
-    from stream_peer.tools.replay.jsonl import OutputFiles
+    from stream_peer.tools.replay.files import OutputFiles
 
     try:
         return stack.enter_context(OutputFiles(out)).write
     except OSError as error:
         raise click.FileError(str(out), error.strerror) from error
+
+
+EXPLAINED = 3
+"""So many of a feed's leading experts have their weights explained."""
+
+
+class ReplayReport:
+    """Keeps the feed-log of a replay, and writes the report once it has ended. A context manager.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReplayOptions
+        Those of the replay.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed: at once, not after the replay.
+    """
+
+    def __init__(self, path: Path, options: "ReplayOptions") -> None:
+        from stream_peer.serve.pages.parts import require_matplotlib
+        from stream_peer.tools.explain.weight import ReplayedLog
+
+        require_matplotlib()
+        self._path = path
+        self._secret = options.secret
+        self._log = ReplayedLog(options.feed_log_partitions, options.method_of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._log.__exit__(kind, error, trace)
+
+    def writing(self, write: "Callable[[Output], None] | None") -> "Callable[[Output], None]":
+        """A writer that keeps what the report needs, and writes what is to be written anyway."""
+        if write is None:
+            return self._log.write
+
+        def both(output: "Output") -> None:
+            self._log.write(output)
+            write(output)
+
+        return both
+
+    def write(self, result: "ReplayResult", shadows: "Mapping[str, Sequence[ShadowScores]]") -> None:
+        """Write the report; ``shadows`` are those folded beside the replay, by feed."""
+        from stream_peer.tools.report.cards.parts import FeedExtras
+        from stream_peer.tools.report.plots import leaders
+        from stream_peer.tools.report.report import render_report
+
+        extras = {}
+        for name, feed in result.history.feeds.items():
+            leading = leaders(feed.weights)[:EXPLAINED] if feed.weights else []
+            explanations = self._log.explanations(name, leading, result.settings, self._secret) if leading else ()
+            extras[name] = FeedExtras(result.variant(name), explanations, shadows.get(name, ()))
+        write_text(self._path, render_report(result.history, settings=result.settings, extras=extras))

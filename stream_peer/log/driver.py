@@ -6,7 +6,7 @@ stage as it was before the rebuild. `Write` and `Checkpoint` are carried out and
 
 `Driver` is for an owner of a partition, whose state outlives it: ``kafka/worker/partition.py``. Without durable state
 `fold` and `fold_and_publish` are enough: ``tools/replay/run.py``, ``tools/replay/feed_log_reader.py``, and of
-explanations ``tools/explain/weight_log.py``.
+explanations ``tools/explain/weight.py``.
 
 When feeds are published differs, and so does which revisions exist; their bytes do not:
 

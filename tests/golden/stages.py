@@ -29,7 +29,7 @@ from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.run import ReplayProbe
 from stream_peer.tools.transfer.feed_import import log_records, question_events

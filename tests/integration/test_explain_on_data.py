@@ -8,7 +8,7 @@ import pytest
 from stream_peer.serve.explanation import Bound, WeightKind
 from stream_peer.tools.explain.weight import explanation_of
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 EXPERTS = ("e0007", "e0096", "e0430")

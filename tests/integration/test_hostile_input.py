@@ -11,7 +11,7 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, RoundWithdrawn, decode_feed_log
 from stream_peer.events.rejections import Reason
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, at, encoded, forecast, milliseconds, question, resolution

@@ -10,7 +10,7 @@ import pytest
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Output
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.lives import LIVES

@@ -16,7 +16,7 @@ from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.log.stage import Output
 from stream_peer.tools.replay.file_events import FileEvent, last_event_time, merged_by_time
-from stream_peer.tools.replay.jsonl import FileLine, read_lines
+from stream_peer.tools.replay.files import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.lives import kill, stop

@@ -16,8 +16,7 @@ from stream_peer.log.driver import pump
 from stream_peer.log.stage import LogRecord
 from stream_peer.serve.explanation import Bound, ExplainFault, ExplainRequest, WeightExplanation
 from stream_peer.settings.process import Partitions, Settings
-from stream_peer.tools.explain.weight import answer_request, probe_for
-from stream_peer.tools.explain.weight_log import ProbedFold, explain_from_kafka
+from stream_peer.tools.explain.weight import ProbedFold, answer_request, explain_from_kafka, probe_for
 from stream_peer.tools.explain.weight_timeline import WeightProbe
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import crowd, milliseconds, question

@@ -39,14 +39,14 @@ from stream_peer.numerics.error_rates import (
 )
 from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, LogLoss, SphericalLoss, SquaredLoss
 from stream_peer.numerics.mixers import SideBySide
-from stream_peer.tools.report import residuals, skill
+from stream_peer.tools.report import pairs, skill
 
 NUMBERS = (np.nan, np.inf, -np.inf, -1, 2, 1e300, -1e300, 1e49)
 NO_NUMBERS: tuple[Any, ...] = (None, "half", [[0.5], [0.5, 0.5]], {}, object())
 ROOMS = [
     *(getattr(numerics, room) for room in numerics.__all__),
     *(five_mixers, gradients, learners, reference_rules, regret_sums, three_references, two_groups),
-    *(residuals, skill),
+    *(pairs, skill),
 ]
 """Formulas of the service, of methods that only a replay computes, and of reports."""
 

@@ -17,7 +17,7 @@ from stream_peer.log.draws import draw, feed_seed
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.serve.metrics import Metrics
 from stream_peer.serve.pages.status import TOP_EXPERTS, FeedStatus, StatusView, status_page
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.feed_histories import Changelog, carry_out_rebuilds, log_of, newest, outcome, round_of, stage, withdrawn
 from tests.slow_gauges import SlowGauges

@@ -11,7 +11,7 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.outputs import Weights
 from stream_peer.log.stage import Output
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.chronicle import CHAPTERS, cut
 from tests.integration.support.judged import EVENLY, with_a_picky_one

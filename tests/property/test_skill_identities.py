@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stream_peer.numerics.losses import squared_loss
-from stream_peer.tools.report.residuals import neighbourly_order
+from stream_peer.tools.report.pairs import neighbourly_order
 from stream_peer.tools.report.skill import (
     consistency_band,
     isotonic_fit,

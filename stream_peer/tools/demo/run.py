@@ -1,18 +1,21 @@
-"""The demo, step by step: worker, settings, events, outputs, and what came of it."""
+"""The demo, step by step: worker, settings, events, outputs, and what came of it; or only its events, for a deployment."""
 
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import click
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from stream_peer.errors import MissingExtraError, StreamPeerError
-from stream_peer.kafka.client.control_events import apply_document
+from stream_peer.errors import MissingExtraError, SettingFault, SettingsError, StreamPeerError
+from stream_peer.kafka.client.control_events import apply_document, newest_document
+from stream_peer.serve.feed_records import read_newest
+from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.process import Settings, flag_of
 from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
 from stream_peer.tools.demo.kafka import DemoKafka, connected, scrape_lag, until
@@ -238,3 +241,50 @@ def check_outcome(counts: dict[str, int], reasons: Sequence[str]) -> None:
     if len(reasons) != MALFORMED:
         msg = f"{len(reasons)} events were refused, {MALFORMED} are malformed: {', '.join(reasons)}"
         raise StreamPeerError(msg)
+
+
+_LINES = 10
+
+
+def send(settings: Settings, pace: float) -> None:
+    """Send the demo's events within ``pace`` seconds, and say how far it is; nothing if they were sent before.
+
+    Raises
+    ------
+    SettingsError
+        If the feed has not the settings applied that its events need.
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If the deployment's topics cannot be used.
+    """
+    applied = newest_document(settings)
+    _check_rounds({} if applied is None else applied.document)
+    if FEED in read_newest(settings):
+        click.echo(f"The feed {FEED} has weights already: its events were sent before, and are not sent again.")
+        return
+    with connected(settings) as kafka:
+        _send(kafka, pace)
+
+
+def _check_rounds(document: Mapping[str, Any]) -> None:
+    """Refuse settings by which all events of the feed fall into a round or two, from which nothing could be learned."""
+    wanted, given = load_document(SETTINGS).of(FEED).round_every, load_document(document).of(FEED).round_every
+    if given != wanted:
+        text = SETTINGS["feeds"][FEED]["round_every"]
+        message = f"the demo's events need {text}: put it into the settings file, then run `stream-peer settings apply`"
+        raise SettingsError([SettingFault(f"feeds.{FEED}.round_every", "applied last", message)])
+
+
+def _send(kafka: DemoKafka, pace: float) -> None:
+    events = read_events()
+    sent, said = 0, 0
+    click.echo(f"Sending {len(events):,} events of the feed {FEED} within {pace:g} s.")
+    for due in paced(events, pace, time.monotonic):
+        kafka.send(due)
+        sent += len(due)
+        if sent * _LINES // len(events) > said:
+            said = sent * _LINES // len(events)
+            click.echo(f"{sent:,} of {len(events):,} events are sent.")
+        time.sleep(_PAUSE_SECONDS)
+    signed = kafka.tell_time(closing_tick(events))
+    closing = "" if signed else " Without signing_key_file no time is told: the workers close the questions themselves."
+    click.echo(f"All are sent.{closing} Watch: stream-peer tail {FEED}")

@@ -13,8 +13,8 @@ from stream_peer.events.incoming import (
 )
 from stream_peer.events.times import Milliseconds
 from stream_peer.questions.schedule import RoundPlan
-from stream_peer.tools.explain.phrases import chance, date_of, joined, shortened
 from stream_peer.tools.explain.question_timeline import LifeStep, PlanAt
+from stream_peer.tools.explain.words import chance, date_of, joined, shortened
 from stream_peer.tools.replay.run import THE_END
 
 OUTCOMES: dict[Verdict, str] = {1: "yes", 0: "no"}

@@ -61,7 +61,7 @@ def _answered(task: ExplainTask, explain: Explain, most_memory: int) -> WeightEx
 
 
 def _from_kafka(task: ExplainTask) -> WeightExplanation | ExplainFault:
-    from stream_peer.tools.explain.weight_log import explain_from_kafka
+    from stream_peer.tools.explain.weight import explain_from_kafka
 
     return explain_from_kafka(*task)
 

@@ -9,9 +9,18 @@ from rich.text import Text
 
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.explanation import QuestionOfMove, WeightExplanation
-from stream_peer.tools.explain.phrases import date_of, year
 from stream_peer.tools.explain.question_life import NarratedStep, QuestionLife
-from stream_peer.tools.explain.weight_words import BEYOND, KINDS, OWN, decimals_of, forecast_of, goes_beyond, points
+from stream_peer.tools.explain.words import (
+    BEYOND,
+    KINDS,
+    OWN,
+    date_of,
+    decimals_of,
+    forecast_of,
+    goes_beyond,
+    points,
+    year,
+)
 
 WIDTH = 100
 _WHEN = 14

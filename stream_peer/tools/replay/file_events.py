@@ -13,7 +13,7 @@ import numpy as np
 from stream_peer.events.incoming import with_usual_times
 from stream_peer.events.times import NEVER, Milliseconds, to_iso, to_milliseconds
 from stream_peer.log.draws import draw
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 
 
 class FileEvent(NamedTuple):

@@ -25,8 +25,8 @@ from stream_peer.tools.replay.file_events import (
     shuffle,
     timed,
 )
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.history import ReplayHistory
-from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.run import CONTROLS, RefusedLine, ReplayPlan, ReplayProbe, Run, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}

@@ -25,8 +25,8 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.file_events import FileEvent
+from stream_peer.tools.replay.files import KeptLog
 from stream_peer.tools.replay.history import ReplayHistory
-from stream_peer.tools.replay.log import KeptLog
 from stream_peer.tools.transfer.feed_export import origin
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_slice import slice_of

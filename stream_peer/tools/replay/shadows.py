@@ -22,8 +22,8 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.history import rounded
-from stream_peer.tools.replay.jsonl import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
 from stream_peer.tools.replay.run import InputRecord, ReplayProbe
 

@@ -7,15 +7,24 @@ from stream_peer import __version__
 from stream_peer.serve.pages.parts import document, escape
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.history import DeadLetter, ReplayHistory
-from stream_peer.tools.report.cards.calibration import calibration_card
-from stream_peer.tools.report.cards.curves import certificate_card, error_rate_card, loss_card, weights_card
-from stream_peer.tools.report.cards.experts import experts_card
-from stream_peer.tools.report.cards.mixers import mixers_card
-from stream_peer.tools.report.cards.overview import figures, heading_card, settings_card, verdict_card
+from stream_peer.tools.report.cards.curves import (
+    calibration_card,
+    certificate_card,
+    error_rate_card,
+    loss_card,
+    weights_card,
+)
+from stream_peer.tools.report.cards.experts import experts_card, why_card
+from stream_peer.tools.report.cards.overview import (
+    figures,
+    heading_card,
+    mixers_card,
+    settings_card,
+    shadows_card,
+    verdict_card,
+)
 from stream_peer.tools.report.cards.parts import NOTHING_MORE, FeedExtras, FeedPage
-from stream_peer.tools.report.cards.shadows import shadows_card
 from stream_peer.tools.report.cards.trust import dependence_card, drift_card, groups_card, trust_card
-from stream_peer.tools.report.cards.why import why_card
 
 SHOWN_DEAD_LETTERS = 50
 

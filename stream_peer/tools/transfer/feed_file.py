@@ -20,7 +20,7 @@ from stream_peer.events.feed_log import AnyFeedLogRecord
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.ids import Given
 from stream_peer.questions.moved import QuestionLine
-from stream_peer.tools.replay.jsonl import bounded_line
+from stream_peer.tools.replay.files import bounded_line
 
 FORMAT = "stream-peer-feed"
 VERSION = 3

@@ -25,7 +25,7 @@ from stream_peer.log.ids import Names
 from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY
-from stream_peer.tools.replay.log import KeptLog
+from stream_peer.tools.replay.files import KeptLog
 from stream_peer.tools.transfer.feed_file import RecordLine
 
 _replace = msgspec.structs.replace

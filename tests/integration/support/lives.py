@@ -8,7 +8,7 @@ from typing import Any
 from stream_peer.events import topics
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.stage import Output
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
 from tests.integration.support.service import SECRET, Service, Stage

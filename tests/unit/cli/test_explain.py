@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_peer.tools.explain import weight_log
+from stream_peer.tools.explain import weight
 from stream_peer.tools.explain.weight_timeline import WeightProbe
 from tests.unit.cli.support import run
 from tests.unit.tools.explain.test_weight import kept
@@ -99,7 +99,7 @@ def test_without_files_the_log_is_read(capsys: Capture, monkeypatch: pytest.Monk
         kept(probe)
         return 0
 
-    monkeypatch.setattr(weight_log, "read_for", read)
+    monkeypatch.setattr(weight, "read_for", read)
 
     found, unknown = run(capsys, "explain", "econ", "e2"), run(capsys, "explain", "econ", "nobody")
 

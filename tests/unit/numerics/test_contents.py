@@ -21,7 +21,7 @@ from stream_peer.lab.formulas import (
     three_references,
     two_groups,
 )
-from stream_peer.tools.report import residuals, skill
+from stream_peer.tools.report import pairs, skill
 
 MODULES = [getattr(numerics, name) for name in numerics.__all__]
 PUBLIC = [(module, name, getattr(module, name)) for module in MODULES for name in module.__all__]
@@ -33,7 +33,7 @@ BESIDE = (
     regret_sums,
     three_references,
     two_groups,
-    residuals,
+    pairs,
     skill,
 )
 """Where formulas stand that only a replay or a report computes."""

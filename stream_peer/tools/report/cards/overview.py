@@ -1,13 +1,15 @@
-"""The first things to read: the state, four figures, how the mix did, and under which settings."""
+"""The first things to read: the state, four figures, how the mix did, what it is made of, shadows, and the settings."""
 
 import json
 from collections.abc import Iterator, Sequence
 
-from stream_peer.events.outputs import WeightedExpert, Weights
+import msgspec
+
+from stream_peer.events.outputs import ShadowScores, WeightedExpert, Weights
 from stream_peer.serve.pages.parts import escape
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.settings.process.shown import shown_feed_settings
-from stream_peer.tools.report.cards.parts import FeedPage, bar, card, count, html_table, pill, short
+from stream_peer.tools.report.cards.parts import FeedPage, bar, card, count, figure, html_table, pill, short
 
 
 def heading_card(page: FeedPage) -> str:
@@ -115,3 +117,75 @@ def changed(settings: FeedSettings) -> Iterator[tuple[str, object, object]]:
 
 def _shown(value: object) -> str:
     return f"<code>{escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))}</code>"
+
+
+_MIXERS = {"mean": "plain mean", "peer": "peer losses", "truth_slow": "outcomes, slow", "truth_fast": "outcomes, fast"}
+_ONLY = {
+    "weights of the paper": "exponential weights on peer losses, as the preset paper says; outcomes move none of them",
+    "selection weights": "the weights by which one expert is followed also make the mix",
+    "gradient-hedge": "exponential weights on the gradient of the mixed forecast's own peer loss",
+    "gradient-normal-hedge": "AdaNormalHedge on the gradient of the mixed forecast's own peer loss",
+    "outcomes": "weights that learn from outcomes only",
+    "hybrid": "weights that learn from outcomes where there are any, else from reference answers",
+    "five": "these four mixers and the mean, in shares that outcomes give them",
+}
+
+
+def mixers_card(page: FeedPage) -> str:
+    """Shares of the ways to weigh the experts, or the only one."""
+    weights, variant = page.weights, page.variant
+    only = _only_mixer(variant)
+    if only:
+        shares, text = [(only, 1.0)], f"One way to weigh the experts: {_ONLY.get(only, variant)}."
+    else:
+        shares = [(label, getattr(weights.mixer, name)) for name, label in _MIXERS.items()]
+        text = "Shares of four ways to weigh the experts. Outcomes count as soon as there are any."
+    bars = "".join(bar(label, share, share, ours=label != "plain mean") for label, share in shares)
+    stretch = round(weights.stretch, 2) + 0.0
+    return (
+        f'<div class="card"><h3>Mixers of the mix</h3><p class="note">{escape(text)}</p>'
+        f'<div class="bars" style="margin-top:18px">{bars}</div><p class="note" style="margin-top:18px">Stretch '
+        f"{stretch:+.2f}: the stretched forecast lies {1 + stretch:.2f} times as far from one half "
+        "as the mix.</p></div>"
+    )
+
+
+def _only_mixer(variant: str) -> str:
+    """The name of the mixer that makes the mix alone, by what differed from the default; empty if there are several."""
+    chosen = dict(part.partition("=")[::2] for part in variant.split(", "))
+    if chosen.get("preset") == "paper":
+        return "weights of the paper"
+    mixer = chosen.get("method.mixer", "auto")
+    return {"auto": "", "select": "selection weights"}.get(mixer, mixer)
+
+
+_SHADOW_HEADS = (
+    "shadow",
+    "Brier score",
+    "of the live mix",
+    "log score",
+    "of the live mix",
+    "summed regret",
+    "resolved",
+)
+
+
+def shadows_card(page: FeedPage) -> str:
+    """Each shadow's scores beside those of the live mixers on the same questions."""
+    live = page.weights.shadows
+    shadows = [*([] if live is msgspec.UNSET else live), *page.shadows]
+    if not shadows:
+        return ""
+    text = (
+        "Forecasts under other settings on the same questions, before their outcomes. Scores are of stretched "
+        "mixes; smaller is better. Regret below 0: the shadow lost less than the live mix."
+    )
+    return card(
+        "Shadows", text, html_table("Shadows beside the live mix", _SHADOW_HEADS, map(_shadow_row, shadows)), wide=True
+    )
+
+
+def _shadow_row(shadow: ShadowScores) -> tuple[str, ...]:
+    scores = (shadow.brier, shadow.live_brier, shadow.log_score, shadow.live_log_score)
+    regret = f"{shadow.regret:+.2f}" if round(shadow.regret, 2) else "0.00"
+    return escape(shadow.name), *(figure(score, 4) for score in scores), regret, figure(shadow.questions, 0)

@@ -10,7 +10,7 @@ from stream_peer.events.outputs import DriftedExpert, DriftedRate, ExpertGroup
 from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.replay.history import TrustChange
 from stream_peer.tools.report.cards.parts import TONES, FeedPage, card, count, html_table, pill, short
-from stream_peer.tools.report.plots import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
+from stream_peer.tools.report.pairs import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
 
 SHOWN_CHANGES = 30
 _LEAST_NAMED = 0.25

@@ -3,7 +3,7 @@ from typing import Any
 
 from stream_peer.tools.explain.question_life import QuestionLife, narrate
 from stream_peer.tools.explain.question_timeline import QuestionProbe
-from stream_peer.tools.replay.jsonl import read_lines
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.unit.questions.question_log import DAY, HOUR, T0, event, forecast, question, resolution
 from tests.unit.tools.explain.test_question_timeline import CLOSE, LIFE

@@ -19,10 +19,9 @@ from stream_peer.serve.explanation import (
     bound_of,
     encode_explanation,
 )
-from stream_peer.tools.explain.weight import answer_request, explanation_of, probe_for
-from stream_peer.tools.explain.weight_log import ReplayedLog
+from stream_peer.tools.explain.weight import ReplayedLog, answer_request, explanation_of, probe_for
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
-from stream_peer.tools.explain.weight_words import goes_beyond, sentences
+from stream_peer.tools.explain.words import goes_beyond, sentences
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.unit.tools.replay.file_lines import lines, season
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from tests.unit.questions.question_log import DAY, HOUR, T0, forecast, question, resolution
 
 EXPERTS = 5

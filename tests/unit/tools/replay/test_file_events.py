@@ -16,7 +16,7 @@ from stream_peer.tools.replay.file_events import (
     shuffle,
     timed,
 )
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from tests.unit.questions.question_log import DAY, HOUR, T0, forecast, question, resolution
 from tests.unit.tools.replay.file_lines import lines, season
 

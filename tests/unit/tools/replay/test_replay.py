@@ -14,7 +14,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.log.stage import Output
 from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.file_events import RevealedShare
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
 from tests.order_free import COMPARED, order_free
 from tests.unit.questions.question_log import DAY, HOUR, T0, event, forecast, question, resolution, settings_event

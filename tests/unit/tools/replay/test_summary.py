@@ -8,7 +8,7 @@ from stream_peer.events.outputs import Certificate
 from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log.stage import Warned
 from stream_peer.tools.replay.file_events import FileOrder, RevealedShare
-from stream_peer.tools.replay.jsonl import FileLine
+from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.summary import replay_summary
 from tests.unit.questions.question_log import T0, resolution

@@ -11,14 +11,13 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
 from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.settings.feed.model import FeedSettings
-from stream_peer.tools.explain.weight_log import ReplayedLog
+from stream_peer.tools.explain.weight import ReplayedLog
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.report.cards.calibration import calibration_card
-from stream_peer.tools.report.cards.experts import PRINTED, SHOWN, experts_card
-from stream_peer.tools.report.cards.overview import changed, figures, settings_card
+from stream_peer.tools.report.cards.curves import calibration_card
+from stream_peer.tools.report.cards.experts import PRINTED, SHOWN, experts_card, why_card
+from stream_peer.tools.report.cards.overview import changed, figures, settings_card, shadows_card
 from stream_peer.tools.report.cards.parts import FeedExtras, FeedPage, figure
-from stream_peer.tools.report.cards.shadows import shadows_card
 from stream_peer.tools.report.cards.trust import (
     SHOWN_CHANGES,
     SHOWN_MEMBERS,
@@ -27,7 +26,6 @@ from stream_peer.tools.report.cards.trust import (
     groups_card,
     trust_card,
 )
-from stream_peer.tools.report.cards.why import why_card
 from stream_peer.tools.report.plots import certificate_plot, error_rate_plot, weights_plot
 from tests.unit.tools.replay.file_lines import lines, season
 from tests.unit.tools.report.sample_history import FEED, add, losses, mixed, sample_history, weights

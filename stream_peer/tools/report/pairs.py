@@ -1,17 +1,22 @@
-"""Pairs of experts who agree more with each other than their skills explain, and an order to draw them in.
+"""Pairs of experts who agree more with each other than their skills explain, and a map of them.
 
 In `neighbourly_order` those who agree stand together, so that groups show in a picture of all pairs.
 """
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from stream_peer.numerics.arguments import VOTE_ROWS, FloatArray, IntArray, Numbers, SmallIntArray, checked
+from stream_peer.tools.replay.history import FeedHistory
 
-__all__ = ["PairResiduals", "neighbourly_order", "pair_residuals"]
+__all__ = ["PairResiduals", "neighbourly_order", "pair_residuals"]  # the formulas
 
-_FEWEST_COMMON = 20
+FEWEST_COMMON = 20
+"""Common questions below which a pair is not looked at."""
 _STEPS = 60
 _SMALLEST_SCALE = 1e-9
 
@@ -21,6 +26,10 @@ class PairResiduals(NamedTuple):
 
     Attributes
     ----------
+    common : (n_experts, n_experts) float64
+        Questions that both voted on, 0 on the diagonal and where there are fewer than 20.
+    agreement : (n_experts, n_experts) float64
+        Mean product of their votes.
     alignments : (n_experts,) float64
         a_i = 1 - 2·(error rate of i), in [-1, 1], fitted to all pairs.
     z : (n_experts, n_experts) float64
@@ -31,6 +40,8 @@ class PairResiduals(NamedTuple):
         not. None with no more such pairs than experts.
     """
 
+    common: FloatArray
+    agreement: FloatArray
     alignments: FloatArray
     z: FloatArray
     mean_square: float | None
@@ -73,7 +84,7 @@ def pair_residuals(votes: SmallIntArray) -> PairResiduals:
     numbers, present = votes.astype(np.float64), (votes != 0).astype(np.float64)
     common = np.einsum("ti,tj->ij", present, present, optimize=True)
     np.fill_diagonal(common, 0.0)
-    common[common < _FEWEST_COMMON] = 0.0
+    common[common < FEWEST_COMMON] = 0.0
     agreement = np.einsum("ti,tj->ij", numbers, numbers, optimize=True) / np.maximum(common, 1.0) * (common > 0.0)
     alignments = _rank_one(agreement, common)
     expected = np.outer(alignments, alignments)
@@ -81,7 +92,7 @@ def pair_residuals(votes: SmallIntArray) -> PairResiduals:
     z = (agreement - expected) * np.sqrt(common / np.maximum(1.0 - expected * expected, 1.0 / certain))
     pairs = float(np.count_nonzero(common)) / 2.0
     mean_square = float(np.add.reduce(z * z, axis=None)) / (2.0 * pairs) if pairs > votes.shape[1] else None
-    return PairResiduals(alignments, z, mean_square)
+    return PairResiduals(common, agreement, alignments, z, mean_square)
 
 
 def _rank_one(agreement: FloatArray, common: FloatArray) -> FloatArray:
@@ -149,3 +160,87 @@ def _end_to_end(one: list[int], other: list[int], similarity: FloatArray) -> lis
     ways = [(left, right) for left in (one, one[::-1]) for right in (other, other[::-1])]
     left, right = max(ways, key=lambda way: float(similarity[way[0][-1], way[1][0]]))
     return left + right
+
+
+MOST_EXPERTS = 40
+
+
+_CLIP = 8.0
+
+
+class Pair(NamedTuple):
+    """Two experts: on how many questions both voted, on which share they agreed and would by skill, and z."""
+
+    one: str
+    other: str
+    common: int
+    agreed: float
+    expected: float
+    z: float
+
+
+class PairMap(NamedTuple):
+    """Experts in an order in which groups stand together, with z and common questions of each two.
+
+    ``pairs`` are those with enough common questions, the most alike first; ``mean_square`` is that of z, about 1 or
+    less for independent experts.
+    """
+
+    experts: list[str]
+    z: FloatArray
+    common: FloatArray
+    pairs: list[Pair]
+    mean_square: float | None
+
+
+def pair_map(feed: FeedHistory) -> PairMap | None:
+    """The map of a feed, from the forecasts in its ``peer-losses``; None if no two experts have enough in common.
+
+    An expert's vote is its forecast above or below 1/2; where the feed votes by own medians, above or below the median
+    of all of the expert's forecasts (the service uses the median of those so far).
+    """
+    names, votes = _together(*_votes(feed))
+    if not names:
+        return None
+    found = pair_residuals(votes)
+    order = neighbourly_order(np.clip(found.z, -_CLIP, _CLIP))
+    return PairMap(
+        [names[place] for place in order.tolist()],
+        found.z[np.ix_(order, order)],
+        found.common[np.ix_(order, order)],
+        sorted(_pairs(names, found), key=lambda pair: (-pair.z, pair.one, pair.other)),
+        found.mean_square,
+    )
+
+
+def _together(names: list[str], votes: SmallIntArray) -> tuple[list[str], SmallIntArray]:
+    """Those who have enough questions in common with somebody."""
+    present = (votes != 0).astype(np.float64)
+    common = np.einsum("ti,tj->ij", present, present, optimize=True)
+    np.fill_diagonal(common, 0.0)
+    known = [place for place, row in enumerate(common) if row.max() >= FEWEST_COMMON]
+    return [names[place] for place in known], votes[:, known]
+
+
+def _pairs(names: Sequence[str], found: PairResiduals) -> Iterator[Pair]:
+    expected = np.outer(found.alignments, found.alignments)
+    for i, j in combinations(range(len(names)), 2):
+        if found.common[i, j]:
+            agreed, by_skill = (float(1.0 + each[i, j]) / 2.0 for each in (found.agreement, expected))
+            yield Pair(names[i], names[j], int(found.common[i, j]), agreed, by_skill, float(found.z[i, j]))
+
+
+def _votes(feed: FeedHistory) -> tuple[list[str], SmallIntArray]:
+    """Votes of the most active experts: +1, -1, or 0 for none, question by question."""
+    said = [{expert.id: expert.probability for expert in record.experts} for record in feed.losses.values()]
+    active = Counter(name for forecasts in said for name in forecasts)
+    names = [name for name, _ in sorted(active.items(), key=lambda each: (-each[1], each[0]))[:MOST_EXPERTS]]
+    forecasts = np.array([[question.get(name, np.nan) for name in names] for question in said])
+    forecasts = forecasts.reshape(len(said), len(names))
+    lines = _lines(forecasts, own=feed.error_rates is not None and feed.error_rates.vote_rule == "own-median")
+    return names, np.nan_to_num(np.sign(forecasts - lines)).astype(np.int8)
+
+
+def _lines(forecasts: FloatArray, *, own: bool) -> float | Sequence[float]:
+    """Above what a forecast is a vote for yes."""
+    return [float(np.nanmedian(column)) for column in forecasts.T] if own else 0.5

@@ -1,10 +1,34 @@
+"""Explanations are worded for people, and stand in lines that fit."""
+
 import io
 
 from rich.console import Console
 
+from stream_peer.tools.explain.causes import CAUSES
 from stream_peer.tools.explain.question_life import NarratedStep, QuestionLife
 from stream_peer.tools.explain.text import WIDTH, print_explanation
+from stream_peer.tools.explain.words import OWN, WORDS, meaning_of, points
 from tests.unit.questions.question_log import DAY, T0
+
+
+def test_every_cause_has_words_and_they_are_no_jargon() -> None:
+    assert set(WORDS) == set(CAUSES)
+    assert set(CAUSES) > OWN
+    for cause in CAUSES:
+        text = " ".join((*WORDS[cause], meaning_of(cause, "mix"), meaning_of(cause, "select"))).lower()
+        for jargon in ("regret", "loss", "prior", "prequential", "leave-one-out", "η", "reference answer", "mixer"):
+            assert jargon not in text
+
+
+def test_what_the_truth_does_depends_on_the_weight() -> None:
+    assert meaning_of("truth", "mix") != meaning_of("truth", "select")
+    assert meaning_of("others", "mix") == meaning_of("others", "select")
+
+
+def test_a_trace_is_no_zero() -> None:
+    assert points(-1e-9, 2) == "~0"
+    assert points(0.0, 2) == "0"
+
 
 LONG = "The round of 11 May 12:00 is published with " + ", ".join(f"e{n} 0.{n}5 → 0.{n}7" for n in range(9)) * 3
 LIFE = QuestionLife(

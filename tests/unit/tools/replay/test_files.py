@@ -1,16 +1,20 @@
+"""Files of a replay are read whatever their packing and encoding, and written whole or with a sentence why not."""
+
+import errno
 import gzip
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from stream_peer.errors import UnreadableFileError
+from stream_peer.errors import UnreadableFileError, UnwritableFileError
 from stream_peer.events.incoming import MAX_EVENT_BYTES
-from stream_peer.log.stage import Output
-from stream_peer.tools.replay import jsonl
-from stream_peer.tools.replay.jsonl import FileLine, OutputFiles, bounded_line, read_lines
+from stream_peer.log.stage import LogRecord, Output
+from stream_peer.tools.replay import files
+from stream_peer.tools.replay.files import FileLine, KeptLog, OutputFiles, bounded_line, read_lines
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -104,7 +108,7 @@ def test_a_line_as_long_as_an_event_may_be_is_read_whole_and_one_byte_more_is_re
 
 
 def test_blank_lines_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "MOST_BLANK", 1000)
+    monkeypatch.setattr(files, "MOST_BLANK", 1000)
     path = tmp_path / "blank.gz"
     path.write_bytes(gzip.compress(b"{}\n" + b"\n" * 999 + b"{}\n" + b"\n" * 1001))
 
@@ -163,3 +167,46 @@ def test_outputs_become_one_file_a_topic(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "weights.jsonl").read_text(encoding="utf-8") == '{"feed":"econ"}\n'
     letter = json.loads((tmp_path / "out" / "dead-letters.jsonl").read_text(encoding="utf-8"))
     assert letter == {"reason": "not-json", "message": "", "offset": 3, "payload": "\ufffd{"}
+
+
+RECORDS = [LogRecord(n, 7 * n, b"econ", b"%d" % n * 10) for n in range(5)]
+
+
+@pytest.fixture(params=[10, 1_000_000], ids=["on disk", "in memory"])
+def log(request: pytest.FixtureRequest) -> Iterator[KeptLog]:
+    kept = KeptLog(in_memory=request.param)
+    yield kept
+    kept.close()
+
+
+def test_a_log_gives_back_what_it_was_given_as_far_as_asked_and_goes_on_after_it(log: KeptLog) -> None:
+    for record in RECORDS[:3]:
+        log.append(record)
+
+    first, again = list(log.up_to(1)), list(log.up_to(9))
+    log.append(RECORDS[3])
+
+    assert first == RECORDS[:2]
+    assert again == RECORDS[:3]
+    assert list(log.up_to(3)) == RECORDS[:4]
+
+
+def test_empty_keys_and_values_stay_what_they_are(log: KeptLog) -> None:
+    odd = [LogRecord(0, 0, None, None), LogRecord(1, 0, b"", b"")]
+    for record in odd:
+        log.append(record)
+
+    assert list(log.up_to(1)) == odd
+
+
+def test_a_full_disk_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = KeptLog()
+
+    def fail(_: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(log._file, "write", fail)
+
+    with pytest.raises(UnwritableFileError, match="No space left on device"):
+        log.append(RECORDS[0])
+    log.close()
