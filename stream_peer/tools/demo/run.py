@@ -1,4 +1,4 @@
-"""The demo, step by step: worker, settings, events, outputs, and what came of it; or only its events, for a deployment."""
+"""The demo, step by step: worker, settings, events, outputs, what came of it; or its events for a deployment."""
 
 import shutil
 import sys
