@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.losses import LOG, SPHERICAL, SQUARED, ProperLoss
-from tests.reference.savage import SavageLoss, boosting_loss, tsallis_loss
+from tests.reference.savage import SavageLoss
 
 DIGITS = 50
 CLIP = Decimal(LOG.clip)
@@ -41,13 +41,6 @@ def boosting(p: Decimal, outcome: int) -> Decimal:
     return odds_against(clipped(p), outcome).sqrt() - odds_against(1 - CLIP, 1).sqrt()
 
 
-def tsallis(p: Decimal, outcome: int) -> Decimal:
-    """Of order 1.5: 1 + ½·(a^1.5 + b^1.5) - 1.5·√a, a the chance given to what happened, b = 1 - a."""
-    given = chance_of(p, outcome)
-    other = 1 - given
-    return 1 + (given * given.sqrt() + other * other.sqrt()) / 2 - given.sqrt() * Decimal("1.5")
-
-
 def log_potential(p: FloatArray) -> FloatArray:
     return p * np.log(p) + (1.0 - p) * np.log(1.0 - p)
 
@@ -56,14 +49,19 @@ def log_slope(p: FloatArray) -> FloatArray:
     return np.log(p / (1.0 - p))
 
 
+BOOSTING = SavageLoss(
+    "boosting",
+    lambda p: -2.0 * np.sqrt(p * (1.0 - p)),
+    lambda p: (2.0 * p - 1.0) / np.sqrt(p * (1.0 - p)),
+    clip=0.001,
+)
 LOG_BY_SAVAGE = SavageLoss("log by Savage", log_potential, log_slope, clip=0.001, offset=(0.0, 0.0))
 
 PAIRS: dict[str, tuple[ProperLoss, Callable[[Decimal, int], Decimal]]] = {
     "squared": (SQUARED, squared),
     "log": (LOG, log),
     "spherical": (SPHERICAL, spherical),
-    "boosting": (boosting_loss(), boosting),
-    "tsallis": (tsallis_loss(1.5), tsallis),
+    "boosting": (BOOSTING, boosting),
     "log by Savage": (LOG_BY_SAVAGE, log),
 }
 
