@@ -1,4 +1,3 @@
-from bisect import bisect_left, insort
 from dataclasses import astuple, fields
 from fractions import Fraction
 from functools import reduce
@@ -6,14 +5,12 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.arguments import BoolArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, class_moment_terms
 from tests.unit.numerics.error_rates.streams import (
     Ints,
     class_rows,
     class_sums,
-    moment_rows,
-    moment_sums,
     others_majority,
     outcomes_of,
     votes_of,
@@ -193,40 +190,3 @@ def test_the_variance_is_that_of_repeated_streams(ones: float) -> None:
     spread = max(float(np.std([rate.zero for rate in rates])), float(np.std([rate.one for rate in rates])))
     claimed = float(np.median([rate.variance for rate in rates])) ** 0.5
     assert spread / 1.35 < claimed < 1.35 * spread
-
-
-def running_median_votes(forecasts: FloatArray) -> Ints:
-    """±1 above or below the median of the expert's own earlier forecasts; the first says no."""
-    votes = np.full(forecasts.shape, -1)
-    for expert in range(forecasts.shape[1]):
-        seen: list[float] = []
-        for row, forecast in enumerate(forecasts[:, expert].tolist()):
-            votes[row, expert] = 1 if 2 * bisect_left(seen, forecast) > len(seen) else -1
-            insort(seen, forecast)
-    return votes
-
-
-@pytest.mark.case("C18")
-def test_with_a_skewed_base_rate_own_medians_see_errors_that_votes_at_one_half_hide() -> None:
-    """P1 = .25, calibrated forecasts, N = 12, T = 5,000: votes at ½ nearly always say no, and are read as .012 wrong
-    instead of .243. With own medians and a rate of each class the estimate is near the truth. Six streams."""
-    at_half, far_off, near = [], [], []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        outcomes = outcomes_of(rng, 5000, 0.75)
-        skill = rng.uniform(0.2, 0.7, 12)
-        signals = skill * np.where(outcomes, 1.0, -1.0)[:, None] + rng.standard_normal((5000, 12))
-        forecasts = 1 / (1 + 3 * np.exp(-2 * skill * signals))
-        plain = np.where(forecasts > 0.5, 1, -1)
-        answers = others_majority(rng, plain)
-        at_half.append(moment_sums(moment_rows(plain, answers)).estimate().zero)
-        far_off.append(float(wrong_shares_of(outcomes, answers).mean()))
-        votes = running_median_votes(forecasts)
-        answers = others_majority(rng, votes)
-        rate = class_sums(class_rows(votes, answers)).estimate()
-        near.append(np.subtract(rate[:2], measured(outcomes, answers)))
-
-    assert np.mean(far_off) == pytest.approx(0.243, abs=0.01)
-    assert np.mean(at_half) == pytest.approx(0.012, abs=0.006)
-    assert np.abs(np.mean(near, axis=0)).max() < 0.04
-    assert np.sqrt(np.mean(np.square(near))) < 0.06
