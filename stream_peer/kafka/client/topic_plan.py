@@ -93,14 +93,14 @@ def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
     durable = {"cleanup.policy": Policy("delete"), "retention.ms": Policy(str(FOREVER))}
     kept = {"cleanup.policy": Policy("delete", "free"), "retention.ms": Policy(str(30 * _DAY), "free")}
     compacted = {"cleanup.policy": Policy("compact"), "min.compaction.lag.ms": Policy(str(7 * _DAY), "at-least")}
+    # A record's time is the broker's, not its sender's, whose clock may be wrong.
+    of_brokers = {"message.timestamp.type": Policy("LogAppendTime")}
     state = {
         "cleanup.policy": Policy("compact"),
         "min.compaction.lag.ms": Policy(str(_DAY), "at-least"),
         "segment.bytes": Policy(str(64 * 2**20), "free"),
+        **of_brokers,
     }
-    of_brokers = {
-        "message.timestamp.type": Policy("LogAppendTime")
-    }  # a record's time is the broker's, not its sender's
     events = {"cleanup.policy": Policy("delete"), "retention.ms": Policy(str(30 * _DAY), "at-least"), **of_brokers}
     controls = {**durable, **of_brokers}
     setting, follows = "partitions.{}".format, "as many as {}".format

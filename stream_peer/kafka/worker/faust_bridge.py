@@ -54,7 +54,8 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from mode import Service
 from yarl import URL
 
-from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError
+from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError, TopicsError
+from stream_peer.events.times import to_iso
 from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
@@ -1108,6 +1109,12 @@ def _too_large(topic: str, key: bytes | None, size: int, limit: int | str) -> Re
     return RecordTooLargeError(f"the record of key {key!r} for {topic} has {size} bytes, the limit is {limit}")
 
 
+_REFUSES_THE_TIME = (
+    "the brokers refuse a record for {topic} of the time {time}: the clock of this machine is wrong, and the topic "
+    "keeps it (message.timestamp.type); run `stream-peer topics apply`, and set the clock"
+)
+
+
 async def _acknowledged(tp: TopicPartition, batches: Sequence[_Batch]) -> list[Appended]:
     places = []
     for batch in batches:
@@ -1117,7 +1124,10 @@ async def _acknowledged(tp: TopicPartition, batches: Sequence[_Batch]) -> list[A
             largest = max(batch.records, key=lambda record: len(record[2] or b""))
             limit = "max.message.bytes of the topic"
             raise _too_large(f"{tp.topic}-{tp.partition}", largest[1], _size(*largest[1:]), limit) from None
-        places.append(Appended(metadata.offset, len(batch.records)))
+        except kafka.InvalidTimestampError:
+            raise TopicsError(_REFUSES_THE_TIME.format(topic=tp.topic, time=to_iso(batch.records[0][0]))) from None
+        at = metadata.timestamp or -1
+        places.append(Appended(metadata.offset, len(batch.records), at if at >= 0 else None))
     return places
 
 

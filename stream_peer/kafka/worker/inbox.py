@@ -105,13 +105,6 @@ class PendingBatch(NamedTuple):
     records: Sequence[Record]
 
 
-class ArrivalSample(NamedTuple):
-    """A record that was read, and how old it looked when it came, in seconds of our clock."""
-
-    offset: int
-    age: float
-
-
 class Inbox:
     """What was read and not folded.
 
@@ -126,8 +119,6 @@ class Inbox:
         The offset that comes next.
     explain : callable
         Receives each gap that is proven to hold no record that could still be read.
-    wall : callable
-        The time of day.
     """
 
     def __init__(
@@ -136,20 +127,17 @@ class Inbox:
         want: int,
         source: BatchSource,
         explain: Callable[[OffsetGap], None],
-        wall: Callable[[], Milliseconds],
     ) -> None:
         self.want = want
         self.filled = asyncio.Event()
         self._tp = tp
         self._source = source
         self._explain = explain
-        self._wall = wall
         self._portions: deque[PendingBatch] = deque()
         self._size = 0
         self._room = asyncio.Event()
         self._passed = self._stopped = False
         self.lengthy = False
-        self._sample: ArrivalSample | None = None
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -160,11 +148,6 @@ class Inbox:
         """The time of the record that is taken next; None: nothing waits."""
         return self._portions[0].records[0].timestamp if self._portions else None
 
-    def take_sample(self) -> ArrivalSample | None:
-        """The first record that came since the last call; None: nothing came."""
-        sample, self._sample = self._sample, None
-        return sample
-
     async def put(self, delivery: Delivery) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
         records = None if self._must_pass() else self._in_order(delivery)
@@ -172,8 +155,6 @@ class Inbox:
             self._source.forget(delivery)
             return
         self._source.accept(delivery)
-        if self._sample is None:
-            self._sample = ArrivalSample(records[0].offset, (self._wall() - records[0].timestamp) / 1000)
         self.want = records[-1].offset + 1
         self._portions.append(PendingBatch(delivery, records))
         self._size += len(records)

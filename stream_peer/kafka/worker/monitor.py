@@ -14,7 +14,7 @@ from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import QUESTION, RunningApp
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.port import FetchPosition, GroupMember, LogEnd, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output, Timed
 
@@ -133,38 +133,6 @@ class Lags:
         return Lag(0 if at - known.first > _SETTLED_SECONDS else lag)
 
 
-_SPAN_SECONDS = 60.0
-_SPANS = 5
-
-
-class ClockSkew:
-    """Looks at what came to partitions. ``clock``: seconds that go on steadily."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._ends: dict[TopicPartition, int] = {}
-        self._least: dict[int, float] = {}
-
-    def look(self, partition: OwnedPartition, end: LogEnd | None) -> None:
-        """Look at what came since the last time; ``end`` is the log's as the client knows it.
-
-        What comes out of an open transaction was appended long before it could be read, and shows nothing.
-        """
-        sample, read = partition.take_sample(), self._ends.pop(partition.tp, None)
-        if sample is not None and sample.offset == read:
-            span = int(self._clock() // _SPAN_SECONDS)
-            self._least[span] = min(self._least.get(span, sample.age), sample.age)
-        if end is not None and partition.want == end.high == end.stable:
-            self._ends[partition.tp] = partition.want
-
-    @property
-    def seconds(self) -> float | None:
-        """How far our clock was ahead lately, below 0 behind; None: no record came that shows it."""
-        oldest = int(self._clock() // _SPAN_SECONDS) - _SPANS
-        self._least = {span: age for span, age in self._least.items() if span > oldest}
-        return min(self._least.values(), default=None)
-
-
 _AGAIN_AFTER: Milliseconds = (
     30_000  # a tick that did not move the clock was ignored: our clock is ahead of the broker's
 )
@@ -178,7 +146,7 @@ class Ticker:
         self._written: dict[int, Milliseconds] = {}
 
     def due(self, partitions: Iterable[OwnedPartition], at: Milliseconds) -> list[Output]:
-        """Ticks to write now, at wall-clock time ``at``, for partitions that have read all there is."""
+        """Ticks to write now, at the time ``at``, for partitions that have read all there is."""
         return [self._tick(partition, at) for partition in partitions if self._is_due(partition, at)]
 
     def _is_due(self, partition: OwnedPartition, at: Milliseconds) -> bool:
@@ -188,7 +156,8 @@ class Ticker:
         deadline = stage.deadline()
         if deadline is None or deadline > at or stage.clock >= at:
             return False
-        return at >= last + _AGAIN_AFTER or stage.clock >= last
+        is_corrected = at < last  # the time of the tick under way was too late, and is ignored
+        return is_corrected or at >= last + _AGAIN_AFTER or stage.clock >= last
 
     def _tick(self, partition: OwnedPartition, at: Milliseconds) -> Output:
         number = partition.tp.partition
@@ -213,7 +182,7 @@ class StallLimits:
 class HealthMonitor:
     """Runs while the apps do.
 
-    ``signatures`` sign ticks. ``skew``: compares our clock with the brokers'; None: they do not stamp what is read.
+    ``signatures`` sign ticks. ``clock`` tells the brokers' time.
     """
 
     def __init__(
@@ -224,7 +193,7 @@ class HealthMonitor:
         stalls: StallLimits,
         signatures: Signatures,
         context: WorkerContext,
-        skew: ClockSkew | None = None,
+        clock: BrokerClock,
     ) -> None:
         self._apps = apps
         self._producer = producer
@@ -234,7 +203,7 @@ class HealthMonitor:
         self._lags = Lags(context.runtime.now)
         self._transactions = OpenTransactions(context.runtime.now)
         self._wall = context.runtime.wall
-        self._skew = skew
+        self._clock = clock
         self._retries = 0
         self._observer = context.observer
         self._notices = context.notices
@@ -272,14 +241,14 @@ class HealthMonitor:
             self._heartbeats.retain(names)
             self._transactions.retain(places)
             self._tell_of_clients()
-            ticks = self._ticker.due(caught_up, self._wall())
+            ticks = self._ticker.due(caught_up, self._clock.time() or self._wall())
             await self._producer.send(ticks)
             self._notices.close()
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _tell_of_clients(self) -> None:
-        if self._skew is not None:
-            self._observer.skewed(self._skew.seconds)
+        brokers = self._clock.time()
+        self._observer.skewed(None if brokers is None else (self._wall() - brokers) / 1000)
         if self._producer.retries > self._retries:
             self._observer.retried(self._producer.retries - self._retries)
             self._retries = self._producer.retries
@@ -288,8 +257,6 @@ class HealthMonitor:
         self, consumer: FetchPosition, partition: OwnedPartition, caught_up: list[OwnedPartition]
     ) -> str:
         end = consumer.log_end(partition.tp)
-        if self._skew is not None and partition.stage_name == QUESTION:
-            self._skew.look(partition, end)
         lag, position = await self._lags.of(partition, end, consumer)
         has_read = lag == 0 and partition.idle
         partition.waiting = self._transactions.look(partition.tp, end, has_read=has_read)

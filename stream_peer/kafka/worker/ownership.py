@@ -92,7 +92,7 @@ class StagePartitions:
         name = self._context.runtime.fresh_id()
         rows = [token_row(partition, name)]
         at = self._context.runtime.wall()
-        ((offset, _),) = await self._context.producer.append(changelog, partition, rows, at)
+        ((offset, *_),) = await self._context.producer.append(changelog, partition, rows, at)
         return FencingToken(name, offset)
 
     def end(self) -> None:

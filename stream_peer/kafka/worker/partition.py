@@ -17,7 +17,7 @@ import structlog
 from stream_peer.errors import UnsignedStateError
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
-from stream_peer.kafka.worker.inbox import ArrivalSample, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
+from stream_peer.kafka.worker.inbox import GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
 from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.rebuilds import RebuildProgress, supply
 from stream_peer.kafka.worker.state_writer import StateWriter
@@ -91,7 +91,7 @@ class OwnedPartition:
         self._now = context.runtime.now
         self._draining = draining
         self._gaps = GapChecker(self.tp, source, context, self._wake)
-        self._inbox = Inbox(self.tp, self._first, source, self._gaps.explain, context.runtime.wall)
+        self._inbox = Inbox(self.tp, self._first, source, self._gaps.explain)
         self._open: list[Delivery] = []
         self._busy = False
         self.counting = False
@@ -153,10 +153,6 @@ class OwnedPartition:
     def oldest(self) -> Milliseconds | None:
         """The time of the oldest record that was read and is not folded yet; None: there is none."""
         return self._inbox.oldest
-
-    def take_sample(self) -> ArrivalSample | None:
-        """The first record that came since the last call; None: nothing came."""
-        return self._inbox.take_sample()
 
     @property
     def idle(self) -> bool:

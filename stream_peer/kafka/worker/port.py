@@ -27,10 +27,14 @@ Writing = tuple[Milliseconds, bytes | None, bytes | None, Headers]
 
 
 class Appended(NamedTuple):
-    """Where a run of records was put; ``base`` is -1 if the broker did not say."""
+    """Where a run of records was put; ``base`` is -1 if the broker did not say.
+
+    ``at``: the time that the broker gave to them; None if the topic keeps the time of who wrote them.
+    """
 
     base: int
     rows: int
+    at: Milliseconds | None = None
 
 
 class LogEnd(NamedTuple):

@@ -1,4 +1,7 @@
-"""Outputs and state to Kafka, acknowledged: outputs by the partition of their key, state rows where they belong."""
+"""Outputs and state to Kafka, acknowledged: outputs by the partition of their key, state rows where they belong.
+
+Acknowledgements of state tell the brokers' time, by which this process knows it whatever the machine's clock says.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +15,34 @@ from stream_peer.kafka.worker.port import Appended, RecordWriter, TopicPartition
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
+_SPAN_SECONDS = 60.0
+_SPANS = 5
+
+
+class BrokerClock:
+    """The brokers' time, as told with the records that they stored. A jump of the machine's clock does not move it.
+
+    Parameters
+    ----------
+    now : callable
+        Seconds that go on steadily.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._behind: dict[int, float] = {}
+
+    def heard(self, at: Milliseconds) -> None:
+        """Take note that it was ``at`` a moment ago. The least delay of some minutes counts."""
+        behind, span = self._now() * 1000 - at, int(self._now() // _SPAN_SECONDS)
+        least = min(self._behind.get(span, behind), behind)
+        self._behind = {known: of for known, of in self._behind.items() if known > span - _SPANS} | {span: least}
+
+    def time(self) -> Milliseconds | None:
+        """What time it is; None: no broker told it yet."""
+        behind = min(self._behind.values(), default=None)
+        return None if behind is None else round(self._now() * 1000 - behind)
+
 
 class BatchProducer:
     """Chooses topics and partitions for what is written. Every write is under the batch deadline of ``heartbeats``.
@@ -23,6 +54,8 @@ class BatchProducer:
         Physical name of a logical topic.
     signatures : Signatures or None
         Bound to the present ``forecast-events`` whenever ids are asked for.
+    clock : BrokerClock or None
+        Told the times of what is stored.
     """
 
     def __init__(
@@ -31,7 +64,9 @@ class BatchProducer:
         topic: Callable[[str], str],
         heartbeats: Heartbeats,
         signatures: Signatures | None = None,
+        clock: BrokerClock | None = None,
     ) -> None:
+        self._clock = clock
         self._writer = writer
         self._topic = topic
         self._heartbeats = heartbeats
@@ -75,7 +110,10 @@ class BatchProducer:
         with self._heartbeats.writing():
             writings: list[Writing] = [(timestamp, key, value, ()) for key, value in rows]
             (places,) = await self._writer.produce({TopicPartition(topic, partition): writings})
-            return places
+        for place in places:
+            if self._clock is not None and place.at is not None:
+                self._clock.heard(place.at)
+        return places
 
     async def _grouped(self, outputs: Sequence[Output]) -> dict[TopicPartition, list[Writing]]:
         names: dict[str, str] = {}

@@ -51,7 +51,7 @@ class StateWriter(NamedTuple):
 
     async def _append(self, partition: int, rows: list[ChangelogRow], context: WorkerContext) -> None:
         at = context.runtime.wall()
-        for base, count in await context.producer.append(self.topic, partition, rows, at):
+        for base, count, _ in await context.producer.append(self.topic, partition, rows, at):
             self.rows.appended(base, count)
         await asyncio.sleep(0)
 

@@ -24,7 +24,7 @@ from stream_peer.kafka.worker.faust_bridge import (
 from stream_peer.kafka.worker.feed_owners import FeedOwners
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
-from stream_peer.kafka.worker.monitor import ClockSkew, HealthMonitor, StallLimits
+from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import (
     CONTROL,
@@ -37,7 +37,7 @@ from stream_peer.kafka.worker.ownership import (
 )
 from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime, Watchdog, leave
-from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
 from stream_peer.log.observer import Observer
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures
@@ -165,7 +165,8 @@ def _assemble(
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     writer = KafkaWriter(options, compression)
-    producer = BatchProducer(writer, settings.topic, heartbeats, signatures)
+    clock = BrokerClock(runtime.now)
+    producer = BatchProducer(writer, settings.topic, heartbeats, signatures, clock)
     context = WorkerContext(
         producer,
         observer,
@@ -180,8 +181,7 @@ def _assemble(
     )
     apps = make_apps(settings, context, stages)
     stalls = StallLimits(settings.session, settings.rebalance_timeout, settings.broker_patience)
-    skew = ClockSkew(runtime.now) if settings.broker == "kafka" else None
-    monitor = HealthMonitor(apps, producer, heartbeats, stalls, signatures, context, skew)
+    monitor = HealthMonitor(apps, producer, heartbeats, stalls, signatures, context, clock)
     return _Assembly(heartbeats, monitor, writer, apps)
 
 

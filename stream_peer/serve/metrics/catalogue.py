@@ -422,8 +422,8 @@ WORKER = (
     _gauge("live", "1 if the worker is live, as /healthz/live says with the reason; 0: restart it."),
     _gauge(
         "clock_skew_seconds",
-        "How far this worker's clock is ahead of the brokers', which stamp forecast-events; below 0: behind. It"
-        " includes the transport time of a record, some milliseconds. No series: unknown, no record came lately.",
+        "How far this worker's clock is ahead of the brokers'; below 0: behind. It includes the transport time of a"
+        " record, some milliseconds. No series: unknown, no partition was assigned yet.",
     ),
     _gauge(
         "settings_info",

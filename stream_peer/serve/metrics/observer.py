@@ -182,7 +182,7 @@ class WorkCollector(Collector):
         if owned.lag <= 0:
             yield MetricPoint("lag_seconds", place, 0.0)
         elif owned.oldest is not None:
-            yield MetricPoint("lag_seconds", place, max(0.0, self._wall() - owned.oldest / 1000))
+            yield MetricPoint("lag_seconds", place, max(0.0, self._wall() - (self.skew or 0.0) - owned.oldest / 1000))
 
     def _state(self, place: tuple[str, str], owned: Owned) -> Iterator[MetricPoint]:
         if owned.stored is None:  # a stage that keeps none

@@ -12,6 +12,8 @@ from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
+from stream_peer.kafka.worker.process import now
+from stream_peer.kafka.worker.producer import BrokerClock
 from stream_peer.log.signatures import Signatures
 from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, surroundings
 from tests.unit.kafka.worker.test_health import Clock
@@ -63,7 +65,7 @@ async def liveness(app: Any, waits: float) -> tuple[bool, str]:
     health.attach(heartbeats, [app])
     context = surroundings(FakeProducer())[0]
     written: Any = producer
-    monitor = HealthMonitor([app], written, heartbeats, stalls, Signatures(), context)
+    monitor = HealthMonitor([app], written, heartbeats, stalls, Signatures(), context, BrokerClock(now))
     looking = asyncio.ensure_future(monitor.look())
     await asyncio.wait_for(producer.looked.wait(), 30)
     clock.at += waits

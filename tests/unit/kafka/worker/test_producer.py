@@ -11,6 +11,7 @@ from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import KafkaWriter
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.port import Appended
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.signatures import Signatures
@@ -27,6 +28,7 @@ class Builder:
 
 class Metadata:
     offset = 0
+    timestamp = -1
 
 
 class OneSlotClient:
@@ -163,7 +165,7 @@ async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are()
 
     places = await producer_on(client).append("changelog", 3, [(b"%d" % n, b"") for n in range(5)], 0)
 
-    assert [tuple(place) for place in places] == [(10, 2), (20, 2), (30, 1)]
+    assert places == [Appended(10, 2), Appended(20, 2), Appended(30, 1)]
     assert {partition for _, partition, _ in client.batches} == {3}
 
 

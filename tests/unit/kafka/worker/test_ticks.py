@@ -47,6 +47,16 @@ async def test_a_tick_under_way_is_not_written_again() -> None:
     assert [len(first), len(soon), len(much_later)] == [1, 0, 1]
 
 
+async def test_a_tick_of_a_clock_that_was_ahead_is_written_again_once_the_time_is_known() -> None:
+    ticker, waiting = Ticker(Signatures()), await partition()
+
+    of_wrong_clock = ticker.due([waiting], DEADLINE + 1_800_000)
+    known = ticker.due([waiting], DEADLINE + 10)
+    again = ticker.due([waiting], DEADLINE + 510)
+
+    assert [len(of_wrong_clock), len(known), len(again)] == [1, 1, 0]
+
+
 async def test_the_next_deadline_gets_its_tick_as_soon_as_the_last_one_arrived() -> None:
     ticker, waiting = Ticker(Signatures()), await partition()
     ticker.due([waiting], DEADLINE)
