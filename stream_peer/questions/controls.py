@@ -17,8 +17,7 @@ from stream_peer.log.stage import Effects, Record
 from stream_peer.log.transfers import Transfers
 from stream_peer.questions.dating import BEGINNING, Periods
 from stream_peer.questions.moved import MovedQuestions
-from stream_peer.questions.reconcile import Reconciler
-from stream_peer.questions.rounds import refresh_emitted
+from stream_peer.questions.rounds import Reconciler, refresh_emitted
 from stream_peer.questions.routing import Routes
 from stream_peer.questions.schedule import Terms
 from stream_peer.questions.state import QuestionState

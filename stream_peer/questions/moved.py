@@ -17,7 +17,7 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.ids import Given
 from stream_peer.log.transfers import import_refusal, parts_of
-from stream_peer.questions.reconcile import Reconciler
+from stream_peer.questions.rounds import Reconciler
 from stream_peer.questions.state import QuestionState, Stub, decode_question_entry
 from stream_peer.questions.store import READABLE, SCHEMA, QuestionStore
 from stream_peer.settings.feed.model import FeedSettings

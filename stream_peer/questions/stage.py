@@ -41,7 +41,6 @@ from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures, disbelieved, is_signed, names_ours
 from stream_peer.log.sources import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.stage import Effects, Record, Snapshot, Warned
-from stream_peer.questions.contradictions import contradiction_of_times
 from stream_peer.questions.controls import QuestionControls, refuse_sender
 from stream_peer.questions.dating import BEGINNING
 from stream_peer.questions.merging import (
@@ -53,10 +52,9 @@ from stream_peer.questions.merging import (
     plausible_moment,
 )
 from stream_peer.questions.producer_gate import Handler, ProducerGate
-from stream_peer.questions.reconcile import Reconciler, warn
-from stream_peer.questions.rounds import outcome_record, provisional_record
+from stream_peer.questions.rounds import Reconciler, outcome_record, provisional_record, warn
 from stream_peer.questions.routing import Routes
-from stream_peer.questions.schedule import RoundPlan
+from stream_peer.questions.schedule import RoundPlan, contradiction_of_times
 from stream_peer.questions.state import DEFAULT_FEED, NOT_TOLD, QuestionState, Stub, Told
 from stream_peer.questions.store import SCHEMA, QuestionHead, QuestionStore, decode_question_head, encode_head
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document

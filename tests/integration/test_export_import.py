@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_peer.events import topics
-from stream_peer.kafka.client.feed_log import append_to_feed_log
 from stream_peer.kafka.client.read import TopicPartition
+from stream_peer.kafka.client.write import append_to_feed_log
 from stream_peer.log.draws import fingerprint
 from stream_peer.questions.moved import QuestionLine
 from stream_peer.settings.process import read_secret

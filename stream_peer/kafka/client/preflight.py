@@ -1,4 +1,4 @@
-"""Whether a broker answers and lets us in, and if not, why: the clients themselves only say that they failed."""
+"""Whether a broker answers and accepts our login, and if not, why: the clients only say that they failed."""
 
 import re
 import socket
@@ -31,8 +31,8 @@ _VALIDITY = re.compile(
 def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = None) -> None:
     """Connect and log in once, waiting up to ``broker_patience`` for a broker that is not there yet.
 
-    Where somebody looks on, names of hosts that are all unknown are not waited for: it is a slip, most likely. A worker
-    waits for them too: in a cluster a name comes into being with the first broker behind it.
+    A command that a person watches does not wait if all host names are unknown: most likely they are misspelt. A worker
+    waits: in a cluster a name exists only once the first broker behind it does.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Who is told that we wait for a broker: a minute of silence looks like a fault.
+"""Tells a person that a command waits for a broker: a minute of silence looks like a fault.
 
-Calls to a broker pass through many functions that have no use for this, so it is set once for all that happens within.
+The listener is a context variable, so that the functions between a command and its client need no argument for it.
+Nothing here imports a client: ``--help`` stays fast.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,29 +10,29 @@ from contextvars import ContextVar
 
 from stream_peer.settings.process import Settings
 
-Told = Callable[[Settings, str], None]
-"""Told whose brokers are awaited, and why."""
+WaitListener = Callable[[Settings, str], None]
+"""Gets the settings of the brokers that are awaited, and the reason."""
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_listener: ContextVar[WaitListener | None] = ContextVar("wait_listener", default=None)
 
 
 @contextmanager
-def tell_of_waiting(told: Told) -> Iterator[None]:
-    """Tell it of every wait for a broker within, also in the loops that are run there."""
-    token = _told.set(told)
+def tell_of_waiting(listener: WaitListener) -> Iterator[None]:
+    """Call the listener at every wait for a broker inside the block, also in event loops that run there."""
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _told.reset(token)
+        _listener.reset(token)
 
 
 def is_watched() -> bool:
-    """Whether somebody is to be told: a person who looks on, and rather reads of a slip at once."""
-    return _told.get() is not None
+    """Whether a person watches the command, and would rather read of a wrong address at once."""
+    return _listener.get() is not None
 
 
 def say_waiting(settings: Settings, reason: str) -> None:
-    """Say that there is no broker yet, and why, if anybody is to be told."""
-    told = _told.get()
-    if told is not None:
-        told(settings, reason)
+    """Tell the listener, if there is one, that no broker answers yet, and why."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(settings, reason)

@@ -1,7 +1,8 @@
 """Writing records, each acknowledged by every in-sync replica."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
@@ -9,11 +10,13 @@ from kafka import KafkaProducer, TopicPartition
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.client.read import kafka_errors
 from stream_peer.kafka.client.security import client_options
+from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import Settings
 
 _REQUEST_MILLISECONDS = 30_000
-DELIVERY_SECONDS = 40
-"""In which a record is written, with all retries, or fails."""
+_DELIVERY_SECONDS = 40  # a record is written within these, retries included, or fails
+_APPENDED_AT_ONCE = 500
+_APPEND_LINGER_MILLISECONDS = 5
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def producer(settings: Settings, *, idempotent: bool = False, linger_millisecond
         "max_in_flight_requests_per_connection": 1,  # a batch that is sent again never comes behind the next one
         "linger_ms": linger_milliseconds,
         "request_timeout_ms": _REQUEST_MILLISECONDS,
-        "delivery_timeout_ms": 1000 * DELIVERY_SECONDS,
+        "delivery_timeout_ms": 1000 * _DELIVERY_SECONDS,
         "metrics_enabled": False,
         "bootstrap_timeout_ms": round(settings.broker_patience * 1000),
         **client_options(settings),
@@ -43,7 +46,7 @@ def producer(settings: Settings, *, idempotent: bool = False, linger_millisecond
         try:
             yield made
         finally:
-            made.close(timeout=DELIVERY_SECONDS)
+            made.close(timeout=_DELIVERY_SECONDS)
 
 
 def write(
@@ -51,4 +54,34 @@ def write(
 ) -> int:
     """Write a record; return its offset when every in-sync replica has it."""
     sent = to.send(place.topic, value, key=key, partition=place.partition, headers=list(headers))
-    return int(sent.get(timeout=DELIVERY_SECONDS).offset)
+    return int(sent.get(timeout=_DELIVERY_SECONDS).offset)
+
+
+def append_to_feed_log(
+    settings: Settings,
+    place: TopicPartition,
+    records: Iterable[LogRecord],
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Append records of a feed that moves to a partition, with their times; return how many.
+
+    Returns when every in-sync replica has all of them. The producer is idempotent: a broker takes a record only after
+    all records before it.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError
+        If they cannot be written.
+    """
+    written, rest = 0, iter(records)
+    with producer(settings, idempotent=True, linger_milliseconds=_APPEND_LINGER_MILLISECONDS) as to:
+        while some := list(islice(rest, _APPENDED_AT_ONCE)):
+            sent = [
+                to.send(place.topic, r.value, r.key, partition=place.partition, timestamp_ms=r.timestamp) for r in some
+            ]
+            for one in sent:
+                one.get(timeout=_DELIVERY_SECONDS)
+            written += len(some)
+            if progress is not None:
+                progress(written)
+    return written

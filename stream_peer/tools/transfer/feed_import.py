@@ -28,8 +28,8 @@ from stream_peer.events.incoming import FeedImport
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.control_events import import_parts, newest_document, write_import
-from stream_peer.kafka.client.feed_log import append_to_feed_log
 from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, read_to_end
+from stream_peer.kafka.client.write import append_to_feed_log
 from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.moved import Heading, QuestionLine, moving_events
 from stream_peer.questions.rounds import in_parts

@@ -1,6 +1,6 @@
 import pytest
 
-from stream_peer.questions.contradictions import contradiction_of_times, missing
+from stream_peer.questions.schedule import contradiction_of_times, missing_times
 from stream_peer.questions.state import QuestionState, Truth
 from stream_peer.settings.feed.model import FeedSettings
 from tests.unit.questions.question_log import DAY, T0, said
@@ -54,7 +54,7 @@ def test_what_was_left_out_of_a_description_is_said_with_what_stands_in_for_it()
     question = known(opens=None, closes=None)
     said(question.history, "ann", T0 + 5, 0.5)
 
-    sentence = missing(question, question.plan())
+    sentence = missing_times(question, question.plan())
 
     assert sentence is not None
     assert "nobody stated opens_at" in sentence
@@ -66,18 +66,18 @@ def test_forecasts_alone_describe_no_question_and_miss_nothing() -> None:
     question.declared = None
     said(question.history, "ann", T0 + 5, 0.5)
 
-    assert missing(question, question.plan()) is None
-    assert missing(known(), known().plan()) is None
+    assert missing_times(question, question.plan()) is None
+    assert missing_times(known(), known().plan()) is None
 
 
 def test_a_resolved_question_needs_no_close() -> None:
     question = known(closes=None, truth=Truth(T0 + 5, 1))
 
-    assert missing(question, question.plan()) is None
+    assert missing_times(question, question.plan()) is None
 
 
 def test_a_close_after_the_year_9999_is_a_sentence_too() -> None:
     question = known(opens=None, closes=None)
     question.settings = FeedSettings(max_open=9_000 * 365 * DAY)
 
-    assert "it closes after max_open, 9999-12-31" in (missing(question, question.plan()) or "")
+    assert "it closes after max_open, 9999-12-31" in (missing_times(question, question.plan()) or "")
