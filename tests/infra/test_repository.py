@@ -126,13 +126,26 @@ def test_every_promise_of_the_semantics_has_a_number_and_tests_that_prove_it(rep
     numbers: dict[str, list[int]] = {}
     for section, number, _ in promises:
         numbers.setdefault(section, []).append(int(number))
-    proofs = {f"{section}{number}": re.findall(r"\]\((\.\./\S+)\)", text) for section, number, text in promises}
+    proofs = {f"{section}{number}": re.findall(r"\[([\w-]+)\]\((\.\./\S+)\)", text) for section, number, text in promises}
 
     assert len(promises) > 50
     assert [section for section, found in numbers.items() if found != [*range(1, len(found) + 1)]] == []
     assert [name for name, links in proofs.items() if not links] == []
-    for link in {link for links in proofs.values() for link in links}:
+    for name, link in {proof for links in proofs.values() for proof in links}:
         assert "def test_" in (page.parent / link).read_text("utf-8"), link
+        assert Path(link).name == f"test_{name.replace('-', '_')}.py"
+
+
+FENCE = re.compile(r"^ *(?:```|~~~)(?:[\w-]*|\{[\w-]+\}.*)$")
+
+
+def test_every_fence_of_a_page_stands_on_a_line_of_its_own_and_ends(repository: Path) -> None:
+    pages = {page: page.read_text("utf-8").splitlines() for page in sorted(repository.glob("docs/**/*.md"))}
+    marks = {page: [line for line in lines if "```" in line or "~~~" in line] for page, lines in pages.items()}
+
+    assert len(pages) > 20
+    assert [line for lines in marks.values() for line in lines if not FENCE.match(line)] == []
+    assert [page.name for page, lines in marks.items() if len(lines) % 2] == []
 
 
 def test_what_the_pages_for_developers_point_to_is_there(repository: Path) -> None:
