@@ -1,4 +1,4 @@
-"""Time as the log tells it: a partition's clock, and what waits for it. Nothing here reads the time of day."""
+"""Time by the records of a log: a partition's clock, and deadlines. Nothing here reads the time of day."""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
@@ -27,7 +27,7 @@ class Clock:
         return credible
 
 
-_FEW = 64  # replaced moments that are not worth looking for
+_FEW = 64  # replaced moments that are not worth a search
 
 
 class Agenda:
@@ -48,23 +48,23 @@ class Agenda:
         return len(self._moments)
 
     def put(self, question_id: str, moment: Milliseconds | None) -> None:
-        """Remember when a question becomes due; None: nothing waits for it any more."""
+        """Note when a question becomes due; None: never."""
         if moment is None:
             if self._moments.pop(question_id, None) is not None:
-                self._settle()
+                self._find_next()
         elif self._moments.get(question_id) != moment:
             self._moments[question_id] = moment
             heappush(self._heap, (moment, question_id))
             if len(self._heap) > 2 * len(self._moments) + _FEW:
-                self._forget_replaced()
-            self._settle()
+                self._drop_replaced()
+            self._find_next()
 
     def due(self, now: Milliseconds) -> Iterator[str]:
         """Questions due by ``now``, each taken off. One that is put back for ``now`` or earlier comes again."""
         while self.next <= now:
             _, question_id = heappop(self._heap)
             del self._moments[question_id]
-            self._settle()
+            self._find_next()
             yield question_id
 
     def clear(self) -> None:
@@ -73,13 +73,13 @@ class Agenda:
         self._moments.clear()
         self.next = NEVER
 
-    def _forget_replaced(self) -> None:
-        """Drop all replaced moments: those far ahead would wait for years to come to the front."""
+    def _drop_replaced(self) -> None:
+        """Drop all replaced moments: those far ahead would stay in the heap for years."""
         self._heap = [(moment, question_id) for question_id, moment in self._moments.items()]
         heapify(self._heap)
 
-    def _settle(self) -> None:
-        """Drop replaced moments from the front, so that ``next`` is one that counts."""
+    def _find_next(self) -> None:
+        """Drop replaced moments from the front, and set ``next``."""
         heap = self._heap
         while heap and self._moments.get(heap[0][1]) != heap[0][0]:
             heappop(heap)

@@ -1,4 +1,4 @@
-"""What cannot be used, sent on untouched with the reason why; and how to read it again."""
+"""Dead letters: refused records, unchanged, with the reason in headers; and how to read them."""
 
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def refuse(record: Record, topic: str, partition: int, rejection: RejectedEvent,
 
 
 class Refusal(NamedTuple):
-    """What the headers of a dead letter say: why it was refused, and at which offset it stood (-1: not said)."""
+    """From the headers of a dead letter: the reason, and the offset of the refused record (-1: not given)."""
 
     reason: str
     message: str

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: numbers that depend on a secret seed and on what they are for, and on nothing else."""
+"""Reproducible random numbers: each depends on a secret seed and its purpose, and on nothing else."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ def feed_seed(secret: bytes, feed: str, seed_setting: str = "") -> bytes:
 
 
 def fingerprint(secret: bytes) -> str:
-    """Eight hex digits that tell secrets apart, and may be shown.
+    """Eight hex digits that differ for different secrets, and may be shown.
 
     Examples
     --------
@@ -36,12 +36,12 @@ def draw(seed: bytes, feed: str, question_id: str, boundary: Milliseconds, purpo
 
 
 def prefix_of(seed: bytes, feed: str) -> bytes:
-    """What all draws of a feed begin with."""
+    """The bytes that all draws of a feed hash first."""
     return _joined(seed, feed.encode())
 
 
 def draw_after(prefix: bytes, question_id: str, boundary: Milliseconds, purpose: str) -> float:
-    """``draw`` of a feed whose prefix is at hand."""
+    """``draw``, with the feed's ``prefix_of`` computed before."""
     question, moment, use = question_id.encode(), b"%d" % boundary, purpose.encode()
     parts = b"%b%d:%b%d:%b%d:%b" % (prefix, len(question), question, len(moment), moment, len(use), use)
     digest = hashlib.blake2b(parts, digest_size=8).digest()
@@ -49,7 +49,7 @@ def draw_after(prefix: bytes, question_id: str, boundary: Milliseconds, purpose:
 
 
 def group_of(seed: bytes, feed: str, expert_id: str, n_groups: int, of_round: str = "") -> int:
-    """The group that an expert belongs to, of so many: for good, or in one round.
+    """The number of an expert's group: a fixed one, or that of one round.
 
     Examples
     --------
@@ -62,5 +62,5 @@ def group_of(seed: bytes, feed: str, expert_id: str, n_groups: int, of_round: st
 
 
 def _joined(*parts: bytes) -> bytes:
-    """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
+    """Join parts, each after its length: different lists of parts never give the same bytes."""
     return b"".join([b"%d:%b" % (len(part), part) for part in parts])

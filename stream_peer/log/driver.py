@@ -38,13 +38,13 @@ class NeedsLog(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Outputs to be written: maybe many, made one by one."""
+    """Outputs to write. They may be many, so they are made one by one."""
 
     outputs: Iterator[Output]
 
 
 class Checkpoint(NamedTuple):
-    """State to be made durable: it covers the log up to ``applied``. ``is_whole``: all of it is new, not a little."""
+    """State to make durable; it covers the log up to ``applied``. ``is_whole``: all of it is new."""
 
     take: Callable[[], Snapshot]
     applied: int
@@ -100,7 +100,7 @@ def rebuild(stage: Rebuildable[F], applied: int) -> Rebuild:
 def answer(
     steps: Generator[NeedsLog, Sequence[Record] | None, Any], records: Sequence[Record] | None = None
 ) -> NeedsLog | None:
-    """Answer with records, none to end a rebuild; return what is needed next, None at the end."""
+    """Send records, or none to end a rebuild; return what is needed next, None at the end."""
     try:
         return steps.send(records)
     except StopIteration:
@@ -185,7 +185,7 @@ class Driver:
         return self.feeds is not None and self.feeds.needs_rebuild
 
     def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
-        """Fold records until a moment of the clock, and none after one that calls for a rebuild; return how many."""
+        """Fold records until a moment, and none after one that needs a rebuild; return how many."""
         for start in range(0, len(records), _STRIDE):
             if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
                 return start
@@ -216,7 +216,7 @@ class Driver:
             self._published_at.update(dict.fromkeys(due, at))
 
     def written(self, records: int) -> None:
-        """The outputs of so many records are acknowledged."""
+        """Note that the broker acknowledged the outputs of so many records."""
         if not self.records:
             self._since = self._clock()
         self.records += records
@@ -228,7 +228,7 @@ class Driver:
             self.written(1)
 
     def rebuild(self) -> Generator[NeedsLog | Write, Sequence[Record] | None, None]:
-        """Rebuild until the state agrees with its log; write what that corrects, and every changed feed."""
+        """Rebuild until the state agrees with its log; write the corrections, and publish every changed feed."""
         stage = self.feeds
         while stage is not None and stage.needs_rebuild:
             corrections = yield from rebuild(stage, self.applied)
@@ -258,11 +258,11 @@ class Driver:
 
     @property
     def seconds_left(self) -> float:
-        """Until the next checkpoint is due, if anything was folded."""
+        """Seconds until the next checkpoint is due, if anything was folded."""
         return self._since + self._every.seconds - self._clock()
 
     def checkpoint(self) -> Generator[Write | Checkpoint, None, None]:
-        """Outputs first, then the state; only then the input that it covers may be acknowledged."""
+        """Write outputs, then state. The caller acknowledges the input only after that (D8)."""
         yield from self._publish()
         if isinstance(self.stage, Stateful):
             applied = self.applied

@@ -1,4 +1,4 @@
-"""Ids of experts that are not as they were: renamed experts, shown under the newest id, and digests of erased ones."""
+"""Ids of experts that have changed: ids of renamed experts, and digests of erased ones."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.rejections import Reason
 
 Given = dict[str, list[str]]
-"""Of each renamed expert, by its first id: the ids that it was given, the newest last."""
+"""Later ids of renamed experts by the first id, the newest last."""
 
 
 class Names:
@@ -30,7 +30,7 @@ class Names:
         return self._firsts.get(expert_id, expert_id)
 
     def shown(self, first: str) -> str:
-        """The newest id of an expert, by its first."""
+        """The newest id of an expert, found by its first."""
         names = self.given.get(first)
         return names[-1] if names else first
 
@@ -40,7 +40,7 @@ class Names:
         return list(dict.fromkeys((first, *self.given.get(first, ()))))
 
     def give(self, expert_id: str, name: str) -> None:
-        """From here on the expert is called so.
+        """Rename an expert.
 
         Raises
         ------
@@ -57,12 +57,12 @@ class Names:
         return name == first or (name not in self.given and self._firsts.get(name, first) == first)
 
     def drop(self, expert_id: str) -> None:
-        """Keep no id of an expert."""
+        """Drop all ids of an expert."""
         for name in self.given.pop(self.first(expert_id), ()):
             self._firsts.pop(name, None)
 
     def joined(self, given: Mapping[str, Iterable[str]]) -> "Names":
-        """With names that an imported feed brings; those given here are the newer ones."""
+        """These names and those of an imported feed, which are older."""
         found = Names()
         for names in (given, self.given):
             for expert_id, name in _pairs(names):
@@ -76,7 +76,7 @@ def _pairs(given: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
 
 
 def taken(name: str) -> RejectedEvent:
-    """Why an expert cannot be called so."""
+    """The rejection of a new id that another expert has."""
     msg = f"{name!r} is an expert of the feed already: two experts cannot be made one"
     return RejectedEvent(Reason.CONTRADICTORY, field="rename", message=msg)
 
@@ -111,7 +111,7 @@ class ErasedExperts:
         self.digests = set(digests)
 
     def add(self, feed: str, expert_id: str) -> None:
-        """From here on the id is refused in the feed, for good."""
+        """Refuse the id in the feed for ever."""
         self.digests.add(digest_of_id(self._secret, feed, expert_id))
 
     def among(self, feed: str, experts: Iterable[str]) -> list[str]:
@@ -126,7 +126,7 @@ class ErasedExperts:
 
 
 def erased_rejection(refused: int, experts: int) -> RejectedEvent:
-    """Why a forecast is refused, or some of the forecasts of one message; it names nobody."""
+    """The rejection of forecasts of erased experts; it names nobody."""
     of_them = "the expert" if experts == 1 else f"{refused} of the {experts} experts"
     msg = f"{of_them} asked to be forgotten in this feed; payload and key are left out"
     return RejectedEvent(Reason.FORGOTTEN, message=msg)

@@ -14,7 +14,7 @@ class Observer:
         """The partition is this worker's now; ``stage`` holds its recovered state."""
 
     def released(self, stage_name: str, partition: int) -> None:
-        """The partition is another worker's: whatever was reported for it ends."""
+        """The partition is no longer this worker's: its metrics end."""
 
     def folded(
         self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
@@ -25,42 +25,42 @@ class Observer:
         """State was made durable: ``rows`` changelog records of ``bytes_`` bytes."""
 
     def stored(self, stage_name: str, partition: int, records: int, bytes_: int) -> None:
-        """The durable state of an owned partition is so many records, their values so many bytes."""
+        """The durable state of an owned partition has ``records`` records with values of ``bytes_`` bytes."""
 
     def lag(
         self, stage_name: str, partition: int, records: int | None, oldest: Milliseconds | None, waiting: float = 0.0
     ) -> None:
-        """So many records of an owned partition were not yet folded, the oldest of that time; None: not known.
+        """``records`` of an owned partition are not folded yet, the oldest is of ``oldest``; None: not known.
 
-        It has waited so many seconds for the end of an open transaction, behind which nothing can be read.
+        It has waited ``waiting`` seconds for the end of an open transaction; later records cannot be read before.
         """
 
     def polled(self, seconds_since_last: float) -> None:
-        """The fetch loop came round."""
+        """The fetch loop began another turn."""
 
     def rebalanced(self) -> None:
         """The group's partitions were assigned again."""
 
     def recovering(self, stage_name: str, partition: int, remaining: int) -> None:
-        """So many changelog records are still to be read before the partition can be owned."""
+        """``remaining`` changelog records are still to be read before the partition can be owned."""
 
     def input_lost(self, topic: str, partition: int, records: int) -> None:
-        """Records were gone from the input before they were read (retention shorter than the outage)."""
+        """Records were deleted from the input before they were read (retention shorter than the outage)."""
 
     def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        """A rebuild has folded so many of the log's records; the partition stands still until it has folded all."""
+        """A rebuild has folded ``done`` of ``total`` records; the partition folds nothing else until it ends."""
 
     def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
-        """A rebuild has ended, and the partition goes on."""
+        """A rebuild has ended, and the partition continues."""
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
-        """The state was compared with what it follows from. If it does not agree, a rebuild follows."""
+        """An audit compared the state with what it is computed from. If they differ, a rebuild follows."""
 
     def retried(self, batches: int) -> None:
-        """So many batches had to be sent once more, because a broker did not take them."""
+        """So many batches were sent again, because a broker did not accept them."""
 
     def skewed(self, seconds: float | None) -> None:
-        """So far is our clock ahead of the brokers'; None: nothing tells it."""
+        """Our clock is ``seconds`` ahead of the brokers'; None: not known."""
 
 
 class NullObserver(Observer):

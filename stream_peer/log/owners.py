@@ -6,7 +6,7 @@ from stream_peer.events.outputs import MixedForecast, ReferenceAnswer
 
 
 class QuestionReading(NamedTuple):
-    """The newest that can be said of a question, as of the last record that changed its feed."""
+    """The newest outputs of a question, as of the last record that changed its feed."""
 
     reference_answer: ReferenceAnswer
     mixed_forecast: MixedForecast
@@ -19,23 +19,23 @@ class Home(Protocol):
         """Whether there is such a feed."""
 
     def reading(self, feed: str, question_id: str) -> QuestionReading | None:
-        """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
+        """The newest outputs of a question; None if no round of it was scored, or it has left the ledger."""
 
 
 class Here(NamedTuple):
-    """It is in the hands of the worker itself."""
+    """The asked worker owns the feed."""
 
     home: Home
 
 
 class Elsewhere(NamedTuple):
-    """It is in the hands of another member of the group, and this is the address that that one advertised."""
+    """Another member of the group owns the feed; ``url`` is the address that it advertises."""
 
     url: str
 
 
 class Unknown(NamedTuple):
-    """Nobody can be named at this moment, and why."""
+    """The owner is not known at this moment, and why."""
 
     reason: str
 

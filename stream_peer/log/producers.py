@@ -22,7 +22,7 @@ SignedEvent = Forecast | Forecasts | Question | Resolution
 
 
 def producer_mac(key: bytes, topic: str, record_key: bytes | None, value: bytes | None) -> str:
-    """What a producer signs a record with, in hexadecimal digits: HMAC-SHA256 over topic, key and value.
+    """A producer's signature of a record in hexadecimal digits: HMAC-SHA256 over topic, key and value.
 
     Before each part stands its length in eight bytes, big-endian, or -1 if there is none: so no two records give the
     same bytes.
@@ -36,7 +36,7 @@ def producer_mac(key: bytes, topic: str, record_key: bytes | None, value: bytes 
 
 
 class Producer(msgspec.Struct, frozen=True, kw_only=True):
-    """One producer: its keys, and what it may say.
+    """One producer: its keys, and which events it may send.
 
     ``experts`` and ``feeds`` are shell patterns, case matters. Each of ``keys`` verifies, so that one can follow
     another.
@@ -70,7 +70,7 @@ class Producers:
 
     @property
     def hash(self) -> str:
-        """Eight hex digits that name the rules and the keys, and may be shown: workers with another file differ."""
+        """Eight hex digits of rules and keys, which may be shown: they differ for different files."""
         plain: list[str] = [self._others]
         for _, producer in sorted(self._producers.items()):
             keys = sorted(hashlib.sha256(key).hexdigest() for key in producer.keys)
@@ -131,7 +131,7 @@ class Producers:
             self._check_right(producer, "resolve questions", feeds, has_right=has_right)
 
     def _proven(self, record: Record, topic: str) -> Producer | None:
-        """The producer that signed a record; None if nobody did. A header that proves nothing is refused."""
+        """The producer that signed a record; None if it has no signature. A wrong signature is refused."""
         values = [value or b"" for name, value in record.headers if name == PRODUCER_HEADER]
         if not values:
             return None
@@ -183,7 +183,7 @@ class Producers:
 
 
 def _any_of(patterns: Iterable[str]) -> "re.Pattern[str]":
-    """What matches a text that any of some shell patterns matches as a whole; nothing if there are none."""
+    """A regular expression that matches what any of some shell patterns matches; nothing if there are none."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 

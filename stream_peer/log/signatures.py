@@ -1,4 +1,4 @@
-"""Which records of ``forecast-events`` the service wrote itself: those that bear a signature made with its key.
+"""Which records of ``forecast-events`` the service wrote itself: those with a signature by its key.
 
 Everybody who sends forecasts may write to that topic, headers included. So a header of ours counts only if a second one
 signs it; a record without a valid signature is folded as if it had neither.
@@ -13,7 +13,7 @@ from stream_peer.log.stage import Headers, LogRecord, Output, Record
 
 MAC_HEADER = "stream-peer-mac"
 UNSIGNED_KINDS = ("event", "control", "tick")
-"""What bears no valid signature is counted by: a header that was ignored, or a record that is refused without one."""
+"""Kinds by which records without a valid signature are counted. An ``event`` is used; the others are refused."""
 
 _OURS = frozenset((SOURCE_HEADER, MAC_HEADER))
 _LENGTH_BYTES = 8
@@ -41,11 +41,11 @@ class Signatures:
         self.bind(cluster_id, topic_id)
 
     def bind(self, cluster_id: str, topic_id: str) -> None:
-        """The topic has these ids from here on: one that was deleted and created again has a new one."""
+        """Sign for a topic with these ids; a recreated topic has a new one."""
         self._place = prefixed((cluster_id.encode(), topic_id.encode()))
 
     def signed(self, output: Output, source: Source | None = None) -> Output:
-        """A record for a partition of ``forecast-events``, with its source and its signature; headers of ours go."""
+        """A record for a partition of ``forecast-events``, with source and signature; former ones are removed."""
         headers = others(output.headers)
         named = b""
         if source is not None:
@@ -56,7 +56,7 @@ class Signatures:
         return output._replace(partition=partition, headers=(*headers, (MAC_HEADER, mac)))
 
     def believed(self, record: Record, partition: int) -> Record:
-        """The record if its headers of ours are signed for this partition, else the record without them."""
+        """The record if the service's headers are signed for this partition, else the record without them."""
         macs = [value for name, value in record.headers if name == MAC_HEADER]
         named = [value for name, value in record.headers if name == SOURCE_HEADER]
         if len(macs) == 1 and len(named) <= 1:
@@ -79,12 +79,12 @@ def names_ours(headers: Headers) -> bool:
 
 
 def is_signed(headers: Headers) -> bool:
-    """Whether a record that is believed bears a signature."""
+    """Whether a record, after ``believed``, has a signature."""
     return any(name == MAC_HEADER for name, _ in headers)
 
 
 def disbelieved(record: Record) -> LogRecord:
-    """The record without headers of ours."""
+    """The record without the service's headers."""
     return LogRecord(record.offset, record.timestamp, record.key, record.value, others(record.headers))
 
 
@@ -94,7 +94,7 @@ def others(headers: Headers) -> tuple[tuple[str, bytes], ...]:
 
 
 def prefixed(fields: Iterable[bytes | None]) -> bytes:
-    """Fields one behind the other, each after its length: two lists of fields never give the same bytes."""
+    """Join fields, each after its length: different lists of fields never give the same bytes."""
     parts = list[bytes]()
     for field in fields:
         parts += (_NO_BYTES, b"") if field is None else (len(field).to_bytes(_LENGTH_BYTES, "big"), field)

@@ -10,7 +10,7 @@ from stream_peer.log.stage import Headers
 
 SOURCE_HEADER = "stream-peer-src"
 MARKERS = "signatures-from-here"
-"""Stands for a topic in the sources of markers: their numbers are apart from all offsets."""
+"""Stands for the topic in the sources of markers, whose numbers are not offsets."""
 _TOPICS = (*topics.INPUTS, MARKERS)
 
 _decode = msgspec.json.Decoder(Source).decode
@@ -23,7 +23,7 @@ def source_header(source: Source) -> tuple[str, bytes]:
 
 
 def source_of(headers: Headers) -> Source | None:
-    """The source that a record names; None if it names none, or none of ours."""
+    """The source in a record's headers; None if there is none, or it names no topic of the service."""
     for name, value in headers:
         if name == SOURCE_HEADER:
             try:
@@ -41,7 +41,7 @@ def is_broadcast(headers: Headers) -> bool:
 
 
 class DedupWatermarks:
-    """The highest source met of each source partition: what is not above it is a repeat.
+    """The highest source seen of each source partition: a source that is not above it is a repeat.
 
     A source of another topic generation is new, whatever its offset; sources of a former one are repeats.
     Generation 0 is that of releases which do not tell topics apart: its sources are taken for the present topic's.
@@ -78,7 +78,7 @@ class DedupWatermarks:
         return True
 
     def of(self, *names: str) -> "DedupWatermarks":
-        """What was seen of some topics."""
+        """The sources seen of some topics."""
         return DedupWatermarks(source for source in self if source.topic in names)
 
     def is_ahead_of(self, source: Source) -> bool:
@@ -91,7 +91,7 @@ class DedupWatermarks:
         return {place[1]: source.generation for place, source in self._highest.items() if place[0] == topic}
 
     def __iter__(self) -> Iterator[Source]:
-        """In an order of which the same comes of it again: of a partition, the present generation last."""
+        """Sources from which the same watermarks can be made: of a partition, the present generation last."""
         for place in sorted(self._highest):
             yield from (Source(*place, generation, 0, 0) for generation in self._former.get(place, ()))
             yield self._highest[place]

@@ -13,7 +13,7 @@ _HEADER_BYTES = 6
 
 
 def headers_size(headers: Headers) -> int:
-    """Bytes of headers at most: names, values, and their two lengths, which are what empty ones consist of."""
+    """The largest size of headers in bytes: names, values, and the lengths of both."""
     return sum(_HEADER_BYTES + len(name.encode()) + len(value or b"") for name, value in headers)
 
 
@@ -33,7 +33,7 @@ class Record(Protocol):
 
 
 class LogRecord(NamedTuple):
-    """A record that no client handed out: replay's and the tests'."""
+    """A record that replay or a test makes."""
 
     offset: int
     timestamp: Milliseconds
@@ -54,7 +54,7 @@ class Output(NamedTuple):
 
 
 class Warned(NamedTuple):
-    """Something that a person should look at, for the log: a code, whose it is, and a sentence."""
+    """A warning for the log: a code, feed, question, and a sentence."""
 
     code: str
     feed: str
@@ -63,7 +63,7 @@ class Warned(NamedTuple):
 
 
 UNUSED = ("late", "repeated", "overtaken", "too-late", "history-trimmed")
-"""What becomes of forecasts that are accepted and then not used, or only from later than they state."""
+"""Kinds of forecasts that are accepted, but not used, or used from a later time than stated."""
 
 
 class Effects:
@@ -124,7 +124,7 @@ class Stage(Protocol):
         """Fold one record. An exception ends the process: the state may be half changed."""
 
     def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:
-        """Its log is another topic than before, or the first: offsets begin at 0 again. Called before any step.
+        """The log is a topic that was recreated, or the first one: offsets begin at 0. Called before any step.
 
         Parameters
         ----------
@@ -146,19 +146,19 @@ class Stateful(Stage, Protocol):
         """State changed since the last call. The caller makes it durable: entries first, then the head."""
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take the state that an earlier owner left, before the first step."""
+        """Load the state of an earlier owner, before the first step."""
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """A stage that waits for moments."""
+    """A stage with deadlines."""
 
     @property
     def clock(self) -> Milliseconds:
         """The partition's time: the largest credible time stated in its records; 0 before the first."""
 
     def deadline(self) -> Milliseconds | None:
-        """When something becomes due by the clock although no record comes; None: nothing waits."""
+        """The next deadline; None: there is none."""
 
 
 @runtime_checkable
@@ -167,7 +167,7 @@ class Marked(Protocol):
 
     @property
     def needs_marker(self) -> bool:
-        """Whether, after ``load``, nothing may be stepped unless a marker lies ahead in the log."""
+        """Whether, after ``load``, nothing may be stepped unless a marker follows in the log."""
 
     def is_marker(self, record: Record) -> bool:
         """Whether a record is one from which on the state can be trusted."""
@@ -218,23 +218,23 @@ class PublishingStage(Rebuildable[F], Protocol[F]):
         """Compute the sums of what was loaded, a bounded piece an item. Nothing may be stepped before its end."""
 
     def audit(self) -> Iterator[None]:
-        """Compare the state with what it follows from, a bounded piece an item; steps may come in between.
+        """Compare the state with what it is computed from, a bounded piece an item; steps may come in between.
 
         If something does not agree, ``needs_rebuild`` is true afterwards.
         """
 
     def lost(self, records: int) -> None:
-        """So many records of the log were gone before they were read: say so in what follows."""
+        """``records`` of the log were deleted before they were read: later outputs say so."""
 
     def generations(self) -> Mapping[int, int]:
-        """Of each partition of ``control-events`` whose records it has met, which generation that was."""
+        """The topic generation of each partition of ``control-events`` whose records were folded."""
 
     @property
     def revision(self) -> int:
-        """The highest that it has published; -1: none."""
+        """The highest published revision; -1: none."""
 
     def rebase(self, base: int) -> None:
-        """What revisions are ahead of the offsets of its log, where no import says otherwise."""
+        """Add ``base`` to offsets to get revisions, where no import says otherwise."""
 
     def rebuild_all(self) -> None:
-        """The state was lost and the log holds it all: it needs a rebuild from here on."""
+        """The state was lost, and the log is complete: require a rebuild."""

@@ -46,7 +46,7 @@ def join_chunks(kind: bytes, entries: Mapping[bytes, bytes]) -> dict[bytes, tupl
 
 
 def whole(record: bytes) -> memoryview:
-    """The value in the only state record that holds it, without a copy."""
+    """The value of a single state record, without a copy."""
     return memoryview(record)[_COUNT:]
 
 
@@ -69,7 +69,7 @@ Part = FeedImport | FeedImported
 
 
 def import_refusal(message: str) -> RejectedEvent:
-    """Why a part, or what it is part of, is not taken up."""
+    """The rejection of a part or its transfer."""
     return RejectedEvent(Reason.IMPORT_REFUSED, message=message)
 
 
@@ -79,12 +79,12 @@ def parts_of(data: bytes) -> tuple[str, list[bytes]]:
 
 
 def _digest_of(data: bytes) -> str:
-    """What tells whether all parts are there and unharmed."""
+    """A digest that proves that all parts are there and unchanged."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class _Waiting(msgspec.Struct):
-    """The parts of one transfer that are there so far."""
+    """The parts of one transfer that have arrived."""
 
     import_id: str
     parts: int
@@ -104,7 +104,7 @@ _decode = msgspec.msgpack.Decoder(_StoredPart).decode
 
 
 class Transfers:
-    """The transfers under way, at most one a feed: a first part drops those before it."""
+    """The incomplete transfers, at most one a feed: a first part drops an earlier one."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
@@ -112,7 +112,7 @@ class Transfers:
         self._stored: dict[bytes, int] = {}
 
     def add(self, event: Part) -> bytes | None:
-        """What the parts make together, when the last is there; None while parts are missing.
+        """The joined parts, when the last has arrived; None while parts are missing.
 
         Raises
         ------
@@ -141,14 +141,14 @@ class Transfers:
         return whole
 
     def drop(self, feed: str) -> None:
-        """Let go of what waits for a feed."""
+        """Drop the incomplete transfer of a feed."""
         waiting = self._waiting.pop(feed, None)
         for part in range(len(waiting.data) if waiting else 0):
             name = _name(feed, part)
             self._rows.update(removed(b"i", name, self._stored.pop(name, 0)))
 
     def clear(self) -> None:
-        """Let go of all that waits."""
+        """Drop all incomplete transfers."""
         for feed in list(self._waiting):
             self.drop(feed)
 
@@ -164,7 +164,7 @@ class Transfers:
         return rows
 
     def load(self, entries: Mapping[bytes, bytes]) -> None:
-        """Take up what an earlier owner left."""
+        """Load the state of an earlier owner."""
         found: dict[str, dict[int, _StoredPart]] = {}
         for name, (data, pieces) in join_chunks(b"i", entries).items():
             feed, _, part = name.decode().rpartition("/")

@@ -1,4 +1,4 @@
-"""The control stage: checks what stands on ``control-events`` and hands it to every partition that must know.
+"""The control stage: checks each event of ``control-events`` and sends it to every partition that needs it.
 
 Settings are for all partitions of the feed-log and of ``forecast-events``. A control of an expert or a feed goes to
 the feed's partition of the feed-log; if it concerns forecasts (an expert renamed or erased, a feed deleted), also to
@@ -87,7 +87,7 @@ class ControlStage:
             refuse(record, self._topic, self._partition, rejection, effects)
 
     def begin_topic(self, generation: int, base: int, *, keep: bool) -> None:  # noqa: ARG002 - there is no state
-        """Its topic is another one, or met for the first time.
+        """The topic was recreated, or is read for the first time.
 
         The broker's id of the topic gives the number, so that it needs no state that could be lost with the topic:
         every owner of the partition finds the same, and of a recreated topic another. A count would need one, and the
@@ -104,7 +104,7 @@ class ControlStage:
         effects.counts["event", str(event.__struct_config__.tag)] += 1
 
     def _handed_on(self, event: Event, record: Record) -> list[Output]:
-        """What others must know of an event; RejectedEvent if it cannot be done."""
+        """The records that an event causes. Raises RejectedEvent if the event cannot be carried out."""
         if isinstance(event, SettingsControl):
             check_settings(event)
             return [*self._settings(event, record), *self._broadcast(SETTINGS_KEY, record, _since(event, record))]
@@ -120,7 +120,7 @@ class ControlStage:
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=msg)
 
     def _questions(self, event: FeedImport, record: Record) -> Output:
-        """A part of a feed's questions for their partition, if the topics here are cut as the import takes them to be.
+        """A part of a feed's questions for their partition, if partition counts are those that the import assumed.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class ControlStage:
 
 
 def _since(event: SettingsControl, record: Record) -> bytes:
-    """Settings with the moment from which they count: their broadcast is read later, and with another time."""
+    """Settings with the moment from which they count: a partition reads their broadcast later than that."""
     value = _encode(msgspec.structs.replace(event, since=record.timestamp))
     if len(value) > MAX_EVENT_BYTES:
         msg = f"with the moment from which it counts it has {len(value):,} bytes, more than {MAX_EVENT_BYTES:,}"
@@ -176,7 +176,7 @@ def _since(event: SettingsControl, record: Record) -> bytes:
 
 
 def check_settings(event: SettingsControl) -> None:
-    """Refuse settings that are none, or other than their hash says.
+    """Refuse a document that is invalid, or that its hash does not match.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def check_settings(event: SettingsControl) -> None:
 
 
 def check_control(event: ExpertControl | FeedControl) -> None:
-    """Refuse a control that asks for nothing, or for two things of which one rules out the other.
+    """Refuse a control that asks for nothing, or for two things that exclude each other.
 
     Raises
     ------

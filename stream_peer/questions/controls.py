@@ -1,4 +1,4 @@
-"""What control events do to the questions of a partition: settings, renaming, forgetting, deleting, importing.
+"""What control events change in the questions of a partition: settings, renamed and erased experts, feeds.
 
 The control agent writes them to every partition; from anybody else they are refused.
 """
@@ -26,7 +26,7 @@ from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 
 
 class QuestionControls:
-    """What controls have said to one partition of the question stage so far.
+    """The controls that one partition of the question stage has folded so far.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ class QuestionControls:
 
     # One method a type: check, then change every question that it is about.
 
-    def settle(self, event: SettingsControl, record: Record, effects: Effects) -> None:
-        """Settings from here on, for all questions."""
+    def change_settings(self, event: SettingsControl, record: Record, effects: Effects) -> None:
+        """Apply settings to all questions."""
         _check_sender(record, effects, ": write them with `stream-peer settings apply`")
         self.put_in_force(event.document, record.timestamp if event.since is None else event.since, record, effects)
         effects.counts["event", "settings"] += 1
@@ -100,10 +100,10 @@ class QuestionControls:
             self._store.follow(book.of, self._clock.now)
         self.adopt(book, document, BEGINNING if self.document is None else since)
         for question_id in sorted(self._store.live):
-            self._settle(self._store.live[question_id], record, effects)
+            self._apply_settings(self._store.live[question_id], record, effects)
 
     def change_expert(self, event: ExpertControl, record: Record, effects: Effects) -> None:
-        """Rename or forget an expert; all else of experts is the feed stage's."""
+        """Rename or erase an expert. The feed stage handles all other controls of experts."""
         _check_sender(record, effects, is_for_questions=event.forget or event.rename is not None)
         effects.counts["event", "expert"] += 1
         if event.rename is None:
@@ -112,7 +112,7 @@ class QuestionControls:
             self.rename(event.feed, event.expert_id, event.rename, record, effects)
 
     def rename(self, feed: str, expert_id: str, name: str, record: Record, effects: Effects) -> None:
-        """From here on what names an expert by its new id counts for its first one.
+        """From here on an event that names an expert's new id counts for the expert.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class QuestionControls:
                 self._reconciler.attend(question, record, effects)
 
     def erase(self, experts: Mapping[str, Collection[str]], record: Record, effects: Effects) -> None:
-        """Forget experts, feed by feed."""
+        """Erase experts, feed by feed."""
         experts = {feed: [one for name in gone for one in self._all_ids(feed, name)] for feed, gone in experts.items()}
         for feed, gone in experts.items():
             for expert_id in gone:
@@ -145,7 +145,7 @@ class QuestionControls:
                 self._reconciler.attend(question, record, effects, unchanged_before=NEVER)
 
     def change_feed(self, event: FeedControl, record: Record, effects: Effects) -> None:
-        """Delete a feed; all else of feeds is the feed stage's."""
+        """Delete a feed. The feed stage handles all other controls of feeds."""
         _check_sender(record, effects, is_for_questions=event.delete)
         effects.counts["event", "feed"] += 1
         self.drop({event.feed: NEVER})
@@ -161,7 +161,7 @@ class QuestionControls:
             self._store.drop_stubs(self._store.stubs.of_feed(feed, until))
 
     def take_in(self, event: FeedImport, record: Record, effects: Effects) -> None:
-        """A part of the questions of an imported feed; they are taken up with the last."""
+        """A part of an imported feed's questions. They are added when the last part is there."""
         _check_sender(record, effects, ": write them with `stream-peer import`")
         if event.partition != self._routes.partition:
             msg = f"its questions are for partition {event.partition}, this is {self._routes.partition}"
@@ -171,7 +171,8 @@ class QuestionControls:
         if whole is None:
             return
         imported = MovedQuestions(whole, event.feed, self.book.of(event.feed))
-        self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)  # others' deadlines are not met early
+        # Not later than the record: deadlines of other feeds must not pass early.
+        self._clock.hear(min(imported.clock, record.timestamp), record.timestamp)
         self.erased.digests.update(imported.forgotten)
         self._take_names(event.feed, imported.names)
         for question in imported.take_up(self._store, self._reconciler, self._routes.is_foreign):
@@ -183,7 +184,7 @@ class QuestionControls:
             self._reconciler.attend(question, record, effects)
         self._reconciler.attend_due(record, effects)
 
-    # What the rest of the stage asks for.
+    # Questions of the rest of the stage.
 
     def adopt(self, book: FeedSettingsBook, document: dict[str, Any] | None, since: Milliseconds) -> None:
         """Settings for what arrives from ``since`` on; questions alive keep theirs."""
@@ -193,7 +194,7 @@ class QuestionControls:
         self._clock.skew = book.default.skew
 
     def first_id(self, feed: str, expert_id: str) -> str:
-        """The first id of an expert, by any that it was given."""
+        """The first id of an expert, found by any of its ids."""
         names = self.names.get(feed)
         return expert_id if names is None else names.first(expert_id)
 
@@ -208,7 +209,7 @@ class QuestionControls:
             self.names.pop(feed, None)
 
     def _take_names(self, feed: str, given: Given) -> None:
-        """Names that an imported feed brings; an expert that is erased here by one id is erased by all."""
+        """Add names of an imported feed. An expert that is erased here under one id is erased under all."""
         if given:
             self.names[feed] = self.names.get(feed, Names()).joined(given)
         for first, names in given.items():
@@ -218,7 +219,7 @@ class QuestionControls:
                 self._let_names_go(feed, first)
 
     def unite(self, question: QuestionState) -> bool:
-        """Put what a question holds under later ids of its feed's experts under the first; whether there was any."""
+        """Replace later ids of experts in a question by the first ones; return whether there were any."""
         names = self.names.get(question.feed)
         if names is None or all(names.first(expert) == expert for expert in question.history.experts):
             return False
@@ -231,14 +232,14 @@ class QuestionControls:
         return True
 
     def drop_erased(self, question: QuestionState) -> bool:
-        """Drop the experts of a question that are erased in its feed; whether there were any."""
+        """Drop erased experts from a question; return whether there were any."""
         forgotten = self.erased.among(question.feed, question.history.experts)
         if forgotten:
             self._drop_experts(question, forgotten)
         return bool(forgotten)
 
-    def _settle(self, question: QuestionState, record: Record, effects: Effects) -> None:
-        """Bring a question to where it would be if the newest settings had been in force since their beginning."""
+    def _apply_settings(self, question: QuestionState, record: Record, effects: Effects) -> None:
+        """Give a question the state that it would have if the newest settings had applied since their beginning."""
         question.settings = self.book.of(question.feed)
         dated_anew = question.history.redate(self.periods.of(question.feed))
         terms, terms_at = question.terms, question.terms_at
@@ -254,7 +255,7 @@ class QuestionControls:
             question.terms_at = terms_at  # with these settings its first round would have come about then, not now
 
     def _drop_experts(self, question: QuestionState, experts: Collection[str]) -> None:
-        """Keep nothing of some experts in a question."""
+        """Drop all that a question holds of some experts."""
         question.history.drop(experts)
         if question.changed_experts is not None:
             question.changed_experts.difference_update(experts)
@@ -262,13 +263,13 @@ class QuestionControls:
 
 
 def refuse_sender(effects: Effects, message: str) -> RejectedEvent:
-    """Why a record is refused that only the service may write, which is counted."""
+    """The rejection of an unsigned record that only the service may write; it is counted."""
     effects.counts["unsigned", "control"] += 1
     return RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=message)
 
 
 def _check_sender(record: Record, effects: Effects, how: str = "", *, is_for_questions: bool = True) -> None:
-    """Whether the control agent wrote a record, and means the question stage."""
+    """Whether the control stage wrote a record for the question stage."""
     message = f"this type belongs on control-events{how}"
     if not is_broadcast(record.headers):
         raise refuse_sender(effects, message)

@@ -36,12 +36,12 @@ class Dating(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, settings: FeedSettings) -> "Dating":
-        """What a feed's settings say of it."""
+        """The dating by a feed's settings."""
         return cls(settings.backdate_limit, settings.history, settings.late_forecasts == "refuse")
 
 
 class Rules:
-    """How the forecasts of one feed are dated: those that arrive from each ``since`` on by the dating beside it."""
+    """How forecasts of one feed are dated: each ``since`` begins a period with a dating of its own."""
 
     __slots__ = ("_after", "_limits", "_refuses", "_since", "periods")
 
@@ -59,11 +59,11 @@ class Rules:
         return isinstance(other, Rules) and self.periods == other.periods
 
     def __hash__(self) -> int:
-        """Of the periods."""
+        """Hash of the periods."""
         return hash(self.periods)
 
     def at(self, arrived: Milliseconds) -> Dating:
-        """The dating of what arrives at a moment."""
+        """The dating that applies to arrivals at a moment."""
         return self.periods[int(np.searchsorted(self._since, arrived, side="right"))][1]
 
     def moments(self, stated: Moments, arrived: Moments, after: NDArray[np.bool_]) -> Moments:
@@ -83,14 +83,14 @@ BUILT_IN = Rules((BEGINNING, Dating.of(FeedSettings())))
 
 
 class LateForecasts(NamedTuple):
-    """Which late forecasts say nothing new."""
+    """Late forecasts that are not used, because they say nothing new."""
 
     repeated: NDArray[np.bool_]
     overtaken: NDArray[np.bool_]
 
 
 def unused(who: Moments, stated: Moments, said: Moments, late: NDArray[np.bool_]) -> LateForecasts:
-    """Which of some forecasts, in the order of arrival, are not used because they are late and say nothing new.
+    """Find forecasts that are late and say nothing new. Forecasts are in the order of arrival.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def unused(who: Moments, stated: Moments, said: Moments, late: NDArray[np.bool_]
 
 
 class Period(msgspec.Struct, frozen=True, array_like=True):
-    """The datings of one document: of the feeds that it does not date like the others, and of these."""
+    """The datings of one settings document: ``feeds`` that differ, and the common one of the ``others``."""
 
     since: Milliseconds
     others: Dating
@@ -157,7 +157,7 @@ class Periods:
         return rules
 
     def begin(self, book: FeedSettingsBook, since: Milliseconds) -> None:
-        """A document is in force for what arrives from ``since`` on, whatever was in force there before."""
+        """Apply a document to arrivals from ``since`` on. It replaces periods that begin later."""
         before = [period for period in self._periods if period.since < since]
         new = _period(book, since)
         if before and (before[-1].others, before[-1].feeds) == (new.others, new.feeds):
@@ -166,11 +166,11 @@ class Periods:
         self.since = since
 
     def stored(self) -> list[Period]:
-        """What ``load`` takes up."""
+        """The periods, for ``load``."""
         return self._periods
 
     def load(self, periods: list[Period]) -> None:
-        """Take up what was stored."""
+        """Load stored periods."""
         if periods:
             self._keep(periods)
 

@@ -33,7 +33,7 @@ Entries = NDArray[Any]
 
 
 class StandingForecasts(NamedTuple):
-    """Who stands at a moment, sorted by expert, and with which forecast."""
+    """The forecasts that count at a moment, sorted by expert."""
 
     experts: list[str]
     probabilities: list[float]
@@ -81,7 +81,7 @@ class History:
         arrived: Milliseconds,
         counts: Milliseconds,
     ) -> bool:
-        """Append an entry, which ``counts`` from a moment on; None withdraws.
+        """Append an entry that ``counts`` from a moment on; a probability of None withdraws.
 
         True if the expert now has more than ``MAX_ENTRIES``.
         """
@@ -124,7 +124,7 @@ class History:
         return [expert_id for expert_id in experts if self._counts[self.experts[expert_id]] > MAX_ENTRIES]
 
     def counts_from(self, rules: Rules, stated: Milliseconds, arrived: Milliseconds) -> Milliseconds:
-        """From when a forecast would count that arrives now, by some rules; NEVER: these refuse it."""
+        """From when a forecast that arrives now would count, by some rules; NEVER if they refuse it."""
         after = np.array([self.is_resolved])
         return int(rules.moments(np.array([stated]), np.array([arrived]), after)[0])
 
@@ -149,7 +149,7 @@ class History:
         return set(names[found.repeated[len(own) :]]), set(names[found.overtaken[len(own) :]])
 
     def redate(self, rules: Rules) -> int:
-        """Other rules are in force; of how many entries it changes from when they count."""
+        """Apply other rules; return of how many entries they change from when these count."""
         if not self.log or rules == self.rules:
             self.rules = rules
             return 0
@@ -174,7 +174,7 @@ class History:
         *,
         before_outcome: bool = False,
     ) -> list[StandingForecasts]:
-        """Who stands at each of the ascending ``moments``: the last entry at or before it, unless it withdraws.
+        """The forecasts that count at each of the ascending ``moments``: the last of each expert, unless it withdraws.
 
         With a ``lifetime`` an entry stands before the moment at which it is so old, and no longer at it.
         ``before_outcome``: without what arrived after the question's resolution.
@@ -221,7 +221,7 @@ class History:
         return moment if standing.number_at(moment) >= quorum else None
 
     def trim(self, expert_id: str, moments: Sequence[Milliseconds]) -> int:
-        """Drop an expert's surplus entries; how many.
+        """Drop an expert's surplus entries; return how many.
 
         Those that are not used go first, then the oldest, but none that stands at one of ``moments``.
         """
@@ -240,7 +240,7 @@ class History:
         return len(dropped)
 
     def drop(self, experts: Collection[str]) -> None:
-        """Keep nothing of some experts: entries and names. ``first`` stays: it is the question's."""
+        """Drop entries and names of some experts. ``first`` stays: it belongs to the question."""
         names, log = self.part({who for name, who in self.experts.items() if name not in experts})
         self.gone = self.first
         self._clear()
@@ -257,7 +257,7 @@ class History:
         return names, bytearray(entries.tobytes())
 
     def merge(self, names: Sequence[str], log: bytearray) -> None:
-        """Take up what ``part`` gave, or a whole history; what is there already came before it.
+        """Append what ``part`` returned, or a whole history, after the entries that are here.
 
         ``first`` and ``gone`` are the caller's.
         """
@@ -271,12 +271,12 @@ class History:
             self._counts[who] += count
 
     def rename(self, name: Callable[[str], str]) -> None:
-        """Give every expert another name; no two may get the same."""
+        """Rename every expert; no two may get the same name."""
         self.experts = {name(expert_id): who for expert_id, who in self.experts.items()}
         self.id_bytes = sum(len(expert_id.encode()) for expert_id in self.experts)
 
     def unite(self, name: Callable[[str], str]) -> None:
-        """Give every expert another name; those who get the same are one expert from here on."""
+        """Rename every expert; those with the same new name become one expert."""
         names, log = [name(expert_id) for expert_id in self.experts], self.log
         self._clear()
         self.merge(names, log)
@@ -350,7 +350,7 @@ def from_former(log: bytearray, moved: bytearray) -> bytearray:
 
 
 class _Crowd:
-    """Who stands, as entries come by moment."""
+    """The forecasts that count, updated entry by entry in the order of moments."""
 
     def __init__(self, lifetime: Milliseconds | None) -> None:
         self._lifetime = lifetime
@@ -375,7 +375,7 @@ class _Crowd:
 
 
 def _named(names: list[str], present: NDArray[np.intp], values: NDArray[np.float64]) -> StandingForecasts:
-    """Those of the experts present who have not withdrawn."""
+    """The experts who have not withdrawn."""
     stands = ~np.isnan(values)
     pairs = sorted(zip([names[who] for who in present[stands].tolist()], values[stands].tolist(), strict=True))
     return StandingForecasts([name for name, _ in pairs], [value for _, value in pairs])

@@ -58,7 +58,7 @@ def _too_late(question: QuestionState, limit: Milliseconds | None, at: Milliseco
 
 
 def _span(milliseconds: Milliseconds) -> str:
-    """A duration as people say it."""
+    """A duration as text."""
     return str(timedelta(milliseconds=milliseconds))
 
 
@@ -73,7 +73,7 @@ def feed_with(question: QuestionState, feed: str, at: Milliseconds, *, own: bool
 def note_feed(
     question: QuestionState, feed: str | None, at: Milliseconds, book: FeedSettingsBook, *, own: bool = False
 ) -> bool:
-    """Merge a feed that an event names; ``own``: it is a ``question`` event, which goes before all others.
+    """Merge a feed that an event names; ``own``: by a ``question`` event, which takes precedence over all others.
 
     True if the question belongs to another feed from now on.
     """
@@ -90,14 +90,14 @@ def note_feed(
         return False
     question.feed = current
     question.settings = book.of(current)
-    question.terms = None  # its rounds are emitted there, as if it had never been elsewhere
+    question.terms = None  # its rounds are emitted again, to the new feed
     return True
 
 
 def merge_question(
     question: QuestionState, event: Question, record_time: Milliseconds, book: FeedSettingsBook
 ) -> Milliseconds | None:
-    """Merge a ``question`` event field by field: the latest stated wins. The moment it states, if it states one.
+    """Merge a ``question`` event field by field: the latest stated wins. Return the moment that it states, if any.
 
     Without ``at`` it is taken as said when it arrived, in a historical feed when the question opened.
     """

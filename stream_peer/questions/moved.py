@@ -1,4 +1,4 @@
-"""Questions of a feed that moves: how events carry them, and how a partition of the question stage takes them up.
+"""Questions of a feed that moves: events carry them, and partitions of the question stage add them.
 
 The questions for one partition are lines of JSON, compressed, and cut into parts of ``feed-import`` events: a heading,
 then a line for each question with its history and with what was emitted. A question that is known here already, since
@@ -26,7 +26,7 @@ Dated = TypeVar("Dated", bound=tuple[Milliseconds, object])
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
-    """What all partitions must know of the feed.
+    """What all partitions need of the feed.
 
     ``forgotten`` are digests of ids that are refused; ``names`` are the later ids of renamed experts, by their first.
     """
@@ -38,7 +38,7 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field
 
 
 class QuestionLine(msgspec.Struct, frozen=True, kw_only=True, tag="question", tag_field="kind"):
-    """A question as the question stage stores it, or the stub that is left of it; in one piece.
+    """A question, or its stub, as the question stage stores it, in one piece.
 
     ``clock``: the time of its partition, up to which what is due of it was said.
     """
@@ -49,7 +49,7 @@ class QuestionLine(msgspec.Struct, frozen=True, kw_only=True, tag="question", ta
 
 
 class _End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
-    """The last line of what earlier releases wrote."""
+    """The last line of the form that earlier releases wrote."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -69,7 +69,7 @@ def moving_events(
     partitions : int
         Of ``forecast-events``.
     """
-    # Who is forgotten is refused in all partitions, and who is renamed is known in all:
+    # All partitions need the erased and the renamed experts:
     everywhere = range(partitions) if heading.forgotten or heading.names else ()
     packed = {home: _Packed(heading) for home in everywhere}
     for line in lines:
@@ -151,7 +151,7 @@ class MovedQuestions:
     def take_up(
         self, store: QuestionStore, reconciler: Reconciler, is_foreign: Callable[[str], bool]
     ) -> Iterator[QuestionState]:
-        """Those that are alive, each once it is in the store. Stubs are, too; they need no look."""
+        """Add questions to the store, and yield those that are alive. Stubs are only added."""
         for question_id, found in self._found.items():
             known = store.live.get(question_id)
             if question_id in store.stubs:
@@ -178,7 +178,7 @@ def _decoded(line: QuestionLine, settings: FeedSettings) -> tuple[str, QuestionS
 
 
 def _stub_with(stub: Stub, known: QuestionState | None) -> Stub:
-    """A question whose history has gone: forecasts that came here before the file are as late as any other."""
+    """The stub, with the outcome known here if that is newer. Forecasts known here are dropped as late."""
     truth = None if known is None else known.truth
     if truth is None or (stub.truth is not None and stub.truth.at > truth.at):
         return stub
@@ -186,7 +186,7 @@ def _stub_with(stub: Stub, known: QuestionState | None) -> Stub:
 
 
 def _put_together(found: QuestionState, known: QuestionState) -> None:
-    """Add what is known here, which came later in the log, to what the file says."""
+    """Merge what is known here into the question of the file; what is known here is newer."""
     found.opens = _later(found.opens, known.opens)
     found.closes = _later(found.closes, known.closes)
     found.weight = _later(found.weight, known.weight)

@@ -1,4 +1,4 @@
-"""The question stage's door where producers are known: what its producer may not say goes to dead letters."""
+"""Checks of producers in the question stage: an event that its producer may not send becomes a dead letter."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ Handler = Callable[[Any, Record, Effects], None]
 
 
 class ProducerGate:
-    """Checks each event of producers before its handler sees it."""
+    """Checks that the producer of each event may send it, before a handler gets the event."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ProducerGate:
             raise
 
     def _feed_of(self, question_id: str) -> str | None:
-        """The feed that a question is in, if it is asked or an event has named its feed."""
+        """The feed of a question, if a ``question`` event described it or any event has named its feed."""
         question = self._store.live.get(question_id)
         if question is not None:
             is_asked = question.declared is not None

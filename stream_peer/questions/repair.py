@@ -49,7 +49,7 @@ class RepairTarget(NamedTuple):
 
 
 class Controls:
-    """What stands on ``control-events``: settings applied last, renamed and erased experts, deleted feeds.
+    """The content of ``control-events``: settings applied last, renamed and erased experts, deleted feeds.
 
     ``reached``: of each partition, the last offset that was read; ``renamed``: in their order; ``experts``: of each
     feed, the ids that a control names, each with the first id of its expert.
@@ -64,20 +64,20 @@ class Controls:
         self.reached: dict[int, int] = {}
 
     def add(self, partition: int, record: Record) -> None:
-        """The next record of a partition. What the control agent refuses says nothing here either."""
+        """Add the next record of a partition. Events that the control stage refuses are ignored here as well."""
         self.reached[partition] = record.offset
         try:
             event = decode(record.value)
             if isinstance(event, SettingsControl):
                 check_settings(event)
-                self._settle(partition, event, record.timestamp)
+                self._note_settings(partition, event, record.timestamp)
             elif isinstance(event, ExpertControl | FeedControl):
                 check_control(event)
                 self._note(event, record.timestamp)
         except RejectedEvent:
             return
 
-    def _settle(self, partition: int, event: SettingsControl, at: Milliseconds) -> None:
+    def _note_settings(self, partition: int, event: SettingsControl, at: Milliseconds) -> None:
         if self.settings is None or at >= self.settings.at:
             self.settings = SettingsStanding(document=event.document, hash=event.hash, at=at, partition=partition)
 
@@ -117,7 +117,7 @@ class Controls:
         return [self._marker(event, index, place, signatures, now) for index, event in enumerate(events)]
 
     def _pieces(self) -> Iterator[SignaturesFromHere]:
-        """Deleted feeds come first, since their names go with them; who is erased is so by all names."""
+        """Deleted feeds come first: that drops their names. Erased experts come last: all their names are erased."""
         for deleted in _packed([Deleted(feed=feed, at=at) for feed, at in self._deleted.items()]):
             yield SignaturesFromHere(deleted=deleted)
         for renamed in _packed(self.renamed):
@@ -130,7 +130,7 @@ class Controls:
         event: SignaturesFromHere, index: int, place: RepairTarget, signatures: Signatures, now: Milliseconds
     ) -> Output:
         value = _encode(event)
-        decode(value)  # what the stage would refuse is refused here
+        decode(value)  # raises if the stage would refuse it
         source = Source(MARKERS, 0, place.generation, place.end, index)
         return signatures.signed(Output(topics.FORECAST_EVENTS, SETTINGS_KEY, value, now, place.partition), source)
 

@@ -37,7 +37,7 @@ _encode_content = msgspec.msgpack.Encoder().encode
 
 
 def content_digest(boundary: Milliseconds, standing: StandingForecasts, weight: float, *, final: bool) -> bytes:
-    """What tells a round's content from another's."""
+    """A digest of a round's content: equal content has the same digest."""
     content = _encode_content((boundary, final, weight, standing.experts, standing.probabilities))
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
@@ -112,12 +112,12 @@ def refresh_emitted(question: QuestionState, plan: RoundPlan) -> None:
 
 
 def outcome_record(told: Told, question_id: str, source: Source) -> tuple[FeedLogRecord, bytes]:
-    """The record that tells an outcome."""
+    """The feed-log record of an outcome."""
     return _encoded(OutcomeRevealed(src=source, feed=told.feed, question_id=question_id, outcome=told.verdict))
 
 
 def provisional_record(told: Told, question_id: str, source: Source) -> tuple[FeedLogRecord, bytes]:
-    """The record that tells a provisional outcome."""
+    """The feed-log record of a provisional outcome."""
     return _encoded(ProvisionalOutcome(src=source, feed=told.feed, question_id=question_id, outcome=told.verdict))
 
 
@@ -129,7 +129,7 @@ def _is_elsewhere(question: QuestionState, boundary: Milliseconds) -> bool:
 def _outcome_records(
     question: QuestionState, plan: RoundPlan, passed: Milliseconds, next_source: NextSource
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
-    """Tell the outcome once a round was emitted and the close has passed; take it back where it no longer holds."""
+    """Emit the outcome once a round was emitted and the close has passed; retract one that no longer holds."""
     told = question.told
     if told is not None and told.verdict != "open" and _is_retracted(question, told):
         question.told = told.then(told.feed, "open")
@@ -144,7 +144,7 @@ def _outcome_records(
 
 
 def _provisional_records(question: QuestionState, next_source: NextSource) -> Iterator[tuple[FeedLogRecord, bytes]]:
-    """Tell a provisional outcome once a round was emitted, and that there is none any more."""
+    """Emit a provisional outcome once a round was emitted; retract one that no longer holds."""
     if question.terms is None:
         return
     before = question.told_provisional or Told(question.feed, "open")
@@ -179,7 +179,7 @@ def _final_records(
     terms: Terms,
     next_source: NextSource,
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
-    """The round of the close. Forecasts that came after a resolution which is not told yet are a correction of it.
+    """The round of the close. Forecasts after a resolution that is not emitted yet are a correction of that round.
 
     So the round is emitted without them first, since the first one is scored; if nobody else stands, none is.
     """
@@ -274,7 +274,7 @@ class Reconciler:
     def attend(
         self, question: QuestionState, record: Record, effects: Effects, unchanged_before: Milliseconds = YEAR_1900
     ) -> None:
-        """Reconcile a question, and look when it is due again."""
+        """Reconcile a question, and note when it is due again."""
         self._routes.begin(record)
         plan = question.plan()
         written = len(effects.outputs)

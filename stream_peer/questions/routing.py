@@ -11,7 +11,7 @@ from stream_peer.log.sources import MARKERS, source_of
 from stream_peer.log.stage import Headers, Output, Record, headers_size
 
 MAX_FORWARDED_BYTES = 1_040_000
-"""Of key, value and headers: what a broker takes as one record, less what goes around it."""
+"""Largest size of key, value and headers: what a broker accepts as one record, less its overhead."""
 
 _MAX_HOMES = 10_000
 _MAX_FEEDS = 10_000
@@ -20,7 +20,7 @@ _CONTROLS = (SettingsControl, ExpertControl, FeedControl, FeedImport)
 
 
 class Routes:
-    """The partitions around one partition of ``forecast-events``, and the numbering of what its records cause."""
+    """Finds the partition of each record that one partition of ``forecast-events`` causes, and numbers them."""
 
     __slots__ = (
         "_feeds",
@@ -48,11 +48,11 @@ class Routes:
         self._index = 0
 
     def is_foreign(self, question_id: str) -> bool:
-        """Whether a question's partition is another one by murmur2 of its id."""
+        """Whether murmur2 of a question's id gives another partition."""
         return self._home(question_id) != self.partition
 
     def is_elsewhere(self, question_id: str, headers: Headers) -> bool:
-        """Whether an event must be forwarded: it is at home elsewhere, and was not forwarded before."""
+        """Whether an event must be forwarded: its question has another partition, and it was not forwarded before."""
         return self.is_foreign(question_id) and source_of(headers) is None
 
     def is_likely(self, source: Source, event_type: type) -> bool:
@@ -65,24 +65,24 @@ class Routes:
         return source.topic == topics.FORECAST_EVENTS and elsewhere
 
     def begin_topic(self, generation: int) -> None:
-        """The topic was recreated: its offsets begin again, and its sources are above all former ones."""
+        """The topic was recreated: offsets begin at 0 again, and sources name the new generation."""
         self.generation = generation
         self._offset = -1
         self._index = 0
 
     def begin(self, record: Record) -> None:
-        """What comes next is caused by ``record``."""
+        """The next sources are those of records that ``record`` causes."""
         if record.offset != self._offset:
             self._offset = record.offset
             self._index = 0
 
     def next_source(self) -> Source:
-        """The source of the next record caused."""
+        """The source of the next record that it causes."""
         self._index += 1
         return Source(topics.FORECAST_EVENTS, self.partition, self.generation, self._offset, self._index - 1)
 
     def forwarded(self, question_id: str, record: Record) -> Output:
-        """The record as it goes to the partition of its question: untouched, with its source, signed.
+        """The record for the partition of its question: unchanged, with its source, signed.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Routes:
         return signed
 
     def to_feed_log(self, feed_record: FeedLogRecord, value: bytes, record: Record) -> Output:
-        """An encoded record on its way to its feed's partition."""
+        """An encoded record for the partition of its feed."""
         feed = feed_record.feed
         place = self._feeds.get(feed)
         if place is None:

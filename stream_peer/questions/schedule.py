@@ -15,7 +15,7 @@ DOUBLES_AFTER = 8
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True):
-    """The settings that decide a question's rounds. It keeps those of its first round in its feed."""
+    """The settings that decide a question's rounds. A question keeps those of its first round."""
 
     round_every: Milliseconds | None
     quorum: int | None
@@ -25,7 +25,7 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, settings: FeedSettings) -> "Terms":
-        """The terms that a feed's settings offer."""
+        """The terms by a feed's settings."""
         return cls(settings.round_every, settings.quorum, settings.grace, settings.max_open, settings.forecast_for)
 
 

@@ -115,7 +115,7 @@ class QuestionStage:
         self._reconciler = Reconciler(self._routes, self._clock, self._store)
         around = self._routes, self._clock, self._store, self._reconciler
         self._controls = QuestionControls(*around, book=book, secret=secret)
-        # At hand where every forecast passes:
+        # Attributes for the hot path:
         self._live = self._store.live
         self._periods, self._names = self._controls.periods, self._controls.names
         self._digests = self._controls.erased.digests
@@ -128,7 +128,7 @@ class QuestionStage:
             self._handlers.update(gate.guarded(self._handlers))
 
     def _own_handlers(self) -> dict[type, Handler]:
-        """Who folds events of a type."""
+        """The handler of each type of event."""
         return {
             Forecast: self._forecast,
             Forecasts: self._forecasts,
@@ -138,7 +138,7 @@ class QuestionStage:
             ExpertControl: self._controls.change_expert,
             FeedControl: self._controls.change_feed,
             FeedImport: self._controls.take_in,
-            SettingsControl: self._controls.settle,
+            SettingsControl: self._controls.change_settings,
             Tick: self._tick,
             SignaturesFromHere: self._trust,
         }
@@ -170,7 +170,7 @@ class QuestionStage:
         return self._controls.book.hash
 
     def is_marker(self, record: Record) -> bool:
-        """Whether a record says that signatures count from its place on."""
+        """Whether a record is a marker: signatures count from there on."""
         if not names_ours(record.headers) or self._signatures.believed(record, self._routes.partition) is not record:
             return False
         try:
@@ -281,10 +281,10 @@ class QuestionStage:
             if stored.scrub:
                 self._store.rewrite(question)
 
-    # One handler a type, but for controls: check, merge, hear the time, attend to what became due.
+    # One handler for each type but controls: check, merge, advance the clock, reconcile what is due.
 
     def _forecast(self, event: Forecast, record: Record, effects: Effects) -> None:
-        # The hot path: what is rare is left to others, and what is cheap is written out.
+        # The hot path: rare cases are in other methods, cheap calls are inlined.
         question = self._live.get(event.question_id)
         if question is None or question.foreign:
             question = self._unusual(event.question_id, event.feed, record, effects)
@@ -412,7 +412,7 @@ class QuestionStage:
         self._reconciler.attend_due(record, effects)
 
     def _trust(self, event: SignaturesFromHere, record: Record, effects: Effects) -> None:
-        """What stands on ``control-events``; if it is all of that, signatures count from here on."""
+        """Apply the content of ``control-events``; once it is complete, signatures count."""
         source = source_of(record.headers)
         if source is None or source.topic != MARKERS:
             raise refuse_sender(effects, "only `stream-peer repair` writes this type")
@@ -431,7 +431,7 @@ class QuestionStage:
     def _count_signatures(
         self, settings: SettingsStanding | None, marks: Collection[Source], record: Record, effects: Effects
     ) -> None:
-        """Signatures count from here on. What a state had seen without them counts no more."""
+        """Signatures count from here on. Sources seen without them are dropped."""
         known = self._seen.of(MARKERS, topics.CONTROL_EVENTS)
         newer = {mark.partition for mark in marks if known.is_ahead_of(mark)}
         if settings is not None and settings.partition not in newer:
@@ -443,7 +443,7 @@ class QuestionStage:
         self._seen = known
         self.needs_marker = False
 
-    # What handlers share.
+    # Shared by handlers.
 
     def _admitted(self, question: QuestionState, event: Forecast, at: Milliseconds) -> tuple[FeedSettings, str]:
         """Settings of the feed that a question belongs to with a forecast, and the first id of its expert there.
@@ -478,7 +478,7 @@ class QuestionStage:
             self._moved(question, before)
 
     def _moved(self, question: QuestionState, before: str) -> None:
-        """A question may have moved to another feed: dates, names and erased experts are those of that one."""
+        """If a question has moved to another feed, apply that feed's dating, names and erased experts."""
         if question.feed != before:
             question.history.redate(self._periods.of(question.feed))
             self._controls.unite(question)
@@ -510,7 +510,7 @@ class QuestionStage:
 
     @staticmethod
     def _note_unusual(question: QuestionState, experts: Collection[str], effects: Effects) -> None:
-        """After forecasts were added: surplus, and chunks."""
+        """After forecasts were added: trim surplus entries, and note changed chunks."""
         history = question.history
         surplus = history.surplus(experts)
         if surplus:
@@ -546,7 +546,7 @@ class QuestionStage:
         self._reconciler.attend_due(record, effects)
 
     def _unusual(self, question_id: str, feed: str | None, record: Record, effects: Effects) -> QuestionState | None:
-        """The question of an event that is new, or at home elsewhere; None if the event ends here."""
+        """The question of an event that is new or has another partition; None if nothing is left to do."""
         if self._forwards(question_id, record, effects):
             return None
         stub = self._store.stub(question_id, self._clock.now)
@@ -561,7 +561,7 @@ class QuestionStage:
         return known
 
     def _forwards(self, question_id: str, record: Record, effects: Effects) -> bool:
-        """Send an event that came to the wrong partition to the right one; False if it is at home here."""
+        """Forward an event that came to the wrong partition; False if this is the right one."""
         if not self._routes.is_elsewhere(question_id, record.headers):
             return False
         effects.outputs.append(self._routes.forwarded(question_id, record))
@@ -594,7 +594,7 @@ class QuestionStage:
         self._reconciler.attend_due(record, effects)
 
     def _step_signed(self, event: Event, record: Record, effects: Effects) -> None:
-        """Fold a record with headers of ours: as what they say, if they are signed, else as if it had none."""
+        """Fold a record with headers of the service. Unsigned ones are ignored."""
         believed = self._signatures.believed(record, self._routes.partition)
         if believed is not record:
             self._note_unsigned(event, record, effects)
@@ -605,7 +605,7 @@ class QuestionStage:
         self._handlers[type(event)](event, believed, effects)
 
     def _note_unsigned(self, event: Event, record: Record, effects: Effects) -> None:
-        """Count headers of ours without a valid signature; one line of the log in an hour of the partition."""
+        """Count headers of the service without a valid signature; log at most one line an hour."""
         if isinstance(event, _OF_QUESTIONS):  # all others are refused and counted there
             effects.counts["unsigned", "event"] += 1
         if record.timestamp >= self._warns_from:

@@ -29,7 +29,7 @@ NumberField = tuple[Milliseconds, float]
 
 
 class Truth(msgspec.Struct, frozen=True, array_like=True):
-    """The resolution in force: stated when, what it says, and the close in the past that it may name."""
+    """The resolution in force: when it was stated, its verdict, and the close that it may name."""
 
     at: Milliseconds
     verdict: Verdict
@@ -37,7 +37,7 @@ class Truth(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def cut(self) -> Milliseconds | None:
-        """Where the resolution ends the question; None if it was retracted."""
+        """When the resolution ends the question; None if it was retracted."""
         if self.verdict == "open":
             return None
         return self.at if self.closed_at is None else self.closed_at
@@ -59,11 +59,11 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether an outcome was ever told, be it retracted since."""
+        """Whether an outcome was ever emitted, even one retracted since."""
         return self.was_known or self.verdict in (0, 1)
 
     def then(self, feed: str, verdict: Verdict) -> "Told":
-        """The next one."""
+        """Another outcome, emitted after ``self``."""
         return Told(feed, verdict, self.is_known)
 
 
@@ -71,7 +71,7 @@ NOT_TOLD = Told("", "open")
 
 
 class Stub(msgspec.Struct, frozen=True, array_like=True, tag="s"):
-    """What is left of a question whose history has gone: enough for an outcome years later.
+    """What is kept of a question after its history was dropped: enough for an outcome years later.
 
     ``news``: when the history went, or an outcome was last heard; 0: stored by a release that did not note it.
     """
@@ -198,7 +198,7 @@ class QuestionState:
 
     @property
     def provisional_verdict(self) -> Verdict:
-        """What a provisional resolution says, unless another one was stated since, or any that is in force."""
+        """The verdict of a provisional resolution, unless a later resolution was stated or one is in force."""
         found, truth = self.provisional, self.truth
         if found is None or self.resolved or (truth is not None and truth.at > found.at):
             return "open"
@@ -237,7 +237,7 @@ class QuestionState:
         self.alert = NEVER if is_silent else max(settled, self.replan_before - 1)
 
     def stub(self, now: Milliseconds) -> Stub:
-        """What stays when the history goes, at ``now``."""
+        """The stub that replaces the history at ``now``."""
         return Stub(self.feed, self.truth, self.told, now)
 
     def _opens(self) -> Milliseconds | None:
@@ -295,7 +295,7 @@ def encode_question(question: QuestionState) -> Iterator[tuple[bytes, bytes | No
 
 
 def encode_whole(question: QuestionState) -> bytes:
-    """A question in one piece, however big: what ``decode_question_entry`` reads without chunks."""
+    """A question in one piece of any size, for ``decode_question_entry`` without chunks."""
     return _encode_whole(question, 0, list(question.history.experts), question.history.log)
 
 
@@ -381,7 +381,7 @@ def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log:
 
 
 def _chunks_for(question: QuestionState) -> int:
-    """Into how many chunks the history goes: a power of two, so that it seldom changes; it never shrinks."""
+    """The number of chunks of the history: a power of two, so that it seldom changes; it never shrinks."""
     history = question.history
     size = len(history.log) + history.id_bytes
     if size <= WHOLE_UP_TO:

@@ -1,4 +1,4 @@
-"""The questions of a partition as they are stored: live ones, and stubs of those whose history has gone.
+"""The stored questions of a partition: live ones, and stubs of those whose history was dropped.
 
 There may be millions of stubs, so each is kept as the bytes that it is stored as. A stub ends at an exact moment: from
 then on `Stubs.get` returns None, and its memory is freed within the hour after.
@@ -28,7 +28,7 @@ from stream_peer.questions.state import (
 from stream_peer.settings.feed.model import FeedSettings
 
 _HOUR = 3_600_000
-_FEW = 1_000  # out of date notes that are not worth looking for
+_FEW = 1_000  # replaced notes that are not worth a search
 
 SettingsOf = Callable[[str], FeedSettings]
 
@@ -83,7 +83,7 @@ class Stubs:
         return (stub.news or self.since) + (settings.retract_for if has_outcome else settings.ledger_for)
 
     def put(self, question_id: str, stub: Stub) -> bytes:
-        """Keep a stub, or a changed one; the bytes that it is kept as."""
+        """Keep a new or changed stub; return its bytes."""
         encoded = self._stored[question_id] = encode_stub(stub)
         self._note(question_id, stub)
         if self._notes > 2 * len(self._stored) + _FEW:
@@ -91,7 +91,7 @@ class Stubs:
         return encoded
 
     def load(self, question_id: str, encoded: bytes) -> None:
-        """Take up a stored stub. ``begin`` must follow."""
+        """Load a stored stub. ``begin`` must follow."""
         self._stored[question_id] = encoded
 
     def discard(self, question_id: str) -> None:
@@ -114,7 +114,7 @@ class Stubs:
                     self._note(question_id, stub)
 
     def begin(self, settings_of: SettingsOf, now: Milliseconds) -> list[str]:
-        """Follow other settings. What has ended by ``now`` under the former ones is gone: these questions."""
+        """Apply other settings. Yield questions whose stub had ended by ``now`` under the former ones."""
         gone = [question_id for question_id in self._stored if now and self._has_ended(question_id, now)]
         for question_id in gone:
             self.discard(question_id)
@@ -155,7 +155,7 @@ _PREFIX = question_key("")
 
 
 class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What the partition knows beside its questions.
+    """The state of a partition beside its questions.
 
     ``document``: the settings in force, if any were applied. ``stubs_since``: the clock when a release first met stubs
     that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
@@ -179,7 +179,7 @@ class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Schema(msgspec.Struct, frozen=True):
-    """What every release writes of its head; all else may have changed."""
+    """The field that the head of every release has."""
 
     schema: int
 
@@ -227,22 +227,22 @@ class QuestionStore:
             self.live[question.id] = question
 
     def purge(self, question: QuestionState) -> None:
-        """Note that a question changed, and that nothing of what it was may stay in its records."""
+        """Note that a question changed, and that its records must not keep the former value."""
         self.rewrite(question)
         self._purged[question.id] = question
 
     def rewrite(self, question: QuestionState) -> None:
-        """Write a question wholly once more."""
+        """Write a question completely with the next snapshot."""
         question.whole = True
         self.touch(question)
 
     @property
     def purges(self) -> bool:
-        """Whether records that the last snapshot wrote still hold what must go."""
+        """Whether records of the last snapshot still hold a value that must be removed."""
         return any(question.whole for question in self._changed.values())
 
     def shrink(self, question: QuestionState, stub: Stub | None) -> None:
-        """Let a question's history go; None: nothing of it needs to stay."""
+        """Replace a question's history by a stub; None: drop the question."""
         self.live.pop(question.id, None)
         question.dirty = False
         self._changed.pop(question.id, None)
@@ -253,7 +253,7 @@ class QuestionStore:
             self.put_stub(question.id, stub)
 
     def stub(self, question_id: str, now: Milliseconds) -> Stub | None:
-        """The stub of a question whose history has gone, if it has not ended."""
+        """The stub of a question, if there is one that has not ended."""
         stub = self.stubs.get(question_id)
         if stub is not None and self.stubs.ends(stub) <= now:
             self.drop_stubs((question_id,))
@@ -265,7 +265,7 @@ class QuestionStore:
         self._pending[question_key(question_id)] = self.stubs.put(question_id, stub)
 
     def drop_stubs(self, questions: Iterable[str]) -> None:
-        """Keep nothing of some questions that are stubs."""
+        """Drop some stubs."""
         for question_id in questions:
             self.stubs.discard(question_id)
             self._pending[question_key(question_id)] = None
@@ -275,7 +275,7 @@ class QuestionStore:
         self._pending.update((question_key(question_id), None) for question_id in self.stubs.expire(now))
 
     def follow(self, settings_of: SettingsOf, now: Milliseconds) -> None:
-        """Stubs stay as long as other settings say from here on."""
+        """Apply other settings to the lifetime of stubs."""
         self._pending.update((question_key(gone), None) for gone in self.stubs.begin(settings_of, now))
 
     def changes(self) -> dict[bytes, bytes | None]:
@@ -302,7 +302,7 @@ class QuestionStore:
         self._purged.clear()
 
     def load(self, entries: Mapping[bytes, bytes], settings: FeedSettings, is_foreign: Callable[[str], bool]) -> None:
-        """Take up stored entries. The questions alive have ``settings`` until their feed's are set, stubs none."""
+        """Load stored entries. Live questions have ``settings`` until those of their feed are set."""
         for key, value in entries.items():
             if not key.startswith(_PREFIX):
                 continue

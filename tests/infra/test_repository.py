@@ -126,7 +126,9 @@ def test_every_promise_of_the_semantics_has_a_number_and_tests_that_prove_it(rep
     numbers: dict[str, list[int]] = {}
     for section, number, _ in promises:
         numbers.setdefault(section, []).append(int(number))
-    proofs = {f"{section}{number}": re.findall(r"\[([\w-]+)\]\((\.\./\S+)\)", text) for section, number, text in promises}
+    proofs = {
+        f"{section}{number}": re.findall(r"\[([\w-]+)\]\((\.\./\S+)\)", text) for section, number, text in promises
+    }
 
     assert len(promises) > 50
     assert [section for section, found in numbers.items() if found != [*range(1, len(found) + 1)]] == []
