@@ -155,7 +155,7 @@ class _Recorder(QuestionProbe):
 def files(root: Path) -> dict[str, str]:
     """The page, by its path."""
     recorder = _Recorder()
-    replay([read_lines(root / EXAMPLE)], probe=recorder, write=recorder.write)
+    replay([read_lines(root / EXAMPLE)], probes=[recorder], write=recorder.write)
     steps = {one.arrival.event.place.rpartition(":")[2]: one for one in recorder.steps()}
     narrated = narrate(QUESTION, recorder.steps()).steps
     parts = [_scene(scene, steps[str(scene.line)], narrated, recorder) for scene in _SCENES]

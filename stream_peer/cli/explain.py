@@ -123,7 +123,7 @@ def _from_files(
     options, probe = of_files.options(invocation), probe_for(request)
     with progress_bar("events") as progress:
         lines = [read_lines(file, of_reading(progress)) for file in files]
-        result = replay(lines, options, progress=progress, probe=probe)
+        result = replay(lines, options, progress=progress, probes=[probe])
     must_be_usable(result, files)
     probe.finish()
     return answer_request(request, probe)

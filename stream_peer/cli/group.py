@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 
 
 class LazyCommand(NamedTuple):
-    """A command that is not imported yet: where it is, and its line in the overview."""
+    """A command that is not imported yet: the file beside this one, its name there, and its line in the overview."""
 
     module: str
     attribute: str
@@ -31,33 +31,21 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "demo": LazyCommand(
-        "stream_peer.cli.demo", "demo_command", "The whole service on this machine, on real forecasts."
-    ),
-    "worker": LazyCommand("stream_peer.cli.worker", "worker_command", "Run a worker: forecasts in, weights out."),
-    "health": LazyCommand(
-        "stream_peer.cli.health", "health_command", "Ask the worker on this machine whether it is ready."
-    ),
-    "topics": LazyCommand("stream_peer.cli.topics", "topics_group", "Plan, make and check the topics on the brokers."),
-    "settings": LazyCommand("stream_peer.cli.settings", "settings_group", "Show, check and apply settings."),
-    "replay": LazyCommand("stream_peer.cli.replay", "replay_command", "Run the engine over files, without Kafka."),
-    "explain": LazyCommand(
-        "stream_peer.cli.explain", "explain_command", "Explain why an expert's weight moved, term by term."
-    ),
-    "paper": LazyCommand(
-        "stream_peer.cli.paper", "paper_command", "Re-run the claims of the paper behind the service."
-    ),
-    "tail": LazyCommand("stream_peer.cli.tail", "tail_command", "Watch the weights of a feed."),
-    "expert": LazyCommand(
-        "stream_peer.cli.controls", "expert_command", "Exclude, group, rename or erase an expert of a feed."
-    ),
-    "reset": LazyCommand("stream_peer.cli.controls", "reset_command", "Reset the sums of a feed."),
-    "delete": LazyCommand("stream_peer.cli.controls", "delete_command", "Delete a feed with all its state."),
-    "repair": LazyCommand(
-        "stream_peer.cli.repair", "repair_command", "Repair partitions whose state cannot be trusted."
-    ),
-    "export": LazyCommand("stream_peer.cli.transfer", "export_command", "Write a feed to a file."),
-    "import": LazyCommand("stream_peer.cli.transfer", "import_command", "Import a feed from a file."),
+    "demo": LazyCommand("demo", "demo_command", "The whole service on this machine, on real forecasts."),
+    "worker": LazyCommand("worker", "worker_command", "Run a worker: forecasts in, weights out."),
+    "health": LazyCommand("health", "health_command", "Ask the worker on this machine whether it is ready."),
+    "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics on the brokers."),
+    "settings": LazyCommand("settings", "settings_group", "Show, check and apply settings."),
+    "replay": LazyCommand("replay", "replay_command", "Run the engine over files, without Kafka."),
+    "explain": LazyCommand("explain", "explain_command", "Explain why an expert's weight moved, term by term."),
+    "paper": LazyCommand("paper", "paper_command", "Re-run the claims of the paper behind the service."),
+    "tail": LazyCommand("tail", "tail_command", "Watch the weights of a feed."),
+    "expert": LazyCommand("controls", "expert_command", "Exclude, group, rename or erase an expert of a feed."),
+    "reset": LazyCommand("controls", "reset_command", "Reset the sums of a feed."),
+    "delete": LazyCommand("controls", "delete_command", "Delete a feed with all its state."),
+    "repair": LazyCommand("repair", "repair_command", "Repair partitions whose state cannot be trusted."),
+    "export": LazyCommand("transfer", "export_command", "Write a feed to a file."),
+    "import": LazyCommand("transfer", "import_command", "Import a feed from a file."),
 }
 
 
@@ -75,7 +63,7 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
+        command: click.Command = getattr(importlib.import_module(f"stream_peer.cli.{entry.module}"), entry.attribute)
         return command
 
     def resolve_command(

@@ -238,10 +238,7 @@ def share_and_seed(context: click.Context, option: click.Parameter, text: str) -
     if math.isnan(told):  # which no range refuses
         msg = f"{share!r} is not in the range 0.0<=x<=1.0."
         raise click.BadParameter(msg, context, option)
-    told_of = RevealedShare(
-        told,
-        click.INT.convert(seed, option, context) if comma else None,
-    )
+    told_of = RevealedShare(told, click.INT.convert(seed, option, context) if comma else None)
     return None if told_of == (1.0, None) else told_of
 
 

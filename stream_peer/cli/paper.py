@@ -2,18 +2,15 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stream_peer.cli.options import NamedPath, must_be_writable, write_text
+from stream_peer.serve.terminal import ProgressBar, progress_bar
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from stream_peer.lab.paper.results import Result, Size
 
 _MISSED = 1
@@ -73,7 +70,7 @@ def paper_command(
     for directory in filter(None, (out, images)):
         _make(directory)
     size = Size.QUICK if quick else Size.FULL
-    with _progress() as progress:
+    with progress_bar("claims re-run") as progress:
         results = _results(size, seed, processes, progress)
     click.echo(claims_summary(results))
     click.echo(f"\nreport: {_write(out, results, size, seed)}")
@@ -107,16 +104,14 @@ def claims_summary(results: "list[Result]") -> str:
     return "\n".join(lines)
 
 
-def _results(size: "Size", seed: int, processes: int, progress: "tuple[Progress, TaskID] | None") -> "list[Result]":
-    from stream_peer.lab.paper.run import rerun_all
+def _results(size: "Size", seed: int, processes: int, progress: ProgressBar | None) -> "list[Result]":
+    from stream_peer.lab.paper.run import CLAIMS, rerun_all
 
-    found = []
+    found: list[Result] = []
     for done in rerun_all(size, seed, processes):
         found.append(done.result)
         if progress is not None:
-            bar, task = progress
-            bar.console.print(f"{done.result.number}  {done.result.title}  [dim]{done.seconds:.0f} s[/dim]")
-            bar.advance(task)
+            progress(len(found), len(CLAIMS), f"claims re-run, {done.result.number} in {done.seconds:.0f} s")
     return sorted(found, key=lambda result: result.number)
 
 
@@ -145,19 +140,3 @@ def _write_images(directory: Path, results: "list[Result]") -> None:
     for name, picture in pictures(results).items():
         write_text(directory / name, picture)
     click.echo(f"images: {directory}")
-
-
-@contextmanager
-def _progress() -> "Iterator[tuple[Progress, TaskID] | None]":
-    """A bar for a person at a terminal, on stderr; nothing for anybody else."""
-    if not click.get_text_stream("stderr").isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from stream_peer.lab.paper.run import CLAIMS
-    from stream_peer.serve.terminal import console
-
-    columns = (SpinnerColumn(), TextColumn("claims re-run"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        yield bar, bar.add_task("claims", total=len(CLAIMS))

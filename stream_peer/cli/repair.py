@@ -94,10 +94,7 @@ def _tell(to: Any, place: "TopicPartition", end: int, into: _Input, controls: "C
 
     offset = -1
     markers = controls.markers(
-        RepairTarget(place.partition, into.generation, end),
-        into.controls,
-        into.signatures,
-        time.time_ns() // 1_000_000,
+        RepairTarget(place.partition, into.generation, end), into.controls, into.signatures, time.time_ns() // 1_000_000
     )
     for marker in markers:
         offset = write(to, place, marker.key, marker.value, marker.headers)

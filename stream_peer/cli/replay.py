@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -27,9 +26,11 @@ from stream_peer.settings.process import read_secret
 if TYPE_CHECKING:
     from stream_peer.events.outputs import ShadowScores
     from stream_peer.log.stage import Output
+    from stream_peer.serve.explanation import WeightExplanation
     from stream_peer.tools.explain.question_timeline import QuestionProbe
     from stream_peer.tools.replay.feed_log_reader import Comparison
     from stream_peer.tools.replay.replay import ReplayOptions, ReplayResult
+    from stream_peer.tools.replay.run import Run
 
 
 Progress = Callable[[int, int], None]
@@ -165,18 +166,18 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
     shadows = ShadowRuns(read_shadows(choices.shadows), options)
+    report = None if choices.report is None else ReplayReport(choices.report)
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
-        report = None if choices.report is None else stack.enter_context(ReplayReport(choices.report, options))
         progress = stack.enter_context(progress_bar("events"))
         result = replay(
             shadows.kept([read_lines(file, of_reading(progress)) for file in files]),
             options,
-            write=report.writing(write) if report else write,
+            write=write,
             progress=progress,
-            probe=shadows.following(asked.probe if asked else None),
-            finished=exports,
+            probes=[*shadows.probes(), *([asked.probe] if asked else [])],
+            finished=[each for each in (exports, report) if each],
         )
         must_be_usable(result, files)
         compared_with = shadows.run(progress)
@@ -319,13 +320,7 @@ EXPLAINED = 3
 
 
 class ReplayReport:
-    """Keeps the feed-log of a replay, and writes the report once it has ended. A context manager.
-
-    Parameters
-    ----------
-    path : Path
-    options : ReplayOptions
-        Those of the replay.
+    """Explains the weights of leading experts when a replay ends, and writes the report after it.
 
     Raises
     ------
@@ -333,43 +328,29 @@ class ReplayReport:
         If matplotlib is not installed: at once, not after the replay.
     """
 
-    def __init__(self, path: Path, options: "ReplayOptions") -> None:
+    def __init__(self, path: Path) -> None:
         from stream_peer.serve.pages.parts import require_matplotlib
-        from stream_peer.tools.explain.weight import ReplayedLog
 
         require_matplotlib()
         self._path = path
-        self._secret = options.secret
-        self._log = ReplayedLog(options.feed_log_partitions, options.method_of)
+        self._explanations: dict[str, list[WeightExplanation]] = {}
 
-    def __enter__(self) -> Self:
-        return self
+    def __call__(self, run: "Run") -> None:
+        """Explain weights, from the log that the run has kept."""
+        from stream_peer.tools.explain.weight import run_explanations
+        from stream_peer.tools.report.plots import leaders
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._log.__exit__(kind, error, trace)
-
-    def writing(self, write: "Callable[[Output], None] | None") -> "Callable[[Output], None]":
-        """A writer that keeps what the report needs, and writes what is to be written anyway."""
-        if write is None:
-            return self._log.write
-
-        def both(output: "Output") -> None:
-            self._log.write(output)
-            write(output)
-
-        return both
+        for name, feed in run.history.feeds.items():
+            if feed.weights:
+                self._explanations[name] = run_explanations(run, name, leaders(feed.weights)[:EXPLAINED])
 
     def write(self, result: "ReplayResult", shadows: "Mapping[str, Sequence[ShadowScores]]") -> None:
         """Write the report; ``shadows`` are those folded beside the replay, by feed."""
         from stream_peer.tools.report.cards.parts import FeedExtras
-        from stream_peer.tools.report.plots import leaders
         from stream_peer.tools.report.report import render_report
 
-        extras = {}
-        for name, feed in result.history.feeds.items():
-            leading = leaders(feed.weights)[:EXPLAINED] if feed.weights else []
-            explanations = self._log.explanations(name, leading, result.settings, self._secret) if leading else ()
-            extras[name] = FeedExtras(result.variant(name), explanations, shadows.get(name, ()))
+        extras = {
+            name: FeedExtras(result.variant(name), self._explanations.get(name, ()), shadows.get(name, ()))
+            for name in result.history.feeds
+        }
         write_text(self._path, render_report(result.history, settings=result.settings, extras=extras))

@@ -14,7 +14,7 @@ from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.terminal import console
 from stream_peer.settings.process import Settings
-from stream_peer.tools.replay.history import rounded
+from stream_peer.tools.replay.history import by_mix, rounded
 
 
 @click.command(name="tail")
@@ -58,11 +58,6 @@ def weights_line(weights: Weights) -> str:
         f"error rate {(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}] "
         f"regret at most {certificate} mix {leaders or '-'}"
     )
-
-
-def by_mix(weights: Weights) -> list[WeightedExpert]:
-    """Experts, those with the most weight first."""
-    return sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
 
 
 def weights_table(weights: Weights, shown: int) -> Table:

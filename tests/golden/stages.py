@@ -120,7 +120,7 @@ def _replay(life: Life, tape: Tape) -> None:
         feed_log_partitions=life.feed_log_partitions,
         method_of=replayed_method,
     )
-    replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), probe=looking)
+    replay([lines], options, write=lambda output: tape.take(_written(output, tape.after)), probes=[looking])
     looking.look()
 
 

@@ -25,7 +25,7 @@ def test_weights_of_pollsters_are_explained_to_nine_digits(data_directory: Path)
     probe = WeightProbe("ONE", timelines)
 
     result = replay(
-        [read_lines(data_directory / "us_polls_general.jsonl.gz")], ReplayOptions(feed_as="ONE"), probe=probe
+        [read_lines(data_directory / "us_polls_general.jsonl.gz")], ReplayOptions(feed_as="ONE"), probes=[probe]
     )
     probe.finish()
 

@@ -13,14 +13,7 @@ from stream_peer.serve.feed_records import FeedHead, FeedRecords
 from stream_peer.serve.http.feeds import Following
 from stream_peer.serve.http.probes import HealthAnswers
 from stream_peer.serve.metrics import Metrics
-from stream_peer.serve.pages.status import (
-    FEEDS_SHOWN,
-    UNUSED_SHOWN,
-    FeedStatus,
-    StatusView,
-    status_page,
-    urgency,
-)
+from stream_peer.serve.pages.status import FEEDS_SHOWN, UNUSED_SHOWN, FeedStatus, StatusView, status_page, urgency
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """Nothing from anywhere and no script; bars have their lengths from style attributes."""

@@ -103,11 +103,7 @@ class Connection(web.RequestHandler):
             return resp, True
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """Say what is wrong, and close."""
         if request.writer.output_size > 0:

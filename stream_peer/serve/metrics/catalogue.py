@@ -86,11 +86,7 @@ WHOM_TO_TRUST = (
         "feed",
         "mixer",
     ),
-    _gauge(
-        "select_shrink_ratio",
-        "Share of uniform weights in select. Above 0: the feed is not trusted.",
-        "feed",
-    ),
+    _gauge("select_shrink_ratio", "Share of uniform weights in select. Above 0: the feed is not trusted.", "feed"),
     _gauge(
         "brier",
         "Mean squared loss of scored forecasts on resolved questions, smaller is better; 0.25 is always saying 1/2."
@@ -218,11 +214,7 @@ TRUST = (
         "Experts that got better or worse lately, relative to the others. drift of weights names them.",
         "feed",
     ),
-    _gauge(
-        "grouped_experts",
-        "Experts that copy others or the crowd. Not 0: see groups of weights.",
-        "feed",
-    ),
+    _gauge("grouped_experts", "Experts that copy others or the crowd. Not 0: see groups of weights.", "feed"),
 )
 
 TRAFFIC_OF_FEEDS = (
@@ -391,10 +383,7 @@ STATE = (
         "partition",
     ),
     _gauge(
-        "rebuild_done_ratio",
-        "Share of the log that a rebuild has read. No series: no rebuild.",
-        "stage",
-        "partition",
+        "rebuild_done_ratio", "Share of the log that a rebuild has read. No series: no rebuild.", "stage", "partition"
     ),
     _counter("rebuilds", "Rebuilds from the log: after settings, an erasure, an upgrade, a failed audit.", "stage"),
     _counter(

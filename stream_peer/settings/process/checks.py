@@ -112,10 +112,7 @@ def process_contradictions(settings: Settings) -> Iterator[Contradiction]:
         yield ("compression", "broker"), "the embedded broker cannot store compressed records; use none"
     for name in Partitions.__struct_fields__:
         if getattr(settings.partitions, name) != EMBEDDED_PARTITIONS:
-            yield (
-                (f"partitions.{name}", "broker"),
-                f"it makes {EMBEDDED_PARTITIONS} partitions a topic",
-            )
+            yield ((f"partitions.{name}", "broker"), f"it makes {EMBEDDED_PARTITIONS} partitions a topic")
 
 
 def security_contradictions(security: Security) -> Iterator[Contradiction]:

@@ -14,11 +14,7 @@ from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import parse_duration
-from stream_peer.settings.process.checks import (
-    EMBEDDED_PARTITIONS,
-    process_contradictions,
-    security_contradictions,
-)
+from stream_peer.settings.process.checks import EMBEDDED_PARTITIONS, process_contradictions, security_contradictions
 from stream_peer.settings.process.model import (
     ENVIRONMENT_PREFIX,
     Leaf,

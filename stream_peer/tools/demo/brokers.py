@@ -90,6 +90,7 @@ def _client_class() -> Any:
 KAFKA = "4.1.1"
 LEAST_JAVA = 17
 READY_SECONDS = 90.0
+_STOP_SECONDS = 15.0
 
 _ARTIFACTS = (
     ("org.apache.kafka", "kafka_2.13", KAFKA),
@@ -154,12 +155,7 @@ class LocalKafka:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(15)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end_process(self._process, _STOP_SECONDS)
             self._process = None
         self._scratch.close()
 
@@ -204,6 +200,17 @@ class LocalKafka:
         tail = log.read_text(errors="replace")[-500:] if log.exists() else "it logged nothing"
         msg = f"Kafka did not start within {READY_SECONDS:g} s: {tail}"
         raise BrokerUnavailableError(msg)
+
+
+def end_process(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
+    """Tell a process to end (SIGTERM), and kill it if it has not by then: its exit code, or None."""
+    process.terminate()
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
 
 
 def check_java() -> None:

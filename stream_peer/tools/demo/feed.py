@@ -1,9 +1,7 @@
 """The demo's events, their settings, and the pace at which they are sent."""
 
-import gzip
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +9,9 @@ import msgspec
 
 from stream_peer.events.incoming import Tick
 from stream_peer.events.partitioning import partition_of
-from stream_peer.events.times import Milliseconds, to_iso, to_milliseconds
+from stream_peer.events.times import NEVER, Milliseconds, to_iso
+from stream_peer.tools.replay.file_events import file_event, last_event_time
+from stream_peer.tools.replay.files import FileLine, read_lines
 
 FEED = "digits-even"
 MALFORMED = 3
@@ -38,21 +38,9 @@ class FeedEvent(NamedTuple):
         return partition_of(self.key, partitions) if self.key else 0
 
 
-class _Times(msgspec.Struct):
-    """The fields of an event that speak of time."""
-
-    at: datetime | None = None
-    closes_at: datetime | None = None
-
-
-_decode_times = msgspec.json.Decoder(_Times).decode
-
-
 def read_events(path: Path = DATA) -> list[FeedEvent]:
-    """Messages of a file of JSON lines, compressed or not, in the order of their arrival; keyed by question."""
-    raw = path.read_bytes()
-    lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).splitlines()
-    return [FeedEvent(_key(line), line) for line in lines if line]
+    """Messages of a file of JSON lines, in the order of their arrival; keyed by question."""
+    return [FeedEvent(_key(line.payload), line.payload) for line in read_lines(path)]
 
 
 def _key(line: bytes) -> bytes | None:
@@ -61,21 +49,10 @@ def _key(line: bytes) -> bytes | None:
     return found.group(1) if found else None
 
 
-def last_demo_time(events: Sequence[FeedEvent]) -> Milliseconds:
-    """The largest time that the events know of; those that cannot be decoded know none."""
-    latest = 0
-    for event in events:
-        try:
-            times = _decode_times(event.value)
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            continue
-        latest = max(latest, *(to_milliseconds(moment) for moment in (times.at, times.closes_at) if moment), 0)
-    return latest
-
-
 def closing_tick(events: Sequence[FeedEvent]) -> bytes:
     """The event that ends a feed of the past, one for each partition: every deadline up to its last moment is due."""
-    now = to_iso(last_demo_time(events) + GRACE + 1000)
+    last = last_event_time([file_event(FileLine(FEED, event.value)) for event in events], NEVER)
+    now = to_iso(last + GRACE + 1000)
     return msgspec.json.encode({"type": Tick.__struct_config__.tag, "now": now})
 
 

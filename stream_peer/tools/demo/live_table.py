@@ -12,6 +12,7 @@ from rich.text import Text
 
 from stream_peer.events.outputs import WeightedExpert, Weights
 from stream_peer.events.spelling import spelt
+from stream_peer.tools.replay.history import by_mix
 
 _TOP = 8
 _WATCHED = ("random", "copy-of-")
@@ -95,7 +96,7 @@ def status_line(glance: Glance) -> str:
     if weights is not None:
         rate = weights.error_rate
         parts.append(f"{weights.status}, error rate {(rate.zero + rate.one) / 2:.3f} [{rate.low:.3f}, {rate.high:.3f}]")
-        leaders = ", ".join(f"{spelt(expert.id)} {expert.mix:.3f}" for expert in _by_mix(weights)[:3])
+        leaders = ", ".join(f"{spelt(expert.id)} {expert.mix:.3f}" for expert in by_mix(weights)[:3])
         parts.append(f"mix {leaders or '-'}")
     if glance.mix_loss is not None and glance.mean_loss is not None:
         parts.append(
@@ -164,7 +165,7 @@ def _experts(weights: Weights | None, width: int) -> list[RenderableType]:
         found.add_column("")
     for name in ("select", "questions", "peer loss", "outcome loss"):
         found.add_column(name, justify="right")
-    ranked = _by_mix(weights)
+    ranked = by_mix(weights)
     shown = ranked[:_TOP] + [expert for expert in ranked[_TOP:] if expert.id.startswith(_WATCHED)]
     widest = max((expert.mix for expert in shown), default=1.0) or 1.0
     for place, expert in enumerate(shown):
@@ -185,7 +186,3 @@ def _cells(expert: WeightedExpert, bar: list[Text]) -> list[RenderableType]:
         f"{expert.questions:,.0f}",
         *known,
     ]
-
-
-def _by_mix(weights: Weights) -> list[WeightedExpert]:
-    return sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, StreamPeerError, TopicsError
+from stream_peer.tools.demo.brokers import end_process
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -62,14 +63,8 @@ class DemoWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._scratch:
-            process = self._process
-            if process is not None and process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            if self._process is not None and self._process.poll() is None:
+                end_process(self._process, STOP_SECONDS)
 
     def stop(self) -> None:
         """Tell it to stop (SIGTERM), as an orchestrator does.
@@ -79,13 +74,10 @@ class DemoWorker:
         StreamPeerError
             If it does not stop in time, or not cleanly.
         """
-        process = self._running()
-        process.terminate()
-        try:
-            code = process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        code = end_process(self._running(), STOP_SECONDS)
+        if code is None:
             msg = f"the worker did not stop within {STOP_SECONDS:g} s"
-            raise StreamPeerError(msg) from None
+            raise StreamPeerError(msg)
         if code:
             raise self._ended(code)
 

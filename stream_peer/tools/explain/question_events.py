@@ -3,14 +3,7 @@
 from collections.abc import Iterator
 
 from stream_peer.events.feed_log import Round, Verdict
-from stream_peer.events.incoming import (
-    Event,
-    ExpertControl,
-    FeedControl,
-    Question,
-    Resolution,
-    moment,
-)
+from stream_peer.events.incoming import Event, ExpertControl, FeedControl, Question, Resolution, moment
 from stream_peer.events.times import Milliseconds
 from stream_peer.questions.schedule import RoundPlan
 from stream_peer.tools.explain.question_timeline import LifeStep, PlanAt

@@ -12,11 +12,7 @@ import msgspec
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
-from stream_peer.events.feed_log import (
-    AnyFeedLogRecord,
-    ExpertChanged,
-    FeedChanged,
-)
+from stream_peer.events.feed_log import AnyFeedLogRecord, ExpertChanged, FeedChanged
 from stream_peer.events.incoming import Event, Forecast, Forecasts, decode
 from stream_peer.events.outputs import MixedForecast, PeerLosses, ReferenceAnswer
 from stream_peer.events.times import Milliseconds
@@ -29,6 +25,7 @@ from stream_peer.questions.schedule import RoundPlan
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.explain.weight_timeline import event_of
 from stream_peer.tools.replay.file_events import FileEvent
+from stream_peer.tools.replay.history import head_of
 from stream_peer.tools.replay.run import CONTROLS, InputRecord, ReplayProbe
 
 _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
@@ -36,12 +33,6 @@ _Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
 _NOTHING = InputRecord(FileEvent("", b""), "", -1, -1, 0)
 
 
-class _Named(msgspec.Struct):
-    question: str
-    revision: int
-
-
-_decode_named = msgspec.json.Decoder(_Named).decode
 _decode_answer = msgspec.json.Decoder(ReferenceAnswer).decode
 _decode_mixed = msgspec.json.Decoder(MixedForecast).decode
 _decode_losses = msgspec.json.Decoder(PeerLosses).decode
@@ -267,7 +258,7 @@ class RevisionCounter:
     def write(self, output: Output) -> None:
         """Take up an output."""
         if output.topic == topics.REFERENCE_ANSWERS and output.value is not None:
-            self.revisions[_decode_named(output.value).question] += 1
+            self.revisions[head_of(output.value).question] += 1
 
     def ranked(self) -> list[str]:
         """The questions that were published, those with the most revisions first."""

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -20,7 +21,7 @@ from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.kafka.client.read import groupless_reader, read_to_end
 from stream_peer.log.driver import Steps, fold, pump
-from stream_peer.log.stage import Effects, LogRecord, Output, Record
+from stream_peer.log.stage import Effects, Record
 from stream_peer.serve.explanation import (
     Bound,
     CauseKind,
@@ -41,7 +42,7 @@ from stream_peer.tools.explain.causes import CAUSES
 from stream_peer.tools.explain.weight_timeline import Point, WeightProbe, WeightTimeline
 from stream_peer.tools.explain.words import OWN, WORDS, meaning_of, sentences
 from stream_peer.tools.replay.feed_log_reader import place_of_log, pump_from_log
-from stream_peer.tools.replay.files import KeptLog
+from stream_peer.tools.replay.run import Run
 
 
 class _Key(NamedTuple):
@@ -251,68 +252,26 @@ class ProbedFold:
         self.probe.after_record(Effects(), self._stage)
 
 
-class ReplayedLog:
-    """Keeps the feed-log of a replay, to explain the weights of experts once it is known whose are of interest.
-
-    ``write`` is one for ``replay``. A context manager.
+def run_explanations(run: Run, feed: str, experts: Sequence[str], questions: int = 3) -> list[WeightExplanation]:
+    """Why the shares of a feed's experts in the mix moved in a replay that has ended; of those that ever had one.
 
     Parameters
     ----------
-    feed_log_partitions, method_of
-        As of the replay.
+    run : Run
+        It has kept its log.
+    feed : str
+    experts : sequence of str
+    questions : int
+        How many questions to list.
     """
-
-    def __init__(self, feed_log_partitions: int = 1, method_of: MethodOf = served_method) -> None:
-        self._method_of = method_of
-        self._logs = [KeptLog() for _ in range(feed_log_partitions)]
-        self._records = [0] * feed_log_partitions
-
-    def __enter__(self) -> "ReplayedLog":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for log in self._logs:
-            log.close()
-
-    def write(self, output: Output) -> None:
-        """Keep a record, if it is one of the feed-log."""
-        if output.topic == topics.FEED_LOG:
-            partition = output.partition or 0
-            record = LogRecord(self._records[partition], output.timestamp, output.key, output.value)
-            self._logs[partition].append(record)
-            self._records[partition] += 1
-
-    def explanations(
-        self,
-        feed: str,
-        experts: Sequence[str],
-        settings: FeedSettingsBook,
-        secret: bytes = b"",
-        weight: WeightKind = "mix",
-        questions: int = 3,
-    ) -> list[WeightExplanation]:
-        """Why the weights of a feed's experts moved, over their whole lives; of those that ever had one.
-
-        Parameters
-        ----------
-        feed : str
-        experts : sequence of str
-        settings : FeedSettingsBook
-            Those of the replay (``ReplayResult.settings``).
-        secret : bytes
-            As of the replay.
-        weight : {"mix", "select"}
-        questions : int
-            How many questions to list.
-        """
-        probe = WeightProbe(feed, [WeightTimeline(expert) for expert in experts])
-        partition = partition_of(feed, len(self._logs))
-        log = self._logs[partition]
-        folding = ProbedFold(probe, partition, secret, settings, self._method_of)
-        for record in log.up_to(self._records[partition]):
-            pump(folding.fold(record), log.up_to)
-        found = (explanation_of(timeline, feed, weight, questions) for timeline in probe.timelines)
-        return [explanation for explanation in found if explanation is not None]
+    probe = WeightProbe(feed, [WeightTimeline(expert) for expert in experts])
+    plan = run.plan
+    partition = partition_of(feed, plan.feed_log_partitions)
+    folding = ProbedFold(probe, partition, plan.secret, plan.book, plan.method_of)
+    for record in run.log(partition):
+        pump(folding.fold(record), partial(run.log, partition))
+    found = (explanation_of(timeline, feed, questions=questions) for timeline in probe.timelines)
+    return [explanation for explanation in found if explanation is not None]
 
 
 def explain_from_kafka(

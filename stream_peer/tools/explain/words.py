@@ -169,10 +169,7 @@ WORDS: Mapping[CauseKind, Words] = {
         "the safety net against a blend that does worse than the plain average gives it less",
     ),
     "settings": Words(
-        "Settings",
-        "The settings of the feed were changed.",
-        "settings were changed",
-        "settings were changed",
+        "Settings", "The settings of the feed were changed.", "settings were changed", "settings were changed"
     ),
     "operator": Words(
         "An operator's command",
@@ -236,10 +233,7 @@ def decimals_for(*weights: float) -> int:
 
 # --- sentences ---
 
-KINDS: dict[WeightKind, str] = {
-    "mix": "share of the mixed forecast",
-    "select": "chance of being the expert to follow",
-}
+KINDS: dict[WeightKind, str] = {"mix": "share of the mixed forecast", "select": "chance of being the expert to follow"}
 _WORTH_SAYING = 0.25
 """A further reason is named from this share of the first one on."""
 BEYOND = "Points add up over all moves, so repeated rises and falls can exceed 100."

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Any, NamedTuple
 
-import msgspec
-
 from stream_peer.events import topics
 from stream_peer.events.outputs import ShadowScores
 from stream_peer.events.partitioning import partition_of
@@ -19,6 +17,7 @@ from stream_peer.log.driver import Steps, answer, fold_and_publish
 from stream_peer.log.stage import Effects, Output
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.process import Settings
+from stream_peer.tools.replay.history import head_of
 from stream_peer.tools.replay.shadows import Prequential, shadow_scores
 
 _COMPARED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
@@ -46,14 +45,6 @@ class Comparison(NamedTuple):
     def is_equal(self) -> bool:
         """Whether every published revision is what the log gives, byte for byte."""
         return not self.different and not self.never
-
-
-class _Head(msgspec.Struct):
-    feed: str
-    revision: int
-
-
-_head = msgspec.json.Decoder(_Head).decode
 
 
 def replay_from_log(
@@ -120,7 +111,7 @@ def _folded(
 
 
 def _of_feed(effects: Effects, feed: str) -> list[Output]:
-    return [o for o in effects.outputs if o.topic in _COMPARED and o.value and _head(o.value).feed == feed]
+    return [o for o in effects.outputs if o.topic in _COMPARED and o.value and head_of(o.value).feed == feed]
 
 
 class _Beside:
@@ -151,9 +142,9 @@ class _Beside:
     def follow(self, effects: Effects, stage: FeedStage, record: Any, settings: Settings) -> None:
         """A record was folded by the live stage, with these effects."""
         if self._shadows:
-            self._live.follow(effects, stage)
+            self._live.after_record(effects, stage)
         for shadow, prequential in self._shadows.values():
-            prequential.follow(_folded(shadow, record, settings, self._place, self._keys), shadow)
+            prequential.after_record(_folded(shadow, record, settings, self._place, self._keys), shadow)
 
     def compared(self) -> dict[str, list[ShadowScores]]:
         """How the shadows did, in their order."""
@@ -209,7 +200,7 @@ def _published(consumer: Any, settings: Settings, feed: str) -> dict[Place, set[
     found: dict[Place, set[bytes]] = {}
     for logical in _COMPARED:
         for record in _records(consumer, settings.topic(logical)):
-            if record.value and _head(record.value).feed == feed:
+            if record.value and head_of(record.value).feed == feed:
                 found.setdefault(_place_of(logical, record.key, record.value), set()).add(_digest(record.value))
     return found
 
@@ -232,7 +223,7 @@ def _ends(consumer: Any, place: TopicPartition) -> tuple[int, int]:
 
 
 def _place_of(logical: str, key: bytes | None, value: bytes) -> Place:
-    return logical, (key or b"").decode(errors="replace"), _head(value).revision
+    return logical, (key or b"").decode(errors="replace"), head_of(value).revision
 
 
 def _digest(value: bytes) -> bytes:

@@ -25,12 +25,7 @@ MOST_BLANK = 1_000_000
 
 _GZIP = b"\x1f\x8b"
 _MARK = codecs.BOM_UTF8
-_UTF_16 = {
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-    b"{\0": "utf-16-le",
-    b"\0{": "utf-16-be",
-}
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", b"{\0": "utf-16-le", b"\0{": "utf-16-be"}
 """Text of two bytes a letter, by its first two: a byte order mark, or the brace of the first event."""
 _AT_ONCE = 1 << 16
 

@@ -92,6 +92,17 @@ _decode_losses = msgspec.json.Decoder(PeerLosses).decode
 _decode_reference = msgspec.json.Decoder(ReferenceAnswer).decode
 
 
+class OutputHead(msgspec.Struct):
+    """What any output says of whose it is."""
+
+    feed: str
+    revision: int
+    question: str = ""
+
+
+head_of = msgspec.json.Decoder(OutputHead).decode
+
+
 class DeadLetter(NamedTuple):
     """A refused message: why, and how it began."""
 
@@ -340,6 +351,11 @@ def brier(forecast: float | None, outcome: object) -> float:
     """Squared loss of a published forecast; a missing one says one half."""
     truth = 1.0 if outcome == 1 else 0.0
     return (truth - (0.5 if forecast is None else forecast)) ** 2
+
+
+def by_mix(weights: Weights) -> list[WeightedExpert]:
+    """Experts, those with the most weight first."""
+    return sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
 
 
 def rounded(amount: float) -> str:

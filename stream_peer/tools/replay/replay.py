@@ -83,8 +83,8 @@ def replay(
     *,
     write: Write | None = None,
     progress: Progress | None = None,
-    probe: ReplayProbe | None = None,
-    finished: Callable[[Run], None] | None = None,
+    probes: Sequence[ReplayProbe] = (),
+    finished: Sequence[Callable[[Run], None]] = (),
 ) -> ReplayResult:
     """Fold the events of files as the service would have, with every feed historical.
 
@@ -101,10 +101,10 @@ def replay(
         Gets every output and every feed-log record, in order.
     progress : callable, optional
         Told how many events of how many are folded.
-    probe : ReplayProbe, optional
-        Is shown every record as it is folded.
-    finished : callable, optional
-        Is shown the run at its end, to export feeds from it.
+    probes : sequence of ReplayProbe
+        Are shown every record as it is folded.
+    finished : sequence of callables
+        Are shown the run at its end, which has kept its log.
 
     Raises
     ------
@@ -117,15 +117,15 @@ def replay(
     events, orders = merged_by_time(files, horizon)
     ended = last_event_time(events, horizon)
     events = _prepared(events, chosen)
-    with Run(_plan(chosen, book, events, write, probe, keeps_log=finished is not None)) as run:
+    with Run(_plan(chosen, book, events, write, probes, keeps_log=bool(finished))) as run:
         for number, (time, event) in enumerate(timed(events, horizon)):
             run.fold(event, time)
             if progress is not None and number % 500 == 0:
                 progress(number, len(events))
         if ended:
             run.end(ended + max(settings.grace for settings in (book.default, *book.feeds.values())))
-        if finished is not None:
-            finished(run)
+        for shown in finished:
+            shown(run)
     if progress is not None:
         progress(len(events), len(events))
     return ReplayResult(
@@ -138,7 +138,7 @@ def _plan(
     book: FeedSettingsBook,
     events: Sequence[FileEvent],
     write: Write | None,
-    probe: ReplayProbe | None,
+    probes: Sequence[ReplayProbe],
     *,
     keeps_log: bool,
 ) -> ReplayPlan:
@@ -149,7 +149,7 @@ def _plan(
         options.secret,
         keeps_log=keeps_log or any(event.kind in CONTROLS for event in events),
         write=write,
-        probe=probe or ReplayProbe(),
+        probes=probes,
         method_of=options.method_of,
     )
 

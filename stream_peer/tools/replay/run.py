@@ -13,7 +13,7 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
-from stream_peer.events.times import YEAR_1900, YEAR_2000, Milliseconds, to_iso
+from stream_peer.events.times import NEVER, YEAR_1900, YEAR_2000, Milliseconds, to_iso
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
@@ -84,17 +84,13 @@ class ReplayPlan(NamedTuple):
     secret: bytes = b""
     keeps_log: bool = False
     write: Write | None = None
-    probe: ReplayProbe = ReplayProbe()
+    probes: Sequence[ReplayProbe] = ()
     method_of: MethodOf = served_method
 
 
 def _feed_stage(plan: ReplayPlan, partition: int) -> FeedStage:
     return FeedStage(
-        topic=topics.FEED_LOG,
-        partition=partition,
-        secret=plan.secret,
-        settings=plan.book,
-        method_of=plan.method_of,
+        topic=topics.FEED_LOG, partition=partition, secret=plan.secret, settings=plan.book, method_of=plan.method_of
     )
 
 
@@ -109,7 +105,8 @@ class Run:
         self.warned: Counter[str] = Counter()
         self._line = FileEvent(THE_END, b"")
         self._write = plan.write
-        self._probe = plan.probe
+        self.plan = plan
+        self._probes = plan.probes
         self._questions = [
             QuestionStage(
                 topic=topics.FORECAST_EVENTS,
@@ -170,6 +167,10 @@ class Run:
             stage.publish(effects)
             self._take(effects)
 
+    def log(self, partition: int, up_to: int = NEVER) -> Iterator[LogRecord]:
+        """The records of a partition of the feed-log, as far as ``up_to``; only a run that keeps its log has them."""
+        return self._kept[partition].up_to(up_to)
+
     def exported(self, feed: str, document: Mapping[str, Any]) -> Iterator[Line]:
         """A feed as it is at the end, for ``stream-peer import``; ``document``: the settings it was folded under.
 
@@ -180,7 +181,7 @@ class Run:
         """
         questions, feeds = self._stored
         of_questions, home = [questions_of(feed, state) for state in questions], partition_of(feed, len(feeds))
-        with slice_of(feed, known_of(of_questions), self._kept[home].up_to(feeds[home].applied)) as found:
+        with slice_of(feed, known_of(of_questions), self.log(home, feeds[home].applied)) as found:
             yield from exported(feed, feeds[home], of_questions, found, origin(document))
 
     @cached_property
@@ -201,9 +202,11 @@ class Run:
 
     def _fold_input(self, arrival: InputRecord, record: LogRecord, stage: QuestionStage | ControlStage) -> None:
         effects = Effects()
-        self._probe.before_input(arrival, stage)
+        for probe in self._probes:
+            probe.before_input(arrival, stage)
         stage.step(record, effects)
-        self._probe.after_input(effects, stage)
+        for probe in self._probes:
+            probe.after_input(effects, stage)
         self._take(effects)
 
     def _take(self, effects: Effects) -> None:
@@ -237,10 +240,12 @@ class Run:
         if self._kept:
             self._kept[partition].append(record)
         effects = Effects()
-        self._probe.before_record(record, stage)
+        for probe in self._probes:
+            probe.before_record(record, stage)
         steps = fold_and_publish(stage, record, effects)
-        pump(steps, lambda up_to: self._kept[partition].up_to(up_to))  # noqa: PLW0108 - no log is kept without need
-        self._probe.after_record(effects, stage)
+        pump(steps, lambda up_to: self.log(partition, up_to))
+        for probe in self._probes:
+            probe.after_record(effects, stage)
         self._take(effects)
 
     def _refuse_settings(self, event: FileEvent, partition: int, time: Milliseconds) -> None:

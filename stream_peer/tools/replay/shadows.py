@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from stream_peer.errors import SettingFault, SettingsError
@@ -16,24 +15,14 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.scored import scored_losses
 from stream_peer.feeds.shadow_mixers import ShadowRecord
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.stage import Effects, Record
-from stream_peer.questions.control_stage import ControlStage
-from stream_peer.questions.stage import QuestionStage
+from stream_peer.log.stage import Effects
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.files import FileLine
-from stream_peer.tools.replay.history import rounded
+from stream_peer.tools.replay.history import head_of, rounded
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
-from stream_peer.tools.replay.run import InputRecord, ReplayProbe
-
-
-class _Head(msgspec.Struct):
-    feed: str
-    question: str
-
-
-_head = msgspec.json.Decoder(_Head).decode
+from stream_peer.tools.replay.run import ReplayProbe
 
 
 class Judged(NamedTuple):
@@ -43,7 +32,7 @@ class Judged(NamedTuple):
     losses: tuple[float, float, float]
 
 
-class Prequential:
+class Prequential(ReplayProbe):
     """Follows the feed stage as it folds, and keeps what its forecasts lost on each question by the newest outcome.
 
     Attributes
@@ -55,11 +44,11 @@ class Prequential:
     def __init__(self) -> None:
         self.questions: dict[tuple[str, str], Judged] = {}
 
-    def follow(self, effects: Effects, stage: FeedStage) -> None:
+    def after_record(self, effects: Effects, stage: FeedStage) -> None:
         """Something was folded: look at every question of which something was said."""
         for output in effects.outputs:
             if output.topic == topics.MIXED_FORECASTS and output.value is not None:
-                said = _head(output.value)
+                said = head_of(output.value)
                 feed = stage.feeds.by_name.get(said.feed)
                 judged = judge(feed.ledger.entries.get(said.question)) if feed else None
                 if judged is None:
@@ -173,31 +162,6 @@ def _section_alone(section: object) -> object:
     return {n: v for n, v in section.items() if n != "shadows"} if isinstance(section, Mapping) else section
 
 
-class Follower(ReplayProbe):
-    """A probe that keeps how the forecasts of a replay do; what it is shown, another probe is shown as well."""
-
-    def __init__(self, other: ReplayProbe | None = None) -> None:
-        self.prequential = Prequential()
-        self._other = other or ReplayProbe()
-
-    def before_input(self, arrival: InputRecord, stage: QuestionStage | ControlStage) -> None:
-        """For the other one."""
-        self._other.before_input(arrival, stage)
-
-    def after_input(self, effects: Effects, stage: QuestionStage | ControlStage) -> None:
-        """For the other one."""
-        self._other.after_input(effects, stage)
-
-    def before_record(self, record: Record, stage: FeedStage) -> None:
-        """For the other one."""
-        self._other.before_record(record, stage)
-
-    def after_record(self, effects: Effects, stage: FeedStage) -> None:
-        """Look at the questions of which something was said."""
-        self._other.after_record(effects, stage)
-        self.prequential.follow(effects, stage)
-
-
 class ShadowRuns:
     """Shadows of a replay: the same lines folded again under the settings of each, once it has ended.
 
@@ -218,7 +182,7 @@ class ShadowRuns:
         self._options = options
         self._documents = documents(shadows, options.document)
         self._files: list[list[FileLine]] = []
-        self._live: Follower | None = None
+        self._live = Prequential()
 
     def kept(self, files: Sequence[Iterable[FileLine]]) -> Sequence[Iterable[FileLine]]:
         """The lines of the live replay. They are kept if they must be read again: a pipe cannot be."""
@@ -227,21 +191,17 @@ class ShadowRuns:
         self._files = [list(lines) for lines in files]
         return self._files
 
-    def following(self, probe: ReplayProbe | None) -> ReplayProbe | None:
-        """The probe of the live replay: the one that it has anyway, followed if there are shadows."""
-        if not self._documents:
-            return probe
-        self._live = Follower(probe)
-        return self._live
+    def probes(self) -> list[ReplayProbe]:
+        """Those of the live replay, to compare the shadows with it."""
+        return [self._live] if self._documents else []
 
     def run(self, progress: Progress | None = None) -> dict[str, list[ShadowScores]]:
         """How the shadows did, by feed, in their order. ``progress`` is called for each replay, from 0."""
         found: dict[str, list[ShadowScores]] = {}
-        live = self._live.prequential.questions if self._live else {}
         for name, document in self._documents.items():
-            follower = Follower()
-            replay(self._files, self._options._replace(document=document), progress=progress, probe=follower)
-            for feed, scores in shadow_scores(name, follower.prequential.questions, live).items():
+            shadow = Prequential()
+            replay(self._files, self._options._replace(document=document), progress=progress, probes=[shadow])
+            for feed, scores in shadow_scores(name, shadow.questions, self._live.questions).items():
                 found.setdefault(feed, []).append(scores)
         return found
 

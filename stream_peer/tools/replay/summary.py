@@ -6,7 +6,7 @@ from stream_peer.events.outputs import Certificate, WeightedExpert, Weights
 from stream_peer.events.spelling import spelt
 from stream_peer.events.times import to_iso
 from stream_peer.tools.replay.file_events import FileOrder
-from stream_peer.tools.replay.history import FeedHistory, Scores, rounded
+from stream_peer.tools.replay.history import FeedHistory, Scores, by_mix, rounded
 from stream_peer.tools.replay.replay import ReplayResult
 from stream_peer.tools.replay.shadows import shadow_lines
 from stream_peer.tools.report.track_record import Score, TrackRecord, track_record
@@ -132,14 +132,14 @@ def _calibration(record: TrackRecord) -> Iterator[str]:
 
 def _experts(weights: Weights, record: TrackRecord | None, experts: int) -> Iterator[str]:
     """The experts with the most weight. Skill: 1 - Brier score/difficulty, the mean's score on the same questions."""
-    by_mix = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
-    if by_mix and experts:
+    ranked = by_mix(weights)
+    if ranked and experts:
         heads = f"{'questions':>9}  {'coverage':>8}  {'peer loss':>9}  {'loss':>5}  {'difficulty':>10}  {'skill':>5}"
         yield f"  {'expert':<{_ID_WIDTH + 2}}    mix  select  {heads}"
-    scores = [record.expert_score(expert.id) if record else None for expert in by_mix[:experts]]
-    yield from map(_expert, by_mix, scores)
-    if len(by_mix) > experts:
-        yield f"    and {len(by_mix) - experts:,} more with {sum(e.mix for e in by_mix[experts:]):.3f} of the mix"
+    scores = [record.expert_score(expert.id) if record else None for expert in ranked[:experts]]
+    yield from map(_expert, ranked, scores)
+    if len(ranked) > experts:
+        yield f"    and {len(ranked) - experts:,} more with {sum(e.mix for e in ranked[experts:]):.3f} of the mix"
     if any(score and (score.told_skill or 0.0) < 0.0 for score in scores):
         yield "    skill below 0: worse than the plain mean of all, which few single experts beat; mix compares experts"
 

@@ -11,7 +11,7 @@ import numpy as np
 from stream_peer.events.outputs import Weights
 from stream_peer.numerics.losses import SQUARED, ProperLoss
 from stream_peer.serve.pages.parts import BAND, INK, MUTED, SERIES, SERIES_COLOURS, TRUTH, quiet
-from stream_peer.tools.replay.history import FeedHistory
+from stream_peer.tools.replay.history import FeedHistory, by_mix
 from stream_peer.tools.report.track_record import TrackRecord, measured_regret
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ class Plot(NamedTuple):
 
 def leaders(weights: Weights) -> list[str]:
     """The experts with the largest mixing weights, as many as there are colours."""
-    ranked = sorted(weights.experts, key=lambda expert: (-expert.mix, expert.id))
-    return [expert.id for expert in ranked[:SERIES]]
+    return [expert.id for expert in by_mix(weights)[:SERIES]]
 
 
 def weights_plot(feed: FeedHistory) -> Plot:

@@ -8,6 +8,7 @@
 """
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -396,17 +397,5 @@ def _chances(forecasts: FloatArray) -> FloatArray:
 
 def _normal_band(forecasts: FloatArray, tail: float) -> tuple[float, float]:
     n, mean = forecasts.size, float(np.add.reduce(forecasts))
-    reach = _normal_quantile(tail) * math.sqrt(float(np.add.reduce(forecasts * (1.0 - forecasts)))) + 1.0
+    reach = NormalDist().inv_cdf(1.0 - tail) * math.sqrt(float(np.add.reduce(forecasts * (1.0 - forecasts)))) + 1.0
     return max(0.0, math.floor(mean - reach) / n), min(1.0, math.ceil(mean + reach) / n)
-
-
-def _normal_quantile(tail: float) -> float:
-    """The z that a standard normal exceeds with probability ``tail``; by halving."""
-    low, high = -40.0, 40.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if 0.5 * math.erfc(middle / math.sqrt(2.0)) > tail:
-            low = middle
-        else:
-            high = middle
-    return high

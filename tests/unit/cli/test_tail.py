@@ -5,11 +5,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from stream_peer.cli.tail import by_mix, weights_line, weights_table
+from stream_peer.cli.tail import weights_line, weights_table
 from stream_peer.errors import BrokerUnavailableError
 from stream_peer.events.outputs import Certificate, Weights
 from stream_peer.serve import feed_records
 from stream_peer.settings.process import Settings
+from stream_peer.tools.replay.history import by_mix
 from tests.feed_outputs import expert, weights
 from tests.unit.cli.support import run
 

@@ -207,11 +207,7 @@ def _diagram(forecasts: FloatArray, outcomes: IntArray, whose: str, salt: str) -
     bins = reliability_bins(forecasts, outcomes, level=LEVEL)
     fit = _steps(forecasts.tolist(), isotonic_fit(forecasts, outcomes).tolist())
     svg = both_widths(
-        lambda axes: _paint(axes, bins, fit, whose),
-        _WIDE,
-        salt=salt,
-        label=_in_words(whose, bins),
-        narrow_size=_NARROW,
+        lambda axes: _paint(axes, bins, fit, whose), _WIDE, salt=salt, label=_in_words(whose, bins), narrow_size=_NARROW
     )
     return f"<div>{svg}</div>"
 

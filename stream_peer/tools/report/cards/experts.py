@@ -7,6 +7,7 @@ from stream_peer.events.outputs import WeightedExpert
 from stream_peer.serve.explanation import CauseOfMove, WeightExplanation
 from stream_peer.serve.pages.parts import escape
 from stream_peer.tools.explain.words import BEYOND, KINDS, decimals_of, goes_beyond, percent, points
+from stream_peer.tools.replay.history import by_mix
 from stream_peer.tools.report.cards.parts import UNKNOWN, FeedPage, card, figure, html_table, scrolling, short
 from stream_peer.tools.report.track_record import FEWEST_CALIBRATED, FEWEST_SKILLED, Score
 
@@ -93,7 +94,7 @@ _WORSE = (
 
 def experts_card(page: FeedPage) -> str:
     """All experts, those with the most weight first."""
-    ranked = sorted(page.weights.experts, key=lambda expert: (-expert.mix, expert.id))[:SHOWN]
+    ranked = by_mix(page.weights)[:SHOWN]
     record = page.record
     known = [_Known(expert, record.expert_score(expert.id) if record else None) for expert in ranked]
     columns = [column for column in _COLUMNS if column is not _OUTCOME_LOSS or _differs(known)]

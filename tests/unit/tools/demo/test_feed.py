@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 
 import msgspec
@@ -5,7 +6,7 @@ import pytest
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution, Tick, decode
-from stream_peer.events.times import to_milliseconds
+from stream_peer.events.times import from_iso, to_milliseconds
 from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.demo.feed import (
     DATA,
@@ -15,7 +16,6 @@ from stream_peer.tools.demo.feed import (
     SETTINGS,
     FeedEvent,
     closing_tick,
-    last_demo_time,
     paced,
     read_events,
 )
@@ -93,8 +93,9 @@ def test_every_event_has_its_question_as_key_even_a_malformed_one(events: list[F
 def test_the_closing_tick_lies_beyond_every_moment_of_the_data(events: list[FeedEvent]) -> None:
     tick = decode(closing_tick(events))
     assert isinstance(tick, Tick)
-    grace = load_document(SETTINGS).of(FEED).grace
-    assert to_milliseconds(tick.now) > last_demo_time(events) + grace
+    moments = (found for event in events for found in re.findall(rb'"(?:at|closes_at)":"([^"]+)"', event.value))
+    last = max(from_iso(moment.decode()) for moment in moments)
+    assert to_milliseconds(tick.now) > to_milliseconds(last) + load_document(SETTINGS).of(FEED).grace
 
 
 def test_the_settings_are_valid_and_let_the_events_own_times_count() -> None:

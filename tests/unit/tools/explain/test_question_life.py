@@ -17,7 +17,7 @@ OPEN = [question(at=T0, opens_at=T0, closes_at=CLOSE, feed="econ"), *(forecast(e
 
 def told(values: list[bytes], **options: Any) -> QuestionLife:
     probe = QuestionProbe("q")
-    replay([lines(values)], ReplayOptions(**options), probe=probe)
+    replay([lines(values)], ReplayOptions(**options), probes=[probe])
     return narrate("q", probe.steps())
 
 
@@ -162,7 +162,7 @@ def test_a_question_without_rounds_was_never_published() -> None:
 
 def test_lines_of_several_files_are_told_with_the_name_of_their_file() -> None:
     probe = QuestionProbe("q")
-    replay([lines(OPEN, "a.jsonl"), lines([resolution(1, CLOSE + HOUR)], "b.jsonl")], probe=probe)
+    replay([lines(OPEN, "a.jsonl"), lines([resolution(1, CLOSE + HOUR)], "b.jsonl")], probes=[probe])
 
     found = narrate("q", probe.steps())
 
@@ -198,7 +198,7 @@ EXPECTED = [
 
 def test_the_example_shows_all_that_can_become_of_a_question(repository: Path) -> None:
     probe = QuestionProbe("fed-cut-june-2026")
-    replay([read_lines(repository / EXAMPLE)], probe=probe)
+    replay([read_lines(repository / EXAMPLE)], probes=[probe])
 
     found = text(narrate("fed-cut-june-2026", probe.steps()))
 

@@ -22,7 +22,7 @@ LIFE = [
 
 def steps(values: list[bytes], question_id: str = "q", **options: Any) -> list[LifeStep]:
     probe = QuestionProbe(question_id)
-    replay([lines(values)], ReplayOptions(**options), probe=probe)
+    replay([lines(values)], ReplayOptions(**options), probes=[probe])
     return probe.steps()
 
 

@@ -19,7 +19,7 @@ from stream_peer.serve.explanation import (
     bound_of,
     encode_explanation,
 )
-from stream_peer.tools.explain.weight import ReplayedLog, answer_request, explanation_of, probe_for
+from stream_peer.tools.explain.weight import answer_request, explanation_of, probe_for, run_explanations
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from stream_peer.tools.explain.words import goes_beyond, sentences
 from stream_peer.tools.replay.replay import ReplayOptions, replay
@@ -31,7 +31,7 @@ CONTROL = b'{"type":"expert","feed":"econ","expert_id":"e2","forget":true}'
 
 def kept(probe: WeightProbe, *, controls: bool = False) -> WeightProbe:
     """A probe that a replay of the season was shown to."""
-    replay([lines([*season(), *([CONTROL] if controls else [])])], ReplayOptions(), probe=probe)
+    replay([lines([*season(), *([CONTROL] if controls else [])])], ReplayOptions(), probes=[probe])
     probe.finish()
     return probe
 
@@ -150,10 +150,9 @@ def test_the_log_of_a_replay_gives_the_same_explanations_as_the_replay_itself(co
     kept(WeightProbe("econ", timelines), controls=controls)
     expected = [explanation for timeline in timelines if (explanation := explanation_of(timeline, "econ", questions=3))]
 
-    with ReplayedLog() as log:
-        values = [*season(), *([CONTROL] if controls else [])]
-        result = replay([lines(values)], ReplayOptions(), write=log.write)
-        found = log.explanations("econ", [*EXPERTS, "nobody"], result.settings)
+    found: list[WeightExplanation] = []
+    values = [*season(), *([CONTROL] if controls else [])]
+    replay([lines(values)], finished=[lambda run: found.extend(run_explanations(run, "econ", [*EXPERTS, "nobody"]))])
 
     assert found == expected
     assert len(found) == 5

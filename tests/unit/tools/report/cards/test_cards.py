@@ -9,11 +9,12 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
+from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.settings.feed.model import FeedSettings
-from stream_peer.tools.explain.weight import ReplayedLog
+from stream_peer.tools.explain.weight import run_explanations
 from stream_peer.tools.replay.history import ReplayHistory
-from stream_peer.tools.replay.replay import ReplayOptions, replay
+from stream_peer.tools.replay.replay import replay
 from stream_peer.tools.report.cards.curves import calibration_card
 from stream_peer.tools.report.cards.experts import PRINTED, SHOWN, experts_card, why_card
 from stream_peer.tools.report.cards.overview import changed, figures, settings_card, shadows_card
@@ -269,9 +270,9 @@ def test_drift_of_the_error_rate_and_of_experts_is_told_with_before_and_now() ->
 
 
 def test_the_weights_of_the_leaders_are_explained_by_cause() -> None:
-    with ReplayedLog() as log:
-        result = replay([lines(season())], ReplayOptions(), write=log.write)
-        explanations = log.explanations("econ", ["e0", "e4"], result.settings)
+    explanations: list[WeightExplanation] = []
+    explain = [lambda run: explanations.extend(run_explanations(run, "econ", ["e0", "e4"]))]
+    result = replay([lines(season())], finished=explain)
     feed = result.history.feeds["econ"]
     assert feed.weights is not None
 
