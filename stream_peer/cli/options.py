@@ -73,9 +73,9 @@ def settings_options(
 
     ``shown`` are dotted paths whose flags stand in ``--help`` beside the common ones; the others work unseen.
     ``in_replay``: whether the file may choose mathematics that only a replay computes.
-    ``waits``: who waits for a broker. Somebody before a terminal is told so on stderr, for 10 s unless ``--patience``
-    or the setting ``broker_patience`` says otherwise. A worker has its log for that, and its own patience. Nobody waits
-    where no broker is asked.
+    ``waits``: who waits for a broker. ``somebody``: a person, who sees on stderr that the command waits, for
+    10 s unless ``--patience`` or ``broker_patience`` is set. ``worker``: it logs that it waits. ``nobody``: the command
+    asks no broker.
     A secret has no flag, since anyone on the machine could read it there: its ``…-file`` flag names a file.
     """
 
@@ -257,7 +257,7 @@ _FLAGS = (
         default="1",
         show_default=True,
         callback=share_and_seed,
-        help="Of files: share of questions whose outcomes are told, each right after its question's last round, and a"
+        help="Of files: share of questions whose outcomes are revealed, each right after the last round, and a"
         " number that draws others of them. 1 alone: all, when the file has them.",
     ),
 )
@@ -278,7 +278,7 @@ def file_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_flags_of_files(context: click.Context, names: Collection[str], why: str) -> None:
-    """Refuse what only files heed, instead of leaving it out in silence.
+    """Refuse options that apply to files only, rather than ignore them.
 
     Parameters
     ----------

@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 def repair_command(invocation: Invocation, *, partitions: tuple[int, ...], everywhere: bool) -> None:
     """Repair PARTITIONs of forecast-events whose state cannot be trusted.
 
-    A state from before the service signed its records was folded from headers that anybody could write; a forged one
-    hides what comes later. A worker refuses such a state, and says which partition it is of. This reads control-events
-    and tells the partition, signed, what stands there: the settings applied last, who is renamed or forgotten, which
-    feeds were deleted. From that place on only what the service signs is believed, and whatever had been seen before
-    counts no more. A partition whose state can be trusted is told the same, and loses nothing.
+    A state from before the service signed its records follows from headers that anybody could write; a forged one
+    hides later records. A worker refuses such a state, and names its partition. This command reads control-events and
+    writes their content to the partition, signed: the settings applied last, renamed and erased experts, deleted
+    feeds. After these records only signed headers count. A partition whose state can be trusted loses nothing.
 
-    Do not run it while a feed is imported: the partition would not take up parts that are still on their way.
+    Do not run it during an import of a feed: the partition would drop parts that arrive later.
 
     \b
     stream-peer repair 3 --config stream-peer.yaml

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 def export_command(invocation: Invocation, *, feed: str, file: Path, key_file: Path | None, questions: bool) -> None:
     """Export FEED to a file: its records of the feed-log, and its questions with their forecasts.
 
-    Workers go on. `stream-peer import` imports the file into another cluster, where later outcomes find
-    their questions. Experts who were forgotten are left out. With --pseudonyms the file is for analysis, or
+    Workers continue. `stream-peer import` imports the file into another cluster, where later outcomes find
+    their questions. Erased experts are left out. With --pseudonyms the file is for analysis, or
     for a feed of its own: the same key gives the same pseudonyms, and without it nothing leads back.
 
     \b
@@ -95,7 +95,7 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
     )
     if landing.appended:
         click.echo(f"Of an earlier attempt {landing.appended:,} records stood there.")
-    click.echo("Workers take it up from there; what they cannot take up is a dead letter, import-refused.")
+    click.echo("Workers read it from there; what they refuse becomes a dead letter, import-refused.")
 
 
 def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_secret: bool) -> "FeedFile":
@@ -112,7 +112,7 @@ def _feed_file(invocation: Invocation, file: Path, feed: str | None, *, other_se
         )
         raise SettingsError([SettingFault("secret_file", invocation.loaded.origins["secret_file"], message)])
     if found.lost:
-        text = f"Note: who was forgotten there ({found.lost} ids) is not known again here: forget them once more."
+        text = f"Note: {found.lost} ids that were erased there are not recognised here: erase them again."
         click.echo(text, err=True)
     return found
 

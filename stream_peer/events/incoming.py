@@ -228,7 +228,7 @@ class SettingsStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Erased(msgspec.Struct, frozen=True, kw_only=True):
-    """An expert that is forgotten in a feed."""
+    """An expert that is erased in a feed."""
 
     feed: FeedName
     expert_id: ExpertId

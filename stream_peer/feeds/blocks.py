@@ -132,7 +132,7 @@ class Blocks:
         self._changed()
 
     def reach(self, ordinal: int) -> None:
-        """A question of this ordinal has come: blocks that are read no more are let go."""
+        """Note a question of this ordinal, and drop blocks that are no longer read."""
         newest = self._block_of(ordinal)
         if newest > self._newest:
             self._newest = newest

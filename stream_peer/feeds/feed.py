@@ -316,7 +316,7 @@ class Feed:
         return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
 
     def take_up(self, data: bytes, path_state: PathState, ledger: Mapping[str, Entry | Milliseconds]) -> None:
-        """Take up what was stored; nothing may be done with the feed before a ``recount``."""
+        """Load a stored feed. Call ``recount`` before anything else."""
         stored = decode_feed(data)
         plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
         self.roster = Roster(self.name, self._secret, stored.roster)

@@ -206,12 +206,12 @@ class Feeds:
         return feed.path_state.imported is not None and self.book.of(feed.name).meaning() != feed.settings.meaning()
 
     def change_expert(self, event: ExpertChanged, record: Record) -> list[str]:
-        """An expert's name, team, exclusion or wish to be forgotten; ids of which nothing may be kept.
+        """Apply a change of an expert: name, team, exclusion or erasure. Return ids of which nothing may be kept.
 
         Raises
         ------
         RejectedEvent
-            If the expert was forgotten before, or is to be called as another one is.
+            If the expert was erased before, or another expert has the new name.
         """
         feed = self.feed(event.feed)
         roster, gone = feed.roster, list[str]()
@@ -241,7 +241,7 @@ class Feeds:
         return feed.roster.erase(expert)
 
     def _forget_digest(self, feed: Feed, digest: bytes, record: Record) -> list[str]:
-        """Refuse the expert that was forgotten before the feed moved here; its ids, where it is known by one."""
+        """Refuse an expert that was erased before the feed moved here; return its ids, if the feed knows any."""
         feed.roster.erased.add(digest)
         known = [expert for expert in feed.roster.ids() if feed.roster.is_erased(expert)]
         gone = [one for expert in known for one in self._erase(feed, expert)]

@@ -167,7 +167,7 @@ class Ledger:
     ----------
     entries : dict of str to Entry
     expired : dict of str to int
-        Questions whose entry has gone, and when; at most ``most`` of them, the earliest are forgotten first.
+        Questions whose entry has gone, and when; at most ``most`` of them, the earliest are dropped first.
     ordinals : int
         How many questions were ever taken in.
     """
@@ -223,7 +223,7 @@ class Ledger:
             self._plan_anew()
 
     def restore(self, stored: Mapping[str, Entry | Milliseconds], ordinals: int) -> None:
-        """Take up what was stored: entries, and when questions left."""
+        """Load stored entries, and when questions left the ledger."""
         self.entries = {name: entry for name, entry in stored.items() if isinstance(entry, Entry)}
         self.expired = {name: when for name, when in stored.items() if not isinstance(when, Entry)}
         self.ordinals = ordinals

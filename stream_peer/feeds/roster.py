@@ -185,7 +185,7 @@ class Roster:
         return bool(self.erased) and digest_of_id(self._secret, self._feed, expert) in self.erased
 
     def admitted(self, event: Round) -> Round:
-        """The round by first ids, without those that are excluded or were forgotten."""
+        """The round by first ids, without excluded and erased experts."""
         if self.names.given:
             event = self._by_first_ids(event)
         if not self.excluded and not self.erased:

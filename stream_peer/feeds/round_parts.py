@@ -41,7 +41,7 @@ class Assembly:
         return None
 
     def put(self, event: Round) -> None:
-        """Take up the parts of a round that are there so far."""
+        """Load the parts of a round that have arrived."""
         place = event.feed, event.question_id
         self._waiting[place] = event
         self._touched.add(place)
@@ -72,7 +72,7 @@ class Assembly:
         return rows
 
     def load(self, entries: Mapping[bytes, bytes]) -> None:
-        """Take up what an earlier owner left."""
+        """Load the state of an earlier owner."""
         for data, pieces in join_chunks(b"p", entries).values():
             event = _decode(data)
             place = event.feed, event.question_id

@@ -153,7 +153,7 @@ class FeedStage(FeedFold):
         return Snapshot(rows, encode_head(head))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
-        """Take up the state that an earlier owner left. That of another schema is rebuilt from the log.
+        """Load the state of an earlier owner. A state of another schema is rebuilt from the log.
 
         Raises
         ------

@@ -87,7 +87,7 @@ class Rates(NamedTuple):
         As they price losses: their sum is at most .8.
     status : ErrorRateStatus
         That of the estimate; ``uninformative`` if pricing had to scale it down; that of the class-dependent estimate
-        where it gave none and the symmetric one stands in; where nothing of this ails it, ``biased-reveal`` if the
+        where it gave none and the symmetric one stands in; otherwise ``biased-reveal`` if the
         questions with outcomes are unlike the others, ``contradicted`` if outcomes show more errors than votes do.
     right_zero, wrong_zero, right_one, wrong_one : float
         Reference answers of resolved questions, by outcome.
@@ -166,7 +166,7 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
 
 
 def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:
-    """The status of rates beside what outcomes say of them, if nothing else ails them."""
+    """The status with what outcomes show, unless votes already give another status than ok."""
     if status != "ok":
         return status
     if any(shift is not None and shift.found for shift in shifts):

@@ -91,7 +91,7 @@ _DEPENDENT_LEAVE = 2.0 / 3.0
 """Of ``trust.dependence_z``."""
 _RANKS_Z, _RANKS_LEAVE = 2.0, 1.0
 _FIRST_OUTCOMES = 10.0
-"""From so many on what they say is told, though it is no alarm yet."""
+"""From so many resolved questions on, reasons say what outcomes show, even before there is an alarm."""
 _MOST_GROUPS, _MOST_NAMES = 10, 10
 
 SHRINK_STEP = 0.05

@@ -92,7 +92,7 @@ def apply_everywhere(
 ) -> Applied:
     """The same, but return when every partition of forecast-events and of the feed-log holds it.
 
-    What is sent after that stands behind it. ``progress`` is told in how many of these partitions it was found.
+    Events that are sent after that count under it. ``progress`` gets the number of partitions that hold it.
 
     Raises
     ------

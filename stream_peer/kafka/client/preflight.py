@@ -39,13 +39,13 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
     settings : Settings
         Names the brokers and how to talk to them.
     waiting : callable or None
-        Told once, with the reason, when the first attempt fails and there will be more; without it, whoever
-        `tell_of_waiting` names.
+        Called once, with the reason, when the first attempt fails and more follow. Default: the listener of
+        `tell_of_waiting`.
 
     Raises
     ------
     BrokerUnavailableError
-        If no broker could be reached in that time, or at once if somebody looks on and no host is known.
+        If no broker could be reached in that time, or at once if a person watches and no host is known.
     NotAuthorisedError
         If a broker refuses us: waiting would not help.
     SettingsError

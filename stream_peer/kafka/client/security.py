@@ -1,4 +1,4 @@
-"""The settings as the options of each Kafka client: one mapping, so that no client is forgotten."""
+"""The settings as the options of each Kafka client: one mapping for all clients."""
 
 import logging
 import ssl

@@ -124,7 +124,7 @@ def decide(findings: Mapping[TopicPartition, Recreation], choice: Choice) -> Non
         if choice == "stop":
             raise RecreatedTopicError(_refusal(topic, found))
         log.warning(
-            "topic_made_anew",
+            "topic_recreated",
             topic=topic,
             partitions=[tp.partition for tp, _ in found],
             found=found[0][1].evidence,
@@ -179,7 +179,7 @@ class Begin(NamedTuple):
 
 
 def begin(stage: Stateful, known: Known, found: InputLog, finding: Recreation | None, choice: Choice) -> Begin:
-    """Let a stage take up what was recovered, as far as it still holds, and say how its partition begins."""
+    """Load into a stage what was recovered, as far as it is still valid; return where its partition begins."""
     if known.recovered.head is None:
         return _begin_first(stage, found, finding)
     if finding is not None:

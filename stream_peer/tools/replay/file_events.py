@@ -1,4 +1,4 @@
-"""Events of files before they are folded: their times, their feed, their order, and which outcomes are told."""
+"""Events of files before they are folded: their times, their feed, their order, and which outcomes are revealed."""
 
 import heapq
 import random
@@ -218,7 +218,7 @@ def in_feed(events: Iterable[FileEvent], feed: str) -> list[FileEvent]:
 
 
 class RevealedShare(NamedTuple):
-    """Whose outcomes are told: a share of the questions, and which draw of them. None: the one without a seed."""
+    """The questions whose outcomes are revealed: a share of them, drawn by ``seed``. None: the draw without a seed."""
 
     share: float
     seed: int | None = None

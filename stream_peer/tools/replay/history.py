@@ -281,7 +281,7 @@ class ReplayHistory:
         self.records: Counter[str] = Counter()
 
     def add(self, topic: str, value: bytes | None, headers: Headers = (), key: bytes | None = None) -> None:
-        """Take up one record of an output topic (by its logical name). Other topics only count.
+        """Add one record of an output topic (by its logical name). Other topics only count.
 
         A tombstone of a feed's weights is the end of the feed; other tombstones come with it.
         """

@@ -40,7 +40,7 @@ class ReplayOptions(NamedTuple):
     """How to replay.
 
     ``document`` holds feed settings (``defaults`` and ``feeds``); ``feed_as`` puts every event into one feed;
-    ``reveal`` is of how many questions outcomes are told, each when its question closes (None: as the file has them);
+    ``reveal``: the share of questions whose outcomes are revealed, at their close (None: as the file has them);
     ``shuffle`` seeds another interleaving of the questions; ``method_of`` says which methods settings can choose.
     """
 

@@ -4,7 +4,7 @@
 feed was deleted last, as the fold reads it: a repeat is left out (by its source), and so is what the stored questions
 do not know yet (a source behind the offset at which they were stored), so that slice and questions are of one moment.
 Rounds that were cut are whole. Settings are in it, as far as they are about the feed, for the reader of the file.
-Experts who were forgotten are in no round; what is left of them is a digest of the id, in the header. The questions
+Erased experts are in no round; what is left of them is a digest of the id, in the header. The questions
 have their histories, what was emitted of each, and stubs.
 
 **Import** appends the slice to the feed's partition of the feed-log, in its order, with the times that it had; then

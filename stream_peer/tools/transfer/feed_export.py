@@ -24,7 +24,7 @@ def export_feed(settings: Settings, feed: str) -> Iterator[Line]:
     """The lines of a feed as its log and its stored state are now.
 
     The questions are read first, then the log, so that it has every round that they know of. Then the feed's own state
-    is awaited, up to ``broker_patience``: it says who was forgotten.
+    is awaited, up to ``broker_patience``: it names the erased experts.
 
     Raises
     ------

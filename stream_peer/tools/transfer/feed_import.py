@@ -61,7 +61,7 @@ class FeedFile:
     feed : str or None
         Another name for it.
     secret : str
-        Fingerprint of the secret here. Under another one, or another name, nobody is known who was forgotten there.
+        Fingerprint of the secret here. Under another one, or another name, ids erased there are not recognised.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class FeedFile:
     secret : str
         Fingerprint of the secret of the file.
     lost : int
-        Experts who were forgotten there and would not be known again here.
+        Ids that were erased there and are not recognised here.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def log_records(lines: Iterable[Line], import_id: str, now: Milliseconds) -> Ite
 
 
 def _records(lines: Iterable[Line]) -> Iterator[tuple[Milliseconds, FeedLogRecord]]:
-    """Who was forgotten, then what stands in the lines, but for settings: they would be in force for all feeds."""
+    """Erased experts, then the lines. Settings are left out: they would apply to all feeds."""
     nowhere, forgotten = Source("", 0, 0, 0, 0), list[bytes]()
     for line in lines:
         if isinstance(line, Header):

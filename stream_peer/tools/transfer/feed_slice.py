@@ -124,7 +124,7 @@ class FeedSlice:
         return _replace(event, expert_id=first)
 
     def lines(self) -> Iterator[RecordLine]:
-        """What was kept, in order, without the experts who were forgotten.
+        """What was kept, in order, without erased experts.
 
         Raises
         ------

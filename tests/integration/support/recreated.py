@@ -114,7 +114,7 @@ def recreated_and_refused(made: Service, name: str) -> None:
 def goes_on(made: Service, choice: str) -> None:
     """A worker with this choice is ready, and has logged what it found."""
     worker = made.start(STREAM_PEER_ON_RECREATED=choice).wait_ready()
-    assert "topic_made_anew" in worker.said(), worker.said()
+    assert "topic_recreated" in worker.said(), worker.said()
 
 
 def untouched_end(kafka: KafkaClient, directories: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:

@@ -211,7 +211,7 @@ def test_import_appends_the_log_of_the_feed_and_says_where(capsys: Capture, file
     assert [replace(record, src=PAST[0].src) for record in records] == PAST
     assert [record.timestamp for record in cluster.log] == [record.timestamp for record in log_of(PAST)]
     assert f"Feed f: import {import_id[1]}, 13 records appended to partition " in ended.out
-    assert "what they cannot take up is a dead letter, import-refused." in ended.out
+    assert "what they refuse becomes a dead letter, import-refused." in ended.out
 
 
 @pytest.mark.parametrize("breaks_after", [1, 5, 13])
@@ -326,7 +326,7 @@ def test_another_secret_is_refused_unless_that_is_meant(capsys: Capture, tmp_pat
     assert (refused.code, nothing) == (78, [])
     assert f"that of the feed was {fingerprint(b'theirs')}" in refused.err
     assert (meant.code, len(cluster.log)) == (0, 13)
-    assert "who was forgotten there (1 ids) is not known again" in meant.err
+    assert "1 ids that were erased there are not recognised" in meant.err
 
 
 def test_who_was_forgotten_is_told_to_every_partition(capsys: Capture, tmp_path: Path, cluster: Cluster) -> None:

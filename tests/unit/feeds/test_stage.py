@@ -129,7 +129,7 @@ def test_a_repeated_source_does_nothing() -> None:
     assert len(effects.outputs) == 5
 
 
-def test_a_source_topic_made_anew_is_news() -> None:
+def test_a_recreated_source_topic_is_news() -> None:
     event = round_of("q", FORECASTS)
     first = LogRecord(0, 0, b"f", encode_feed_log(msgspec.structs.replace(event, src=Source("t", 0, 0, 900, 0))))
     later = LogRecord(1, 0, b"f", encode_feed_log(msgspec.structs.replace(event, src=Source("t", 0, 1, 0, 0))))

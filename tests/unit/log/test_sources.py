@@ -70,7 +70,7 @@ def told(seen: DedupWatermarks, *sources: tuple[int, int]) -> list[bool]:
 
 
 @pytest.mark.case("C29")
-def test_a_topic_made_anew_is_new_at_lower_offsets_and_what_comes_late_of_the_former_is_a_repeat() -> None:
+def test_a_recreated_topic_is_new_at_lower_offsets_and_what_comes_late_of_the_former_is_a_repeat() -> None:
     seen = DedupWatermarks()
 
     assert told(seen, (77, 50), (33, 0), (33, 0), (77, 51), (33, 1), (77, 52)) == [

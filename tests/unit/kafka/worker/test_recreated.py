@@ -71,7 +71,7 @@ def start(stage: Stateful, known: Known, found: InputLog, choice: Choice = "keep
         (NO_STATE, InputLog(OLD, 0, 9, 0), None),
     ],
 )
-def test_a_topic_made_anew_is_known_by_its_id_or_its_end_and_a_changelog_by_the_groups_offset(
+def test_a_recreated_topic_is_known_by_its_id_or_its_end_and_a_changelog_by_the_groups_offset(
     known: Known, found: InputLog, evidence: str | None
 ) -> None:
     finding = examine(HERE, "changelog", known, found)
@@ -133,7 +133,7 @@ def test_offsets_begin_anew_under_another_generation_and_above_all_revisions(cho
     assert stage.loaded == (b"head", {b"k": b"v"})
 
 
-def test_without_ids_a_topic_made_anew_has_another_generation_too() -> None:
+def test_without_ids_a_recreated_topic_has_another_generation_too() -> None:
     stage = Stage()
 
     found = start(stage, state(9, ""), InputLog("", 0, 3))
