@@ -9,10 +9,10 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import LogRecord, Output
+from stream_peer.tools.transfer.feed_export import Origin, Questions, StageState, exported, known_of
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_import import log_records
 from stream_peer.tools.transfer.feed_slice import slice_of
-from stream_peer.tools.transfer.reshape import Origin, Questions, StageState, exported, known_of
 from tests.feed_histories import HOUR, START, expert, folded, log_of, outcome, round_of, stage
 
 LATER = START + HOUR

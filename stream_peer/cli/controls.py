@@ -105,12 +105,7 @@ def reset_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
     \b
     stream-peer reset econ
     """  # noqa: D301
-    event = FeedControl(feed=feed, reset=True)
-    _check(event)
-    _must_be_able_to_ask(sure=sure)
-    _note_unknown(invocation.settings, feed)
-    _ask(_RESETTING.format(feed=feed), sure=sure)
-    _write(invocation.settings, event, f"Feed {feed}: reset")
+    _control_feed(invocation.settings, FeedControl(feed=feed, reset=True), "reset", _RESETTING, sure=sure)
 
 
 @click.command(name="delete")
@@ -126,12 +121,15 @@ def delete_command(invocation: Invocation, *, feed: str, sure: bool) -> None:
     \b
     stream-peer delete trial-feed
     """  # noqa: D301
-    event = FeedControl(feed=feed, delete=True)
+    _control_feed(invocation.settings, FeedControl(feed=feed, delete=True), "delete", _DELETING, sure=sure)
+
+
+def _control_feed(settings: Settings, event: FeedControl, what: str, consequences: str, *, sure: bool) -> None:
     _check(event)
     _must_be_able_to_ask(sure=sure)
-    _note_unknown(invocation.settings, feed)
-    _ask(_DELETING.format(feed=feed), sure=sure)
-    _write(invocation.settings, event, f"Feed {feed}: delete")
+    _note_unknown(settings, event.feed)
+    _ask(consequences.format(feed=event.feed), sure=sure)
+    _write(settings, event, f"Feed {event.feed}: {what}")
 
 
 def _team(team: str | None, *, none: bool) -> str | UnsetType | None:

@@ -32,9 +32,9 @@ from stream_peer.questions.stage import QuestionStage
 from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from stream_peer.tools.replay.run import ReplayProbe
+from stream_peer.tools.transfer.feed_export import Origin, StageState, exported, known_of, questions_of
 from stream_peer.tools.transfer.feed_import import log_records, question_events
 from stream_peer.tools.transfer.feed_slice import slice_of
-from stream_peer.tools.transfer.reshape import Origin, StageState, exported, known_of, questions_of
 from tests.golden.records import EVERY, Life, Numbers, Sent, Tape, Written, bytes_of, digest_of
 from tests.order_free import order_free
 

@@ -13,9 +13,10 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.questions.stage import QuestionStage
+from stream_peer.tools.transfer.feed_export import StageState, questions_of
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_import import question_events
-from stream_peer.tools.transfer.reshape import Pseudonyms, StageState, all_with_pseudonyms, questions_of
+from stream_peer.tools.transfer.reshape import Pseudonyms, all_with_pseudonyms
 from tests.feed_histories import carry_out_rebuilds, expert, folded, log_of, round_of, stage
 from tests.feed_transfers import import_log, lines_of
 from tests.property import test_feed_stage as of_feeds

@@ -28,7 +28,8 @@ from stream_peer.tools.explain.question_events import (
     step_heading,
 )
 from stream_peer.tools.explain.question_timeline import FeedStep, LifeStep
-from stream_peer.tools.explain.words import chance, date_of, joined, many, shortened
+from stream_peer.tools.explain.words import chance, date_of, joined, shortened
+from stream_peer.tools.replay.history import many
 
 _SHOWN = 8
 _STATES: Mapping[StateOfQuestion, str] = {

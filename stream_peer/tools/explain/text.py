@@ -21,6 +21,7 @@ from stream_peer.tools.explain.words import (
     points,
     year,
 )
+from stream_peer.tools.replay.history import many
 
 WIDTH = 100
 _WHEN = 14
@@ -103,7 +104,7 @@ def _inputs(explanation: WeightExplanation, width: int) -> Iterator[tuple[str, s
 def _on(questions: int, raised: int, cause: str) -> str:
     if cause not in OWN or not questions:
         return ""
-    return f" ({questions:,} question{'' if questions == 1 else 's'}: {raised:,} up, {questions - raised:,} down)"
+    return f" ({many(questions, 'question')}: {raised:,} up, {questions - raised:,} down)"
 
 
 def _listed_questions(explanation: WeightExplanation, width: int, decimals: int) -> Iterator[tuple[str, str]]:
@@ -115,7 +116,7 @@ def _listed_questions(explanation: WeightExplanation, width: int, decimals: int)
     for one in listed:
         yield from (("", line) for line in _listed_question(one, width, decimals))
     if explanation.rest.own_questions:
-        more = f"{explanation.rest.own_questions:,} question{'' if explanation.rest.own_questions == 1 else 's'} more"
+        more = f"{many(explanation.rest.own_questions, 'question')} more"
         yield "", f"  {points(explanation.rest.own, decimals):>{_NUMBER}}  {more}"
     yield "bold", f"  {points(explanation.own.change, decimals):>{_NUMBER}}  its own forecasts in all"
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from stream_peer.events.feed_log import Verdict
 from stream_peer.events.times import Milliseconds
 from stream_peer.serve.explanation import CauseKind, QuestionOfMove, WeightExplanation, WeightKind
+from stream_peer.tools.replay.history import many
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -54,17 +55,6 @@ def shortened(words: Iterable[str], most: int) -> str:
     if len(listed) <= most + 1:
         return joined(listed)
     return f"{', '.join(listed[:most])} and {len(listed) - most:,} more"
-
-
-def many(number: int, thing: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> many(1, "line"), many(2, "line")
-    ('1 line', '2 lines')
-    """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def chance(probability: float | None) -> str:

@@ -361,3 +361,14 @@ def by_mix(weights: Weights) -> list[WeightedExpert]:
 def rounded(amount: float) -> str:
     """A sum of questions by weight, which need not be whole: one decimal if it is not."""
     return f"{round(amount, 1):,.10g}"
+
+
+def many(number: int, thing: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> many(1, "line"), many(2, "line")
+    ('1 line', '2 lines')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

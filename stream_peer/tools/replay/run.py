@@ -27,10 +27,9 @@ from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.tools.replay.file_events import FileEvent
 from stream_peer.tools.replay.files import KeptLog
 from stream_peer.tools.replay.history import ReplayHistory
-from stream_peer.tools.transfer.feed_export import origin
+from stream_peer.tools.transfer.feed_export import StageState, exported, known_of, origin, questions_of
 from stream_peer.tools.transfer.feed_file import Line
 from stream_peer.tools.transfer.feed_slice import slice_of
-from stream_peer.tools.transfer.reshape import StageState, exported, known_of, questions_of
 
 KEPT = 1_000
 """So many refused lines and so many warnings are kept; all are counted."""

@@ -6,7 +6,7 @@ from stream_peer.events.outputs import Certificate, WeightedExpert, Weights
 from stream_peer.events.spelling import spelt
 from stream_peer.events.times import to_iso
 from stream_peer.tools.replay.file_events import FileOrder
-from stream_peer.tools.replay.history import FeedHistory, Scores, by_mix, rounded
+from stream_peer.tools.replay.history import FeedHistory, Scores, by_mix, many, rounded
 from stream_peer.tools.replay.replay import ReplayResult
 from stream_peer.tools.replay.shadows import shadow_lines
 from stream_peer.tools.report.track_record import Score, TrackRecord, track_record
@@ -51,7 +51,7 @@ def _read(result: ReplayResult) -> Iterator[str]:
     yield from _warned(result)
     unknown = result.counts["unknown-question", ""]
     if unknown:
-        yield f"{_many(unknown, 'resolution')} came before anything else of their question"
+        yield f"{many(unknown, 'resolution')} came before anything else of their question"
 
 
 def _order(order: FileOrder) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _order(order: FileOrder) -> Iterator[str]:
 
 
 def _stand(number: int, thing: str) -> str:
-    return f"{_many(number, thing)} {'stands' if number == 1 else 'stand'}"
+    return f"{many(number, thing)} {'stands' if number == 1 else 'stand'}"
 
 
 def _places(places: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def _warned(result: ReplayResult) -> Iterator[str]:
     if not result.warned:
         return
     codes = ", ".join(f"{number:,} {code}" for code, number in sorted(result.warned.items()))
-    yield f"{_many(result.warned.total(), 'warning')}: {codes}"
+    yield f"{many(result.warned.total(), 'warning')}: {codes}"
     for warning in result.warnings[:SHOWN_WARNINGS]:
         whose = f"question {warning.question_id}" if warning.question_id else f"feed {warning.feed}"
         yield f"  {whose}: {warning.message}"
@@ -114,10 +114,10 @@ def _scores(scores: Scores | None) -> Iterator[str]:
         yield _row("Brier score", "no outcome was revealed")
         return
     means = ", ".join(f"{name} {getattr(scores, name):.4f}" for name in ("mix", "stretched", "mean", "median"))
-    yield _row("Brier score", f"{means} on {_many(scores.questions, 'question')}; smaller is better")
+    yield _row("Brier score", f"{means} on {many(scores.questions, 'question')}; smaller is better")
     best = scores.best
     if best is not None:
-        there = f"{best.loss:.4f} on {_many(best.questions, 'question')}, where the mix had {best.mix_there:.4f}"
+        there = f"{best.loss:.4f} on {many(best.questions, 'question')}, where the mix had {best.mix_there:.4f}"
         yield _row("best expert", f"{best.expert_id} {there}")
 
 
@@ -159,10 +159,6 @@ def _regret(certificate: Certificate, questions: float) -> str:
     if share is None:
         return "none yet: the bound is above 1 a question, the largest loss"
     return f"regret at most {certificate.regret_at_most:,.1f} in all, {share:.3f} a question"
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _number(value: float | None) -> str:

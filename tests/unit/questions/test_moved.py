@@ -9,9 +9,10 @@ from stream_peer.events.feed_log import AnyFeedLogRecord, OutcomeRevealed, Round
 from stream_peer.events.incoming import FeedImport
 from stream_peer.log.ids import digest_of_id
 from stream_peer.log.stage import Output
+from stream_peer.tools.transfer.feed_export import StageState, questions_of
 from stream_peer.tools.transfer.feed_file import Header, Line
 from stream_peer.tools.transfer.feed_import import question_events
-from stream_peer.tools.transfer.reshape import Pseudonyms, StageState, all_with_pseudonyms, questions_of, renamed
+from stream_peer.tools.transfer.reshape import Pseudonyms, all_with_pseudonyms, renamed
 from tests.unit.questions.question_log import (
     DAY,
     GRACE,
