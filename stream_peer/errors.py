@@ -71,6 +71,10 @@ class SharedInstanceError(StreamPeerError):
     exit_code = 78
 
 
+class LeaseEndedError(StreamPeerError):
+    """Records were not sent: other workers own the partitions by now. This worker gives them up and joins again."""
+
+
 class BrokerUnavailableError(StreamPeerError):
     """No broker answered within ``broker_patience``. Check ``bootstrap``, the network and the brokers."""
 

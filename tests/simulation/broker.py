@@ -3,7 +3,8 @@
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from enum import Enum
+from typing import NamedTuple
 
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.stage import Headers, LogRecord
@@ -83,7 +84,13 @@ class Rates(NamedTuple):
 
 
 class Broker:
-    """Logs, producers' sequences and consumer groups."""
+    """Logs, producers' sequences and consumer groups.
+
+    Attributes
+    ----------
+    cut_off : dict
+        Until when no heartbeat of a process reaches a coordinator, though everything else of it reaches its broker.
+    """
 
     def __init__(self, loop: SimulatedLoop, partitions: Mapping[str, int], rates: Rates) -> None:
         self.loop, self.random, self.rates = loop, loop.random, rates
@@ -92,6 +99,7 @@ class Broker:
         self.groups: dict[str, Group] = {}
         self.committed: dict[tuple[str, TopicPartition], int] = {}
         self.timeline: list[str] = []
+        self.cut_off: dict[str, float] = {}
         self._producers = 0
 
     def producer(self) -> int:
@@ -105,6 +113,10 @@ class Broker:
             inputs = [TopicPartition(topic, n) for topic in topics for n in range(self.partitions[topic])]
             self.groups[name] = Group(self, name, inputs)
         return self.groups[name]
+
+    def reaches_coordinator(self, process: Process) -> bool:
+        """Whether a heartbeat of a process arrives."""
+        return self.loop.now >= self.cut_off.get(process.name, 0.0) and not self.happens(self.rates.lost_requests)
 
     def note(self, text: str) -> None:
         """Keep a line for the timeline of a seed that fails."""
@@ -153,11 +165,19 @@ class Broker:
                 self.loop.later(self.latency(), answer, base)
 
 
-class Member(NamedTuple):
-    """A process in a group, and what tells it that its generation is over."""
+class Beat(Enum):
+    """What a coordinator answers to a heartbeat."""
 
-    process: Process
-    rejoin: Callable[[], None]
+    WELL = "well"
+    REBALANCES = "rebalances"
+    UNKNOWN = "unknown"
+
+
+class Joined(NamedTuple):
+    """What a member gets: the generation, and its share of the inputs."""
+
+    generation: int
+    share: frozenset[TopicPartition]
 
 
 class Group:
@@ -166,29 +186,26 @@ class Group:
     def __init__(self, broker: Broker, name: str, inputs: Sequence[TopicPartition]) -> None:
         self.name, self.inputs = name, inputs
         self.generation = 0
-        self.members: dict[str, Member] = {}
         self._broker, self._loop = broker, broker.loop
-        self._joined: dict[str, asyncio.Future[Any]] = {}
+        self._seen: dict[str, float] = {}
+        self._joined: dict[str, tuple[Process, asyncio.Future[Joined]]] = {}
         self._preparing = 0
         self._attempts = 0
         self._watch()
 
-    def join(self, member: Member) -> "asyncio.Future[frozenset[TopicPartition]]":
+    def join(self, process: Process) -> "asyncio.Future[Joined]":
         """What the member gets in the next generation."""
         future = self._loop.create_future()
-        self.members[member.process.name], self._joined[member.process.name] = member, future
+        self._seen[process.name], self._joined[process.name] = self._loop.now, (process, future)
         self.rebalance()
         return future
 
-    def has(self, process: Process) -> bool:
-        """Whether a process is a member."""
-        return process.name in self.members
-
-    def leave(self, process: Process) -> None:
-        """A member says that it leaves."""
-        if self.members.pop(process.name, None) is not None:
-            self._joined.pop(process.name, None)
-            self.rebalance()
+    def beat(self, process: Process, generation: int) -> Beat:
+        """A heartbeat comes."""
+        if process.name not in self._seen or generation != self.generation:
+            return Beat.UNKNOWN
+        self._seen[process.name] = self._loop.now
+        return Beat.REBALANCES if self._preparing else Beat.WELL
 
     def rebalance(self) -> None:
         """Begin another generation: when all members have joined, or without those who are late."""
@@ -196,33 +213,33 @@ class Group:
             self._attempts += 1
             self._preparing = self._attempts
             self._loop.later(REBALANCE_SECONDS, self._complete, self._preparing, True)
-            for name, member in self.members.items():
-                if name not in self._joined:
-                    member.rejoin()
         self._loop.later(0.05, self._complete, self._preparing, False)
 
     def _watch(self) -> None:
-        for name, member in list(self.members.items()):
-            if member.process.has_stood_for > SESSION_SECONDS:
-                del self.members[name]
-                self._joined.pop(name, None)
-                self._broker.note(f"{self.name}: the session of {name} expired")
-                member.rejoin()
-                self.rebalance()
+        for name in [name for name, seen in self._seen.items() if self._is_silent(name, seen)]:
+            del self._seen[name]
+            self._joined.pop(name, None)
+            self._broker.note(f"{self.name}: the session of {name} expired")
+            self.rebalance()
         self._loop.later(1.0, self._watch)
 
+    def _is_silent(self, name: str, seen: float) -> bool:
+        """Whether a session expired. Of a member that waits to join: whether it is gone."""
+        joining = self._joined.get(name)
+        silent = self._loop.now - seen if joining is None else joining[0].has_stood_for
+        return silent > SESSION_SECONDS
+
     def _complete(self, attempt: int, late: bool) -> None:
-        if attempt != self._preparing or not (late or all(name in self._joined for name in self.members)):
+        if attempt != self._preparing or not (late or all(name in self._joined for name in self._seen)):
             return
-        for name in [name for name in self.members if name not in self._joined]:
-            self.members.pop(name).rejoin()
+        self._seen = dict.fromkeys(self._joined, self._loop.now)
         self._preparing = 0
         self.generation += 1
-        names = sorted(self.members)
+        names = sorted(self._seen)
         self._broker.random.shuffle(names)
         shares = {name: frozenset(self.inputs[n :: len(names)]) for n, name in enumerate(names)}
         self._broker.note(f"{self.name}: generation {self.generation}: {', '.join(names) or 'nobody'}")
         for name, share in shares.items():
-            future = self._joined.pop(name)
+            _, future = self._joined.pop(name)
             if not future.done():
-                future.set_result(share)
+                future.set_result(Joined(self.generation, share))

@@ -22,18 +22,14 @@ class _Revision(msgspec.Struct):
     revision: int
 
 
-def problems(deployment: Deployment, *, last_words: bool = False) -> Iterator[str]:
-    """What is wrong; nothing, if all promises were kept.
-
-    ``last_words``: whether the last record of each key is compared too where a worker froze beyond its session. It may
-    be an older revision then, a known fault: nothing fences outputs.
-    """
+def problems(deployment: Deployment) -> Iterator[str]:
+    """What is wrong; nothing, if all promises were kept."""
     yield from deployment.loop.errors
     published = _published(deployment)
     for partition in range(deployment.plan.partitions):
         yield from _of_question_stage(deployment, partition)
     for partition in range(deployment.plan.feed_log_partitions):
-        yield from _of_feed_stage(deployment, partition, published, last_words or not deployment.has_last_words)
+        yield from _of_feed_stage(deployment, partition, published)
 
 
 def _log(deployment: Deployment, topic: str, partition: int) -> Sequence[LogRecord]:
@@ -96,9 +92,7 @@ class _Said:
             self.revisions.setdefault(place, set()).add(output.value)
 
 
-def _of_feed_stage(
-    deployment: Deployment, partition: int, published: Sequence[Output], compares_last: bool
-) -> Iterator[str]:
+def _of_feed_stage(deployment: Deployment, partition: int, published: Sequence[Output]) -> Iterator[str]:
     log = _log(deployment, topics.FEED_LOG, partition)
     said = _Said(log, partition)
     for output in published:
@@ -110,11 +104,10 @@ def _of_feed_stage(
             yield f"{output.topic} {output.key!r}: revision {revision} follows from no log"
         elif output.value not in known:
             yield f"{output.topic} {output.key!r}: revision {revision} has other bytes"
-    if compares_last:
-        newest = {(output.topic, output.key): output.value for output in published}
-        for (topic, key), value in said.last.items():
-            if newest.get((topic, key)) != value:
-                yield f"{topic} {key!r}: its last record is not that of its newest revision"
+    newest = {(output.topic, output.key): output.value for output in published}
+    for (topic, key), value in said.last.items():
+        if newest.get((topic, key)) != value:
+            yield f"{topic} {key!r}: its last record is not that of its newest revision"
     yield from _state(deployment, topics.FEED_LOG, partition, said.stage, log)
 
 

@@ -18,7 +18,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.process import SnapshotEvery
-from tests.simulation.broker import SESSION_SECONDS, Broker, NewRecord, Rates
+from tests.simulation.broker import Broker, NewRecord, Rates
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.worker import START, Worker
 
@@ -131,9 +131,6 @@ class Deployment:
     ----------
     errors : list of str
         What ended a worker, by itself.
-    has_last_words : bool
-        Whether a worker froze for longer than its session and went on: outputs are not fenced, so it may have written
-        old revisions behind the newest ones of the next owner.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -149,7 +146,6 @@ class Deployment:
         self.errors: list[str] = []
         self._starts = 0
         self._ends_at = plan.seconds
-        self.has_last_words = False
         self._compactable: list[tuple[float, dict[TopicPartition, int]]] = []
 
     def run(self) -> bool:
@@ -170,7 +166,9 @@ class Deployment:
         for number in range(self.plan.workers):
             self.loop.later(self.random.uniform(0, 3), self.start, number)
         for _ in range(self.plan.faults):
-            fault = self.random.choice((self._kill, self._freeze, self._change_leader, self._compact, self._leave))
+            fault = self.random.choice(
+                (self._kill, self._freeze, self._cut_off, self._change_leader, self._compact, self._leave)
+            )
             self.loop.later(self.random.uniform(3, self._ends_at), fault)
         self._note_ends()
 
@@ -258,8 +256,15 @@ class Deployment:
 
     def _thaw(self, process: Any) -> None:
         self.broker.note(f"{process.name} thaws")
-        self.has_last_words |= process.is_alive and process.has_stood_for > SESSION_SECONDS
         process.thaw()
+
+    def _cut_off(self) -> None:
+        """Heartbeats do not get through, everything else does."""
+        number = self._some_worker()
+        if number is not None:
+            name = self.workers[number].process.name
+            self.broker.note(f"{name} is cut off from its coordinators")
+            self.broker.cut_off[name] = self.loop.now + self.random.choice((2.0, 5.0, 9.0, 15.0))
 
     def _change_leader(self) -> None:
         tp = self.random.choice(list(self.broker.logs))
@@ -286,6 +291,7 @@ class Deployment:
 
     def _heal(self) -> None:
         self.broker.rates = Rates()
+        self.broker.cut_off.clear()
         for process in self.loop.all_processes:
             if process.is_frozen:
                 self._thaw(process)
@@ -294,6 +300,6 @@ class Deployment:
         """Whether all that was written is folded and covered by durable state."""
         if any(not worker.process.is_alive or worker.process.is_frozen for worker in self.workers.values()):
             return False
-        owned = {p.tp: p for w in self.workers.values() for o in w.ownerships for p in o.partitions()}
+        owned = {p.tp: p for w in self.workers.values() for app in w.apps for p in app.ownership.partitions()}
         logs = {tp: log for tp, log in self.broker.logs.items() if tp.topic in (*CHANGELOGS, topics.CONTROL_EVENTS)}
         return all(tp in owned and owned[tp].idle and owned[tp].want >= log.high for tp, log in logs.items())

@@ -7,16 +7,18 @@ from unittest import mock
 
 from stream_peer.feeds.fold import FeedFold
 from stream_peer.kafka.worker.inbox import Inbox
+from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
 from stream_peer.kafka.worker.ownership import Ownership
 from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
 from stream_peer.kafka.worker.state_writer import SnapshotSize, StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer
 from stream_peer.log.sources import DedupWatermarks
 from tests.simulation import deployment
-from tests.simulation.worker import Consumer, Producer
+from tests.simulation.worker import Consumer, Sender
 
 _write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownership.recovered
-_whole_blank = FeedFold.blank
+_whole_blank, _whole_write, _requests = FeedFold.blank, Sender._write, Sender._requests
+_right, _answered = Lease.right, Lease.answered
 
 
 def _add_head(self, record):  # type: ignore[no-untyped-def]
@@ -51,11 +53,24 @@ async def _from_the_commit(self: Ownership, source):  # type: ignore[no-untyped-
     return {tp: StartPlace(max(place.want, bounds[tp].committed or 0), None) for tp, place in places.items()}
 
 
-async def _not_acknowledged(self: Producer, tp, records):  # type: ignore[no-untyped-def]
+async def _not_acknowledged(self: Sender, tp, rows, tenure):  # type: ignore[no-untyped-def]
     if tp.topic in deployment.CHANGELOGS.values():
-        return await asyncio.shield(asyncio.ensure_future(self._requests(tp, records)))
-    asyncio.ensure_future(self._requests(tp, records))  # noqa: RUF006 - nobody waits: that is the mutation
+        return await _whole_write(self, tp, rows, tenure)
+    asyncio.ensure_future(_whole_write(self, tp, rows, tenure))  # noqa: RUF006 - nobody waits: that is the mutation
     return []
+
+
+async def _leased_when_handed_over(self: Sender, tp, records, tenure):  # type: ignore[no-untyped-def]
+    await self._allowed(tp, tenure)
+    return await _requests(self, tp, records, None)
+
+
+def _right_of_the_present(self: Lease, term: int) -> Right:
+    return _right(self, self.term if term != NO_TERM else term)
+
+
+def _renewed_by_the_answer(self: Lease, sent: float, term: int, *, rebalances: bool = False) -> None:
+    _answered(self, self._clock(), term, rebalances=rebalances)
 
 
 def _blank(self):  # type: ignore[no-untyped-def]
@@ -71,10 +86,16 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
     "repeated records are folded again": lambda: mock.patch.object(DedupWatermarks, "add", return_value=True),
     "recovery reads beyond its token": lambda: mock.patch.object(Ownership, "unread", return_value=Unread(0, None)),
     "partitions begin at the group's offset": lambda: mock.patch.object(Ownership, "recovered", _from_the_commit),
-    "outputs are not awaited": lambda: mock.patch.object(Producer, "_write", _not_acknowledged),
+    "outputs are not awaited": lambda: mock.patch.object(Sender, "_write", _not_acknowledged),
     "a rebuild leaves its log out": lambda: mock.patch.object(FeedFold, "blank", _blank),
     "gaps in the changelog are not noticed": lambda: mock.patch.object(Writer, "appended"),
     "revoked partitions live on": lambda: mock.patch.object(Ownership, "lost"),
+    "the lease is ignored": lambda: mock.patch.object(Lease, "right", return_value=Right.HOLDS),
+    "the lease is looked at when records are handed over only": lambda: mock.patch.object(
+        Sender, "_requests", _leased_when_handed_over
+    ),
+    "records of a former term are sent": lambda: mock.patch.object(Lease, "right", _right_of_the_present),
+    "the lease begins with the answer": lambda: mock.patch.object(Lease, "answered", _renewed_by_the_answer),
 }
 
 

@@ -30,17 +30,17 @@ class Result(NamedTuple):
     digest: str
 
 
-def simulate(seed: int, mutant: str | None = None, *, last_words: bool = False) -> Result:
+def simulate(seed: int, mutant: str | None = None) -> Result:
     """Run the deployment of a seed until it is at rest, and compare what it left with the bare folds of its logs."""
     with _alone():
-        return _simulate(seed, mutant, last_words)
+        return _simulate(seed, mutant)
 
 
-def _simulate(seed: int, mutant: str | None, last_words: bool) -> Result:
+def _simulate(seed: int, mutant: str | None) -> Result:
     deployment = Deployment(plan_of(seed))
     with mutated(mutant):
         rests = deployment.run()
-    found = list(problems(deployment, last_words=last_words)) if rests else ["it does not come to rest"]
+    found = list(problems(deployment)) if rests else ["it does not come to rest"]
     logs = deployment.broker.logs.items()
     count = sum(len(log.archive) for tp, log in logs if tp.topic in (topics.FORECAST_EVENTS, topics.CONTROL_EVENTS))
     written = [(tp, log.archive) for tp, log in sorted(logs)]

@@ -4,21 +4,24 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from stream_peer.errors import BrokerUnavailableError
+from stream_peer.errors import LeaseEndedError, StateError
 from stream_peer.events import topics
-from stream_peer.events.partitioning import partition_of
-from stream_peer.kafka.worker.monitor import Ticker
+from stream_peer.kafka.client.topic_plan import Ids
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
+from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
-from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, WorkerContext
-from stream_peer.log.changelog import ChangelogRow
+from stream_peer.kafka.worker.ownership import Ownership, RunningApp, StageInput, StagePartitions
+from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, WorkerContext, Writing
+from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures
-from stream_peer.log.stage import LogRecord, Output
+from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import SnapshotEvery
-from tests.simulation.broker import Broker, Group, Member, NewRecord
+from tests.simulation.broker import REBALANCE_SECONDS, SESSION_SECONDS, Beat, Broker, Group, NewRecord
 from tests.simulation.loop import Process
 
 T = TypeVar("T")
@@ -26,10 +29,10 @@ T = TypeVar("T")
 START = 1_772_366_400_000
 """The time of day at which every simulation begins, in milliseconds."""
 
-_REQUEST_SECONDS, _ATTEMPTS = 1.5, 12
+_REQUEST_SECONDS = 1.5
 _HEARTBEAT_SECONDS = 0.5
-_TICK_SECONDS = 0.5
-_LOOK_SECONDS = 2.0
+_WATCH_SECONDS = 0.5
+_DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, write=20.0, shutdown=20.0, broker=60.0)
 
 
 class Runtime:
@@ -55,65 +58,80 @@ class Runtime:
         return work()
 
 
-class Producer:
+class Sender:
     """An idempotent producer: every request is repeated until it is acknowledged; one at a time for a partition."""
 
     def __init__(self, broker: Broker) -> None:
+        self.retries = 0
         self._broker = broker
-        self._id = broker.producer()
+        self._ids: dict[TopicPartition, int] = defaultdict(broker.producer)
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._locks: dict[TopicPartition, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def send(self, outputs: Sequence[Output]) -> None:
-        records: dict[TopicPartition, list[NewRecord]] = defaultdict(list)
-        for output in outputs:
-            count = self._broker.partitions[output.topic]
-            partition = partition_of(output.key or b"", count) if output.partition is None else output.partition
-            place = TopicPartition(output.topic, partition)
-            records[place].append(NewRecord(output.timestamp, output.key, output.value, tuple(output.headers)))
-        await asyncio.gather(*(self._write(tp, of_partition) for tp, of_partition in records.items()))
+    async def produce(
+        self, rows: Mapping[TopicPartition, Sequence[Writing]], lease: Lease | None = None
+    ) -> list[list[Appended]]:
+        tenure = None if lease is None else Tenure(lease, lease.term)
+        return await asyncio.gather(*(self._write(tp, records, tenure) for tp, records in rows.items()))
 
-    async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
-        records = [NewRecord(timestamp, row.key, row.value) for row in rows]
-        return await self._write(TopicPartition(topic, partition), records)
+    async def partitions(self, topic: str) -> int:
+        return self._broker.partitions[topic]
 
-    async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
-        return {}
+    async def ids(self, names: Iterable[str]) -> Ids:
+        return Ids("", {})
 
-    async def _write(self, tp: TopicPartition, records: Sequence[NewRecord]) -> list[Appended]:
-        # The producer's own task: it goes on if the caller is cancelled, as a client that batches would.
-        return await asyncio.shield(asyncio.ensure_future(self._requests(tp, records)))
+    async def asked(self, names: Iterable[str]) -> Ids | None:
+        return Ids("", {})
 
-    async def _requests(self, tp: TopicPartition, records: Sequence[NewRecord]) -> list[Appended]:
+    async def _write(self, tp: TopicPartition, rows: Sequence[Writing], tenure: "Tenure | None") -> list[Appended]:
+        # A task of its own: it goes on if the caller is cancelled, as a client that batches would.
+        records = [NewRecord(*row) for row in rows]
+        return await asyncio.shield(asyncio.ensure_future(self._requests(tp, records, tenure)))
+
+    async def _requests(
+        self, tp: TopicPartition, records: Sequence[NewRecord], tenure: "Tenure | None"
+    ) -> list[Appended]:
         async with self._locks[tp]:
             done, start = [], 0
             while start < len(records):
                 some = records[start : start + self._broker.random.choice((2, 8, 100))]
-                done.append(Appended(await self._request(tp, some), len(some)))
+                done.append(Appended(await self._request(tp, some, tenure), len(some)))
                 start += len(some)
             return done
 
-    async def _request(self, tp: TopicPartition, records: Sequence[NewRecord]) -> int:
+    async def _request(self, tp: TopicPartition, records: Sequence[NewRecord], tenure: "Tenure | None") -> int:
         broker, loop = self._broker, self._broker.loop
         sequence = self._sequences[tp]
         self._sequences[tp] += 1
-        for _ in range(_ATTEMPTS):
+        while True:
+            await self._allowed(tp, tenure)
             answer: asyncio.Future[int | None] = loop.create_future()
-
-            def answered(base: int | None, answer: "asyncio.Future[int | None]" = answer) -> None:
-                if not answer.done():
-                    answer.set_result(base)
-
             if not broker.happens(broker.rates.lost_requests):
-                loop.later(broker.latency(), broker.receive, tp, self._id, sequence, records, answered)
-            timer = loop.call_later(_REQUEST_SECONDS, answered, None)
+                answered = partial(_settle, answer)
+                loop.later(broker.latency(), broker.receive, tp, self._ids[tp], sequence, records, answered)
+            timer = loop.call_later(_REQUEST_SECONDS, _settle, answer, None)
             base = await answer
             timer.cancel()
             if base is not None:
                 return base
+            self.retries += 1
             await asyncio.sleep(0.1)
-        msg = f"no acknowledgement of {tp}"
-        raise BrokerUnavailableError(msg)
+
+    async def _allowed(self, tp: TopicPartition, tenure: "Tenure | None") -> None:
+        """Wait until the lease holds; nothing is awaited after the look that found it so."""
+        while tenure is not None and (right := tenure.lease.right(tenure.term)) is not Right.HOLDS:
+            if right is Right.OVER:
+                self._ids[tp], self._sequences[tp] = self._broker.producer(), 0  # a sequence number is missing now
+                msg = f"nothing was sent to {tp}"
+                raise LeaseEndedError(msg)
+            await asyncio.sleep(0.1)
+
+
+class Tenure(NamedTuple):
+    """The lease under which records are written, and the term in which they were handed over."""
+
+    lease: Lease
+    term: int
 
 
 class Reading:
@@ -169,12 +187,17 @@ class Unordered(frozenset[TopicPartition]):
 class Consumer:
     """A member of a group that fetches for a listener. See ``port.Listener`` for what it may expect."""
 
-    def __init__(self, broker: Broker, process: Process, group: Group, ownership: Ownership) -> None:
+    def __init__(self, broker: Broker, process: Process, group: Group, ownership: Ownership, lease: Lease) -> None:
         self._broker, self._process, self._group, self._ownership = broker, process, group, ownership
+        self._lease = lease
+        self._generation = NO_TERM
+        self._terms, self._is_settled = 0, False
+        lease.follow(lambda: self._generation)
         self._assignment: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
         self._seeks: dict[TopicPartition, int] = {}
         self._proof: tuple[TopicPartition, int] | None = None
+        self._sought: dict[TopicPartition, int] = {}
         self._accepted: dict[TopicPartition, list[Delivery]] = {}
         self._is_over = asyncio.Event()
 
@@ -217,11 +240,55 @@ class Consumer:
         waiting = self._accepted.get(tp, [])
         while waiting and waiting[0].is_done:
             offset = waiting.pop(0).records[-1].offset + 1
-            self._broker.loop.later(self._broker.latency(), self._committed, tp, offset, self._group.generation)
+            self._broker.loop.later(self._broker.latency(), self._committed, tp, offset, self._generation)
 
     def _committed(self, tp: TopicPartition, offset: int, generation: int) -> None:
         if generation == self._group.generation:
             self._broker.committed[self._group.name, tp] = offset
+
+    # --- what the monitor asks: it is a `GroupMember`, and its own position ---
+
+    address, is_started = "", True
+
+    @property
+    def group(self) -> str:
+        return self._group.name
+
+    @property
+    def rebalances(self) -> int:
+        return self._terms
+
+    @property
+    def is_settled(self) -> bool:
+        return self._is_settled
+
+    @property
+    def is_member(self) -> bool:
+        return self._generation != NO_TERM
+
+    @property
+    def position(self) -> "Consumer":
+        return self
+
+    def remaining(self) -> Mapping[TopicPartition, int]:
+        return {}
+
+    def owners(self, topic: str) -> Mapping[int, str]:
+        return {}
+
+    def log_end(self, tp: TopicPartition) -> LogEnd | None:
+        log = self._broker.logs[tp]
+        return LogEnd(log.high, log.high)
+
+    async def position_of(self, tp: TopicPartition) -> int | None:
+        await asyncio.sleep(0)
+        return self._positions.get(tp)
+
+    def found_nothing(self, tp: TopicPartition, want: int) -> bool:
+        return self._sought.get(tp) == want
+
+    def pass_over(self, tp: TopicPartition, end: int) -> None:
+        self._broker.loop.later(self._broker.latency(), self._committed, tp, end, self._generation)
 
     # --- membership ---
 
@@ -229,19 +296,52 @@ class Consumer:
         """Join, and serve the listener, until the process ends."""
         while True:
             self._is_over = asyncio.Event()
-            self._assignment = Unordered(await self._group.join(Member(self._process, self._is_over.set)))
-            self._positions, self._seeks, self._accepted = {}, {}, {}
-            await self._ownership.assigned(self._assignment)
-            fetching = asyncio.ensure_future(self._serve())
+            self._lease.joins()
+            self._generation, share = await self._group.join(self._process)
+            self._assignment = Unordered(share)
+            self._positions, self._seeks, self._sought, self._accepted = {}, {}, {}, {}
+            self._terms += 1
+            beating = asyncio.ensure_future(self._beat())
+            fetching = asyncio.ensure_future(self._take_over_and_serve())
             await self._is_over.wait()
-            await asyncio.sleep(self._broker.random.uniform(0, _HEARTBEAT_SECONDS))
-            fetching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await fetching
-            if self._group.has(self._process):
-                await self._ownership.revoked()
-            else:
-                self._ownership.lost()
+            self._is_settled = False
+            await _ended(fetching)
+            await self._ownership.revoked()
+            self._ownership.lost()
+            await _ended(beating)
+
+    async def _beat(self) -> None:
+        """Heartbeats, which show whether the generation is over."""
+        loop = self._broker.loop
+        while self._generation != NO_TERM:
+            sent, answer = loop.now, loop.create_future()
+            loop.later(self._broker.latency(), self._beat_comes, self._generation, answer)
+            timer = loop.call_later(_REQUEST_SECONDS, _settle, answer, None)
+            said = await answer
+            timer.cancel()
+            if said in (Beat.WELL, Beat.REBALANCES):
+                self._lease.answered(sent, self._generation, rebalances=said is Beat.REBALANCES)
+            if said is Beat.UNKNOWN:
+                self._generation = NO_TERM
+            if said in (Beat.UNKNOWN, Beat.REBALANCES):
+                self._is_over.set()
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    def _beat_comes(self, generation: int, answer: "asyncio.Future[Beat | None]") -> None:
+        if self._broker.reaches_coordinator(self._process):
+            said = self._group.beat(self._process, generation)
+            self._broker.loop.later(self._broker.latency(), _settle, answer, said)
+
+    async def _take_over_and_serve(self) -> None:
+        try:
+            await self._ownership.assigned(self._assignment)
+        except LeaseEndedError:
+            return
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is
+            self._ownership.failed(error)
+        await self._serve()
 
     async def _serve(self) -> None:
         try:
@@ -249,6 +349,7 @@ class Consumer:
             places = await self._ownership.recovered(self)
             for tp, place in sorted(places.items()):
                 self._seeks[tp] = place.want
+            self._is_settled = True
             await self._fetch()
         except asyncio.CancelledError:
             raise
@@ -275,22 +376,37 @@ class Consumer:
                 at = self._positions.get(tp) if sought is None else sought
                 if at is None:
                     continue
+                if sought is not None:
+                    self._sought[tp] = sought
                 log = broker.logs[tp]
                 records, self._positions[tp] = log.read(max(at, log.begin), broker.random.choice((1, 3, 10, 40)))
+                if records:
+                    self._sought.pop(tp, None)
                 if records and not broker.happens(broker.rates.lost_fetches):
                     self._proof = None if sought is None else (tp, sought)
                     await self._ownership.deliver(Delivery(self, tp, records, LogEnd(log.high, log.high)), self)
 
 
+def _settle(answer: "asyncio.Future[T]", result: T) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+async def _ended(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 class Worker:
-    """One worker: both apps, and the ticks of its clock.
+    """One worker: both apps, and the monitor, which writes the ticks of its clock.
 
     Parameters
     ----------
     broker : Broker
     process : Process
     stages : sequence of StageInput
-        Of the two apps: question and control stage share a group.
+        Of the two apps: feed and control stage share a group.
     every : SnapshotEvery
     ended : callable
         Called with the error that ends the process.
@@ -306,10 +422,11 @@ class Worker:
     ) -> None:
         self.process = process
         self.runtime = Runtime(process)
-        self._producer = Producer(broker)
-        self._ticker = Ticker(Signatures())
+        self._heartbeats = Heartbeats(_DEADLINES, self.runtime.now)
+        self._ended = ended
+        producer = BatchProducer(Sender(broker), str, self._heartbeats)
         context = WorkerContext(
-            self._producer,
+            producer,
             NullObserver(),
             every,
             ended,
@@ -320,22 +437,34 @@ class Worker:
             Notices(self.runtime.now),
             self.runtime,
         )
-        apps = [s for s in stages if s.topic != topics.FEED_LOG], [s for s in stages if s.topic == topics.FEED_LOG]
-        self.ownerships = []
-        for name, inputs in zip(("question", "feed"), apps, strict=True):
-            ownership = Ownership([StagePartitions(each, context) for each in inputs], ended, self._producer.topic_ids)
-            group = broker.group(name, [each.topic for each in inputs])
-            self.ownerships.append(ownership)
-            process.spawn(Consumer(broker, process, group, ownership).run())
-        process.spawn(self._tick(ended))
+        questions = [each for each in stages if each.topic == topics.FORECAST_EVENTS]
+        feeds = [each for each in stages if each.topic != topics.FORECAST_EVENTS]
+        self.apps: list[RunningApp] = []
+        for name, inputs in (("question", questions), ("feed", feeds)):
+            lease = Lease(SESSION_SECONDS, REBALANCE_SECONDS, self.runtime.now)
+            under = context.under(lease)
+            ownership = Ownership([StagePartitions(each, under) for each in inputs], ended, producer.topic_ids)
+            consumer = Consumer(broker, process, broker.group(name, [each.topic for each in inputs]), ownership, lease)
+            self.apps.append(RunningApp(consumer, ownership))
+            process.spawn(consumer.run())
+        stalls = StallLimits(SESSION_SECONDS, REBALANCE_SECONDS, _DEADLINES.broker)
+        monitor = HealthMonitor(self.apps, producer, self._heartbeats, stalls, Signatures(), context)
+        process.spawn(self._look(monitor))
+        process.spawn(self._watch())
 
-    async def _tick(self, ended: Callable[[BaseException], None]) -> None:
-        """Write ticks for questions that only the clock can close."""
+    async def _look(self, monitor: HealthMonitor) -> None:
         try:
-            while True:
-                await asyncio.sleep(_TICK_SECONDS)
-                await self._producer.send(self._ticker.due(self.ownerships[0].partitions(), self.runtime.wall()))
+            await monitor.look()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is
-            ended(error)
+            self._ended(error)
+
+    async def _watch(self) -> None:
+        """As the watchdog does, but that a process which was frozen goes on."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            self._heartbeats.beat()
+            self._heartbeats.broker_answered()
+            if (fault := self._heartbeats.fault()) is not None:
+                self._ended(StateError(fault.reason))

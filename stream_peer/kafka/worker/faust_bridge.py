@@ -1,8 +1,8 @@
 """Everything that this worker overrides in Faust, mode and aiokafka, or relies on there, with the reason beside it.
 
 In this order: the private names that are relied on, checked at start; the assignor; the table, of which only recovery
-is used; heartbeats that name an instance; the client's thread; the consumer; the app; the writer; the process; what all
-clients share; the reader of a log.
+is used; heartbeats, which renew a lease and name an instance; the client's thread; the consumer; the app; the writer;
+the process; what all clients share; the reader of a log.
 The rest of ``kafka.worker`` meets Kafka through ``port`` only, which a rule of the import linter enforces.
 """
 
@@ -37,8 +37,11 @@ from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.producer.message_accumulator import MessageAccumulator
+from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
+from aiokafka.producer.sender import Sender, SendProduceReqHandler
+from aiokafka.producer.transaction_manager import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PidAndEpoch, TransactionManager
 from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
@@ -54,12 +57,20 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from mode import Service
 from yarl import URL
 
-from stream_peer.errors import RecordTooLargeError, SharedInstanceError, StateError, StreamPeerError, TopicsError
+from stream_peer.errors import (
+    LeaseEndedError,
+    RecordTooLargeError,
+    SharedInstanceError,
+    StateError,
+    StreamPeerError,
+    TopicsError,
+)
 from stream_peer.events.times import to_iso
 from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
+from stream_peer.kafka.worker.lease import Lease, Right
 from stream_peer.kafka.worker.port import (
     Appended,
     Delivery,
@@ -111,9 +122,21 @@ METHODS = {
     (GroupCoordinator, "_coordination_routine"): ("self",),
     (GroupCoordinator, "_maybe_leave_group"): ("self",),
     (GroupCoordinator, "close"): ("self",),
+    (GroupCoordinator, "_do_heartbeat"): ("self",),
+    (GroupCoordinator, "_send_req"): ("self", "request"),
+    (GroupCoordinator, "_start_heartbeat_task"): ("self",),
+    (GroupCoordinator, "_on_join_complete"): (
+        "self",
+        "generation",
+        "member_id",
+        "protocol",
+        "member_assignment_bytes",
+    ),
     (AIOKafkaProducer, "create_batch"): ("self",),
     (AIOKafkaProducer, "send_batch"): ("self", "batch", "topic", "partition"),
     (MessageAccumulator, "reenqueue"): ("self", "batch"),
+    (Sender, "_send_produce_req"): ("self", "node_id", "batches"),
+    (SendProduceReqHandler, "do"): ("self", "node_id"),
     (_DefaultRecordBatchPy, "_maybe_uncompress"): ("self",),
 }
 ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
@@ -131,7 +154,11 @@ ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     AIOKafkaConnection: ("_requests",),
     AIOKafkaConsumer: ("_client", "_coordinator", "_fetcher", "_isolation_level"),
     Fetcher: ("_isolation_level",),
-    AIOKafkaProducer: ("_message_accumulator",),
+    AIOKafkaProducer: ("_message_accumulator", "_sender"),
+    MessageBatch: ("_builder", "_retry_count"),
+    SendProduceReqHandler: ("_batches", "_client", "_to_reenqueue"),
+    Sender: ("_in_flight", "_muted_partitions", "_txn_manager"),
+    TransactionManager: ("_pid_and_epoch", "_sequence_numbers"),
     GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
 }
 
@@ -294,9 +321,40 @@ class Tables(TableManager):
         await self.recovery.start()
 
 
-# Two workers with one `instance`: the former one has to notice that the other took its place in the group.
+# Heartbeats renew the lease under which a member of a group writes.
 
 _HEARTBEAT = 12
+_REBALANCES = 27
+
+
+def renew_by_heartbeats(coordinator: Any, lease: Lease) -> None:
+    """Have answered heartbeats renew the lease, from the first moment of a generation on.
+
+    aiokafka sends none before the partitions were taken over, and a take-over writes: it would wait for itself.
+    """
+    send, joined = coordinator._send_req, coordinator._on_join_complete  # noqa: SLF001 - nothing of it is public
+    lease.follow(lambda: int(coordinator.generation))
+
+    async def sent(request: Any) -> Any:
+        at, term = now(), coordinator.generation
+        if isinstance(request, JoinGroupRequest):
+            lease.joins()
+        answer = await send(request)
+        code = getattr(answer, "error_code", None)
+        if isinstance(request, HeartbeatRequest) and code in (0, _REBALANCES):
+            lease.answered(at, term, rebalances=code == _REBALANCES)
+        return answer
+
+    async def beats_and_completes(*generation: Any) -> None:
+        coordinator._start_heartbeat_task()  # noqa: SLF001
+        await coordinator._do_heartbeat()  # noqa: SLF001
+        await joined(*generation)
+
+    coordinator._send_req, coordinator._on_join_complete = sent, beats_and_completes  # noqa: SLF001
+
+
+# Two workers with one `instance`: the former one has to notice that the other took its place in the group.
+
 _FENCED_INSTANCE_ID = 82
 
 
@@ -389,6 +447,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         """Start the client, and end the worker if another process takes its place in the group."""
         await super().on_start()
         coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
+        renew_by_heartbeats(coordinator, self.consumer.app.lease)
         if coordinator._group_instance_id is not None:  # noqa: SLF001
             notice_replacement(coordinator, self.consumer.app.listener.failed)
 
@@ -726,6 +785,8 @@ class BatchConsumer(driver.Consumer):
         self._catch_up.clear()
         try:
             await self.app.listener.assigned(sorted(TopicPartition(*tp) for tp in assigned))
+        except LeaseEndedError as error:  # nothing is owned, and the next assignment follows
+            log.warning("assignment_over", group=self.app.group, reason=str(error))
         except Exception as error:  # noqa: BLE001 - without a fencing token nothing may be owned
             self.app.listener.failed(error)
         self.app.observer.rebalanced()
@@ -816,6 +877,7 @@ class StageApp(faust.App):
 
     listener: Listener
     observer: Observer
+    lease: Lease
     gather: float
 
     @property
@@ -881,12 +943,13 @@ def stage_app(
     settings: Settings,
     listener: Listener,
     observer: Observer,
+    lease: Lease,
     inputs: Mapping[str, str],
     table: StateTable,
 ) -> StageApp:
     """Make an app that reads ``inputs`` (by stage, the topic), one agent each, and keeps state in ``table``."""
     app = StageApp(app_id, **_options(app_id, settings, table.partitions))
-    app.listener, app.observer = listener, observer
+    app.listener, app.observer, app.lease = listener, observer, lease
     app.gather = settings.gather
     app.transport = BatchTransport(_brokers(settings), app)
     app.Table(
@@ -1001,7 +1064,7 @@ class KafkaWriter(Service):
     Attributes
     ----------
     retries : int
-        How often a batch was sent once more, because a broker did not take it.
+        How often a batch was put back: a broker did not take it, or the lease had to be renewed first.
     """
 
     def __init__(self, options: Mapping[str, Any], compression: str | None) -> None:
@@ -1022,6 +1085,7 @@ class KafkaWriter(Service):
             compression_type=self._compression,
             **self._options,
         )
+        hold_to_leases(self._client._sender)  # noqa: SLF001 - nothing of it is public
         self._count_retries(self._client._message_accumulator)  # noqa: SLF001 - aiokafka counts them for itself
         await self._client.start()
 
@@ -1054,17 +1118,27 @@ class KafkaWriter(Service):
         """How many partitions a topic has."""
         return len(await self._client.partitions_for(topic))
 
-    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
-        """Write in order per partition; return when all are acknowledged: for each partition, where they were put."""
-        submitted = [await self._submit(tp, records) for tp, records in rows.items()]
+    async def produce(
+        self, rows: Mapping[TopicPartition, Sequence[Writing]], lease: Lease | None = None
+    ) -> list[list[Appended]]:
+        """Write in order per partition; return when all are acknowledged: for each partition, where they were put.
+
+        Raises
+        ------
+        LeaseEndedError
+            If the term in which this was called is over. What was not sent by then is not written.
+        """
+        tenure = None if lease is None else _Tenure(lease, lease.term)
+        submitted = [await self._submit(tp, records, tenure) for tp, records in rows.items()]
         return [await _acknowledged(tp, batches) for tp, batches in zip(rows, submitted, strict=True)]
 
-    async def _submit(self, tp: TopicPartition, records: Sequence[Writing]) -> list["_Batch"]:
+    async def _submit(self, tp: TopicPartition, records: Sequence[Writing], tenure: "_Tenure | None") -> list["_Batch"]:
         client = self._client
         batches: list[_Batch] = []
         start = 0
         while start < len(records):
             builder = client.create_batch()
+            builder.tenure = tenure
             end = _fill(builder, records, start, tp.topic)
             # In turn: aiokafka lets those who wait for a slot race for it, and adds up what each lost round took.
             async with self._turns.setdefault(tp, asyncio.Lock()):
@@ -1077,6 +1151,69 @@ class KafkaWriter(Service):
 class _Batch(NamedTuple):
     future: asyncio.Future[Any]
     records: Sequence[Writing]
+
+
+class _Tenure(NamedTuple):
+    """The lease under which a batch is written, and the term in which it was handed over."""
+
+    lease: Lease
+    term: int
+
+
+def _right(batch: Any) -> Right:
+    tenure: _Tenure | None = batch._builder.tenure  # noqa: SLF001 - nothing of a batch is public
+    return Right.HOLDS if tenure is None else tenure.lease.right(tenure.term)
+
+
+_NOT_SENT = "records were not sent: the group gave the partitions to other workers, as this one was silent too long"
+
+
+class LeasedSend(SendProduceReqHandler):
+    """A request of the producer, of those batches whose lease holds when it is sent."""
+
+    _batches: dict[Any, Any]
+
+    async def do(self, node_id: int) -> None:
+        """Connect, look at the leases, and send: nothing is awaited after the look.
+
+        Batches whose lease has to be renewed first are put back, each before all later ones of its partition.
+        """
+        is_connected = await self._client.ready(node_id)
+        rights = {tp: _right(batch) for tp, batch in self._batches.items()}
+        for batch in (batch for tp, batch in self._batches.items() if rights[tp] is Right.OVER):
+            self._drop(batch)
+        left = {tp: batch for tp, batch in self._batches.items() if rights[tp] is not Right.OVER}
+        self._batches = {tp: batch for tp, batch in left.items() if is_connected and rights[tp] is Right.HOLDS}
+        self._to_reenqueue = [batch for tp, batch in left.items() if tp not in self._batches]
+        if self._batches:
+            await super().do(node_id)
+        elif self._to_reenqueue:
+            await self._put_back()
+
+    async def _put_back(self) -> None:
+        await asyncio.sleep(self._default_backoff)
+        for batch in self._to_reenqueue:
+            self._sender._message_accumulator.reenqueue(batch)  # noqa: SLF001
+        await self._client._maybe_wait_metadata()  # noqa: SLF001 - a refresh, if connecting failed
+
+    def _drop(self, batch: Any) -> None:
+        """Leave a batch out for good. Its sequence number is gone: a producer with another id goes on."""
+        batch.failure(LeaseEndedError(_NOT_SENT))
+        batch.future.exception()  # nobody may wait for it any more
+        manager = self._sender._txn_manager  # noqa: SLF001
+        manager._pid_and_epoch = PidAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)  # noqa: SLF001
+        manager._sequence_numbers.clear()  # noqa: SLF001
+
+
+def hold_to_leases(sender: Any) -> None:
+    """Have a producer send by `LeasedSend`."""
+
+    async def send(node_id: int, batches: Mapping[Any, Any]) -> None:
+        await LeasedSend(sender, dict(batches)).do(node_id)
+        sender._in_flight.remove(node_id)  # noqa: SLF001 - as the method does that this replaces
+        sender._muted_partitions.difference_update(batches)  # noqa: SLF001
+
+    sender._send_produce_req = send  # noqa: SLF001
 
 
 def _fill(builder: Any, records: Sequence[Writing], start: int, topic: str) -> int:

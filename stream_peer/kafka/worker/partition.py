@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from stream_peer.errors import UnsignedStateError
+from stream_peer.errors import LeaseEndedError, UnsignedStateError
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
@@ -224,6 +224,13 @@ class OwnedPartition:
     # Working.
 
     async def _run(self) -> None:
+        try:
+            await self._work_on()
+        except LeaseEndedError as error:  # a join follows, and ends what is left
+            log.warning("partition_lost", topic=self.tp.topic, partition=self.tp.partition, reason=str(error))
+            self._give_up()
+
+    async def _work_on(self) -> None:
         await self._find_marker()
         await self._count()
         while not self._stopped:

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.kafka.client.topic_plan import Ids
+from stream_peer.kafka.worker.lease import Lease
 from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Headers, Output, Record, Warned
@@ -260,8 +261,18 @@ class RecordWriter(Protocol):
     def retries(self) -> int:
         """How often a batch was sent once more, because a broker did not take it."""
 
-    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
-        """Write in order per partition; return when all are acknowledged: for each partition, where they were put."""
+    async def produce(
+        self, rows: Mapping[TopicPartition, Sequence[Writing]], lease: Lease | None = None
+    ) -> list[list[Appended]]:
+        """Write in order per partition; return when all are acknowledged: for each partition, where they were put.
+
+        Each request is sent only while the lease holds; None: whoever owns what, since the records harm nobody.
+
+        Raises
+        ------
+        LeaseEndedError
+            If the term in which this was called is over. What was not sent by then is not written.
+        """
 
     async def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -274,13 +285,28 @@ class RecordWriter(Protocol):
 
 
 class Producing(Protocol):
-    """The producer, as partitions and ownership see it."""
+    """The producer, as partitions and ownership see it: it writes under their lease."""
 
     async def send(self, outputs: Sequence[Output]) -> None:
-        """Write outputs and wait for all acknowledgements."""
+        """Write outputs and wait for all acknowledgements.
+
+        Raises
+        ------
+        LeaseEndedError
+            If others own the partitions by now.
+        """
 
     async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
-        """Write rows and say where they were put."""
+        """Write rows and say where they were put.
+
+        Raises
+        ------
+        LeaseEndedError
+            If others own the partitions by now.
+        """
+
+    def under(self, lease: Lease) -> Self:
+        """The same producer, which writes under this lease."""
 
     async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
         """The broker's ids of topics by name, as far as there are any."""
@@ -338,6 +364,10 @@ class WorkerContext(NamedTuple):
     rebuilds: asyncio.Lock
     notices: Noticing
     runtime: Runtime
+
+    def under(self, lease: Lease) -> Self:
+        """The same, for the partitions of a group's member: everything that they write is under its lease."""
+        return self._replace(producer=self.producer.under(lease))
 
     def start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Start a task, which its caller owns and cancels. An error in it ends the process: state may be half done."""

@@ -3,14 +3,17 @@
 Acknowledgements of state tell the brokers' time, by which this process knows it whatever the machine's clock says.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Self
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.events.topics import FORECAST_EVENTS
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
+from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.port import Appended, RecordWriter, TopicPartition, Writing
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
@@ -72,6 +75,13 @@ class BatchProducer:
         self._heartbeats = heartbeats
         self._signatures = signatures
         self._partitions: dict[str, int] = {}
+        self._lease: Lease | None = None
+
+    def under(self, lease: Lease) -> Self:
+        """The same producer, which writes under this lease."""
+        made = copy.copy(self)
+        made._lease = lease  # noqa: SLF001 - of its own kind
+        return made
 
     @property
     def retries(self) -> int:
@@ -101,7 +111,7 @@ class BatchProducer:
         """Write outputs, in order per partition, and wait until all are acknowledged."""
         if outputs:
             with self._heartbeats.writing():
-                await self._writer.produce(await self._grouped(outputs))
+                await self._writer.produce(await self._grouped(outputs), self._lease)
 
     async def append(
         self, topic: str, partition: int, rows: Iterable[tuple[bytes, bytes | None]], timestamp: Milliseconds
@@ -109,7 +119,7 @@ class BatchProducer:
         """Write rows to one partition of a topic by its physical name, and say where they were put."""
         with self._heartbeats.writing():
             writings: list[Writing] = [(timestamp, key, value, ()) for key, value in rows]
-            (places,) = await self._writer.produce({TopicPartition(topic, partition): writings})
+            (places,) = await self._writer.produce({TopicPartition(topic, partition): writings}, self._lease)
         for place in places:
             if self._clock is not None and place.at is not None:
                 self._clock.heard(place.at)

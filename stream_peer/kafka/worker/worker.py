@@ -24,6 +24,7 @@ from stream_peer.kafka.worker.faust_bridge import (
 from stream_peer.kafka.worker.feed_owners import FeedOwners
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import (
@@ -212,13 +213,20 @@ def make_apps(settings: Settings, context: WorkerContext, stages: StageMakers) -
 
 def question_app(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> RunningApp:
     """Make the app ``<id>-question``: forecast-events to feed-log."""
-    ownership = question_ownership(settings, context, make_stage)
-    return _app(settings, context, "question", ownership, partition_counts(settings)[0])
+    lease = _lease(settings, context)
+    ownership = question_ownership(settings, context.under(lease), make_stage)
+    return _app(settings, context, "question", ownership, lease)
 
 
 def feed_app(settings: Settings, context: WorkerContext, stages: StageMakers) -> RunningApp:
     """Make the app ``<id>-feed``: feed-log to outputs, and control-events."""
-    return _app(settings, context, "feed", feed_ownership(settings, context, stages), partition_counts(settings)[1])
+    lease = _lease(settings, context)
+    return _app(settings, context, "feed", feed_ownership(settings, context.under(lease), stages), lease)
+
+
+def _lease(settings: Settings, context: WorkerContext) -> Lease:
+    """Of the app's member of its group: each app has its own."""
+    return Lease(settings.session, settings.rebalance_timeout, context.runtime.now)
 
 
 def question_ownership(settings: Settings, context: WorkerContext, make_stage: StageMaker) -> Ownership:
@@ -245,11 +253,12 @@ def _ownership(settings: Settings, context: WorkerContext, inputs: Sequence[Stag
 
 
 def _app(
-    settings: Settings, context: WorkerContext, app: Literal["question", "feed"], ownership: Ownership, partitions: int
+    settings: Settings, context: WorkerContext, app: Literal["question", "feed"], ownership: Ownership, lease: Lease
 ) -> RunningApp:
     inputs = {stage.input.stage_name: topic for topic, stage in ownership.stages.items()}
-    table = StateTable(f"{app}-state", partitions)
-    return RunningApp(stage_app(settings.app_id(app), settings, ownership, context.observer, inputs, table), ownership)
+    table = StateTable(f"{app}-state", partition_counts(settings)[app == "feed"])
+    made = stage_app(settings.app_id(app), settings, ownership, context.observer, lease, inputs, table)
+    return RunningApp(made, ownership)
 
 
 def partition_counts(settings: Settings) -> tuple[int, int]:

@@ -121,6 +121,32 @@ def test_a_worker_frozen_for_twice_its_session_harms_nothing(
 
 
 @pytest.mark.faults
+@pytest.mark.induces("a freeze with records in the producer's queue")
+def test_what_a_frozen_worker_had_handed_to_its_producer_never_comes_behind_the_records_of_the_next_owner(
+    deploy: Deploy, assert_exact: Exact
+) -> None:
+    """Without a watchdog: only the lease keeps it from sending them."""
+    run = deploy()
+    frozen = run.start("w1", environment={"COUNTING_ZOMBIE": "1", "COUNTING_FREEZE": "10"}).wait_owned()
+    run.feed(400, 4_000)
+    wait_until(frozen.is_frozen, 30, "it never stopped itself")
+    run.start("w2").wait_owned()
+    run.drain()
+
+    frozen.send(signal.SIGCONT)
+    wait_until(lambda: frozen.has_ended() or "partition_lost" in frozen.said(), 20, frozen.said)
+
+    run.drain()
+    numbers: dict[bytes, list[int]] = {}
+    for message in run.kafka.read_all(run.settings.topic("feed-log")):
+        number = json.loads(message.value or b"")["state"][0]
+        numbers.setdefault(message.key or b"", []).append(number)
+    assert [key for key, of_key in numbers.items() if of_key[-1] != max(of_key)] == []
+    assert set(run.stop()) == {0}
+    assert_exact(run)
+
+
+@pytest.mark.faults
 @pytest.mark.induces("SIGTERM under load")
 def test_sigterm_under_load_commits_everything_and_leaves_within_the_deadline(
     deploy: Deploy, assert_exact: Exact

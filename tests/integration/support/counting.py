@@ -48,6 +48,11 @@ class CountingWorker:
         """Whether the process is gone."""
         return self.process.poll() is not None
 
+    def is_frozen(self) -> bool:
+        """Whether the process is stopped."""
+        state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "T"
+
     def wait_owned(self, deadline: float = 45.0) -> Self:
         """Until it owns something."""
         told = lambda: f"it owned nothing: {self.said()[-3000:]}"  # noqa: E731

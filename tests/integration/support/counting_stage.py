@@ -2,7 +2,8 @@
 
 ``python -m tests.integration.support.counting_stage`` is a worker as ``stream-peer worker`` is one, with counting
 stages. It reads ``COUNTING_SETTINGS`` (JSON) and ``STREAM_PEER_FAULT``; ``COUNTING_DROP`` is the share of batches that
-get lost between the consumer and the stage, ``COUNTING_ZOMBIE`` leaves the watchdog out.
+get lost between the consumer and the stage, ``COUNTING_ZOMBIE`` leaves the watchdog out, ``COUNTING_FREEZE`` is after
+how many requests the process stops itself, with the records of the next one taken from its producer's queue.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from aiokafka.producer.message_accumulator import MessageAccumulator
 
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
@@ -150,10 +152,27 @@ def sabotage(environment: Mapping[str, str]) -> None:
     OwnedPartition.put = lossy_put  # type: ignore[method-assign]  # on purpose
     if environment.get("COUNTING_ZOMBIE"):
         Watchdog.start = _watch_nothing  # type: ignore[assignment,method-assign]  # on purpose
+    if requests := int(environment.get("COUNTING_FREEZE", "0")):
+        _freeze_after(requests)
 
 
 def _watch_nothing(_watchdog: Watchdog) -> None:
     """Let frozen workers live on."""
+
+
+def _freeze_after(requests: int) -> None:
+    drain, left = MessageAccumulator.drain_by_nodes, requests
+
+    def drain_and_stop(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal left
+        drained = drain(self, *args, **options)
+        if any(place.topic.endswith(topics.FEED_LOG) for batches in drained[0].values() for place in batches):
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGSTOP)
+        return drained
+
+    MessageAccumulator.drain_by_nodes = drain_and_stop
 
 
 def main() -> int:

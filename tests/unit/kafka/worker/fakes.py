@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
+from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime
@@ -41,6 +42,9 @@ class FakeProducer:
 
     async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
         return dict.fromkeys(names, self.topic_id) if self.topic_id else {}
+
+    def under(self, lease: Lease) -> Self:
+        return self
 
 
 class FakeSource:
