@@ -16,7 +16,7 @@ from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import Ownership, RunningApp, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, WorkerContext, Writing
-from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
 from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import LogRecord
@@ -95,7 +95,9 @@ class Sender:
             done, start = [], 0
             while start < len(records):
                 some = records[start : start + self._broker.random.choice((2, 8, 100))]
-                done.append(Appended(await self._request(tp, some, tenure), len(some)))
+                base = await self._request(tp, some, tenure)
+                at = START + int(self._broker.loop.now * 1000)  # about when it was appended
+                done.append(Appended(base, len(some), at))
                 start += len(some)
             return done
 
@@ -424,7 +426,8 @@ class Worker:
         self.runtime = Runtime(process)
         self._heartbeats = Heartbeats(_DEADLINES, self.runtime.now)
         self._ended = ended
-        producer = BatchProducer(Sender(broker), str, self._heartbeats)
+        clock = BrokerClock(self.runtime.now)
+        producer = BatchProducer(Sender(broker), str, self._heartbeats, clock=clock)
         context = WorkerContext(
             producer,
             NullObserver(),
@@ -448,7 +451,7 @@ class Worker:
             self.apps.append(RunningApp(consumer, ownership))
             process.spawn(consumer.run())
         stalls = StallLimits(SESSION_SECONDS, REBALANCE_SECONDS, _DEADLINES.broker)
-        monitor = HealthMonitor(self.apps, producer, self._heartbeats, stalls, Signatures(), context)
+        monitor = HealthMonitor(self.apps, producer, self._heartbeats, stalls, Signatures(), context, clock)
         process.spawn(self._look(monitor))
         process.spawn(self._watch())
 

@@ -8,6 +8,7 @@ import pytest
 
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, Writing
@@ -36,7 +37,9 @@ class Broker:
     def __init__(self, at: int | None) -> None:
         self.at = at
 
-    async def produce(self, rows: Mapping[TopicPartition, Sequence[Writing]]) -> list[list[Appended]]:
+    async def produce(
+        self, rows: Mapping[TopicPartition, Sequence[Writing]], lease: Lease | None = None
+    ) -> list[list[Appended]]:
         return [[Appended(0, len(of_partition), self.at)] for of_partition in rows.values()]
 
     async def partitions(self, _topic: str) -> int:
