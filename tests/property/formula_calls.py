@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,16 @@ import numpy as np
 from stream_peer import numerics
 from stream_peer.errors import FormulaInputError
 from stream_peer.lab.formulas import (
+    apriori,
     five_mixers,
+    flips,
+    forms,
+    gaps,
     gradients,
+    heterogeneous,
+    horvitz_thompson,
     learners,
+    online,
     reference_rules,
     regret_sums,
     three_references,
@@ -21,6 +29,7 @@ from stream_peer.lab.formulas import (
 )
 from stream_peer.lab.formulas.five_mixers import FiveMixerSums
 from stream_peer.lab.formulas.gradients import SlopeSums, peer_gradients
+from stream_peer.lab.formulas.horvitz_thompson import HorvitzThompsonSums
 from stream_peer.lab.formulas.reference_rules import answers_of_groups, ballots
 from stream_peer.lab.formulas.regret_sums import LossParts, RegretSums
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
@@ -46,6 +55,7 @@ NO_NUMBERS: tuple[Any, ...] = (None, "half", [[0.5], [0.5, 0.5]], {}, object())
 ROOMS = [
     *(getattr(numerics, room) for room in numerics.__all__),
     *(five_mixers, gradients, learners, reference_rules, regret_sums, three_references, two_groups),
+    *(apriori, flips, forms, gaps, heterogeneous, horvitz_thompson, online),
     *(pairs, skill),
 ]
 """Formulas of the service, of methods that only a replay computes, and of reports."""
@@ -78,27 +88,19 @@ BY_NAME: Mapping[str, Any] = {
     "answer_a": 1,
     "answer_b": 0,
     "answered": 20.0,
-    "answers": BITS,
     "awake": np.array([True, True, False]),
     "ballots": BALLOTS,
     "believed": FORECASTS,
     "best_loss": 10.0,
     "block": 3,
     "blocks": np.array([0, 4, 8]),
-    "clip": 0.01,
     "coin": 1,
     "coins": (0, 1),
     "confidence": 0.9,
-    "counts": COUNTS,
     "cross": np.array([0.1, 0.2, 0.3]),
     "delta": 0.05,
-    "deviation": 1.5,
-    "earlier": None,
     "error_rate": 0.2,
-    "error_rates": FORECASTS,
-    "errors": ABSOLUTE,
     "estimation": 1.0,
-    "exponent": 0.5,
     "factor": 0.5,
     "fewest": 10.0,
     "flip_probability": 0.25,
@@ -110,8 +112,6 @@ BY_NAME: Mapping[str, Any] = {
     "if_one": PARTS.if_one,
     "if_zero": PARTS.if_zero,
     "in_a": np.array([True, True, False]),
-    "individual_error_rates": FORECASTS,
-    "last_error": 0.1,
     "learning_rate": 0.5,
     "level": 0.9,
     "limit": 0.2,
@@ -123,23 +123,18 @@ BY_NAME: Mapping[str, Any] = {
     "n_bins": 4,
     "n_experts": 5,
     "newest": 9,
-    "nominal": 0.3,
     "one": 0.2,
     "online": 20.0,
-    "order": 1.5,
     "other": SOME,
     "outcome": 1,
     "outcomes": BITS,
     "places": np.array([0, 2]),
     "pair": SOME,
     "peer": REGRETS,
-    "peer_means": SOME,
     "peer_regrets": SOME,
     "present": np.array([True, True, False]),
     "prior": np.array([0.2, 0.3, 0.5]),
-    "probability": 0.5,
     "questions": 400.0,
-    "rate": 0.2,
     "rate0": 0.1,
     "rate1": 0.2,
     "rates": (0.1, 0.2),
@@ -148,18 +143,15 @@ BY_NAME: Mapping[str, Any] = {
     "reference_losses": np.array([0.2, 0.3, 0.4]),
     "regrets": SOME,
     "rest": SOME,
-    "resolved": COUNTS,
     "reveal_probability": 0.5,
     "revealed": 200.0,
     "rho": 25.0,
     "share": 0.5,
     "share_of_zeros": 0.4,
-    "shrinkage": 5.0,
     "sigma": 1.0,
     "size": 2,
     "slope": 0.5,
     "spans": np.array([2.0, 2.0]),
-    "start": 0.0,
     "sums": REGRETS,
     "teams": TEAMS,
     "thresholds": np.array([0.5, 0.3, 0.6]),
@@ -230,6 +222,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "unbiased_peer_loss": _GAP,
     "unit_peer_loss": _GAP,
     "loss_parts": {"loss": SPHERICAL},
+    "natarajan_peer_loss": {"loss": SPHERICAL},
     "ClassMomentSums.contribution": {"terms": ClassMomentTerms(0.5, 0.3, 0.2, 0.4, 0.3)},
     "MomentSums.contribution": {"terms": MomentTerms(0.2, 0.3)},
     "DependenceSums.contribution": {"moments": VoteMoments(0.8, 0.6, 0.4, 0.2)},
@@ -245,6 +238,7 @@ OBJECTS: Mapping[type, Any] = {
     DependenceSums: DependenceSums(np.full((25, 6), 8.0)),
     EqualGroupSums: EqualGroupSums(1000.0, 1000.0, 620.0, 600.0, 435.0),
     FiveMixerSums: FiveMixerSums.contribution(FIVE, FORECASTS, BITS, (0.1, 0.2), outcome=1),
+    HorvitzThompsonSums: HorvitzThompsonSums(1000.0, 1000.0, 300.0, 1500.0),
     MomentSums: MOMENTS,
     RankAgreement: RankAgreement(-0.2, 28),
     RegretSums: REGRETS,
@@ -277,12 +271,19 @@ class Call(NamedTuple):
 def calls() -> Iterator[Call]:
     """All that these modules export, and the methods of what they export."""
     for room in ROOMS:
-        for name in room.__all__:
+        for name in _public(room):
             public = getattr(room, name)
             if inspect.isfunction(public):
                 yield Call(name, public, _arguments(name, public))
             elif public in OBJECTS if inspect.isclass(public) else False:
                 yield from _methods(public)
+
+
+def _public(room: ModuleType) -> list[str]:
+    """What a module exports; if it does not say so, the formulas that it defines and the classes that are called."""
+    here = {name for name, value in vars(room).items() if getattr(value, "__module__", "") == room.__name__}
+    checked = [name for name in here if hasattr(vars(room)[name], "__wrapped__") or vars(room)[name] in [*OBJECTS]]
+    return getattr(room, "__all__", sorted(checked))
 
 
 def _methods(kind: type) -> Iterator[Call]:
