@@ -18,7 +18,7 @@ error_rates: How often is that wrong?
 
 dependence: Do experts err independently, as those estimates take for granted?
     Copies, find_copies, CrowdDistances, crowd_distances, find_followers, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z,
-    VoteMoments, Dependence, vote_moments, DependenceSums, RankAgreement, rank_agreement
+    VoteMoments, Dependence, DependenceSums, RankAgreement, rank_agreement
 
 drift: Are error rates and experts still what they were?
     Earlier, Changes, scan_for_changes, scan_of_sums, RATE_LIMIT, RateChange, agreement_change, measured_change,

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.dependence import DependenceSums, VoteMoments, vote_moments
+from stream_peer.numerics.dependence import DependenceSums, VoteMoments
 from stream_peer.tools.report.pairs import pair_residuals
+from tests.reference.plain_formulas import vote_moments
 
 signs = st.lists(st.sampled_from([-1, 0, 1]), max_size=7)
 shares = st.floats(0.0, 1.0)

@@ -68,7 +68,6 @@ RANGES = {
     "top_committee": SHARES,
     "two_group_deviations": POSITIVE,
     "two_group_solution": SHARES,
-    "vote_moments": SHARES,
     "votes": (-1.0, 1.0),
     "FiveMixerSums.weights": SHARES,
     "RankAgreement.below": (-math.inf, math.inf),

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from stream_peer.lab.formulas.three_references import central_moments, class_rates, share_of_zeros
-from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray
+from stream_peer.numerics.dependence import VoteMoments
+from stream_peer.numerics.dependence.fourth_moment import moments_of_counts
 from stream_peer.numerics.learners import softmax
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs, with_uniform_share
 
@@ -91,3 +93,8 @@ def vote_weights(error_rates: FloatArray) -> FloatArray:
     """Weights ``max(0, ln((1-e)/e))``, with which a weighted majority of independent voters errs least."""
     right = np.clip(1.0 - error_rates, 0.02, 0.98)
     return np.maximum(np.log(right / (1.0 - right)), 0.0)
+
+
+def vote_moments(votes: SmallIntArray) -> VoteMoments | None:
+    """Factorial moments of the yes votes of a round; +1, -1, or 0 for no vote."""
+    return moments_of_counts(int(np.count_nonzero(votes > 0)), int(np.count_nonzero(votes)))

@@ -18,7 +18,6 @@ from stream_peer.numerics.dependence.fourth_moment import (
     Dependence,
     DependenceSums,
     VoteMoments,
-    vote_moments,
 )
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 
@@ -36,5 +35,4 @@ __all__ = [
     "find_copies",
     "find_followers",
     "rank_agreement",
-    "vote_moments",
 ]

@@ -9,18 +9,24 @@ import numpy as np
 from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     SHARE,
-    VOTES,
     Fields,
     FloatArray,
     Numbers,
-    SmallIntArray,
     check_same,
     checked,
 )
 from stream_peer.numerics.error_rates.rate import EstimateStatus, effective_size
 from stream_peer.numerics.error_rates.team_votes import TeamVotes
 
-__all__ = ["ALARMING_Z", "FEWEST_QUESTIONS", "N_BLOCKS", "Dependence", "DependenceSums", "VoteMoments", "vote_moments"]
+__all__ = [
+    "ALARMING_Z",
+    "FEWEST_QUESTIONS",
+    "N_BLOCKS",
+    "Dependence",
+    "DependenceSums",
+    "VoteMoments",
+    "moments_of_counts",
+]
 
 N_BLOCKS = 25
 """Sums are kept in so many parts, each left out once to learn how uncertain the gap is."""
@@ -80,31 +86,8 @@ class Dependence(NamedTuple):
     status: EstimateStatus
 
 
-@checked(votes=VOTES)
-def vote_moments(votes: SmallIntArray) -> VoteMoments | None:
-    """Factorial moments of a round's yes votes, up to the fourth.
-
-    Parameters
-    ----------
-    votes : (n_experts,) int8
-        +1, -1, or 0 for no vote.
-
-    Returns
-    -------
-    VoteMoments or None
-        None with fewer than four voters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> vote_moments(np.array([1, 1, -1, 1, 0, 1], np.int8))
-    VoteMoments(first=0.8, second=0.6, third=0.4, fourth=0.2)
-    """
-    return moments_of_counts(int(np.count_nonzero(votes > 0)), int(np.count_nonzero(votes)))
-
-
 def moments_of_counts(yes: int, voters: int) -> VoteMoments | None:
-    """`vote_moments` of votes that are counted.
+    """Factorial moments of a round's yes votes, up to the fourth.
 
     Parameters
     ----------
@@ -138,7 +121,7 @@ def vote_moments_of_teams(found: TeamVotes) -> VoteMoments | None:
 
     ``m_k``: the mean over k different teams of u_T·u_U…, by Newton's identities from the sums p_k = Σ u^k; the fourth
     is ``(p1⁴ - 6·p1²·p2 + 3·p2² + 8·p1·p3 - 6·p4)/(K(K-1)(K-2)(K-3))``. Without teams these are those of
-    `vote_moments`.
+    `moments_of_counts`.
 
     Parameters
     ----------
@@ -262,7 +245,9 @@ class DependenceSums:
         >>> for question in range(400):
         ...     yes = (2, 10, 5, 9)[question // 25 % 4]
         ...     votes = np.where(np.arange(12) < yes, 1, -1).astype(np.int8)
-        ...     sums = sums.merge(DependenceSums.contribution(vote_moments(votes), question % 25))
+        ...     sums = sums.merge(
+        ...         DependenceSums.contribution(moments_of_counts(int((votes > 0).sum()), 10), question % 25)
+        ...     )
         >>> sums.reading().status, sums.reading().flagged
         ('ok', True)
         >>> DependenceSums().reading()[:3]

@@ -14,8 +14,9 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import SCALE, Sums
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.answers import votes
-from stream_peer.numerics.dependence import DependenceSums, vote_moments
+from stream_peer.numerics.dependence import DependenceSums
 from tests.feed_histories import expert, folded, log_of, outcome, round_of, stage, withdrawn
+from tests.reference.plain_formulas import vote_moments
 
 Answers = Callable[[np.random.Generator, int], list[float]]
 

@@ -6,7 +6,8 @@ import numpy.typing as npt
 import pytest
 
 from stream_peer.numerics.arguments import FloatArray, SmallIntArray
-from stream_peer.numerics.dependence import Dependence, DependenceSums, vote_moments
+from stream_peer.numerics.dependence import Dependence, DependenceSums
+from tests.reference.plain_formulas import vote_moments
 from tests.unit.numerics.dependence.worlds import world
 
 N_RUNS = 20

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.numerics.arguments import IntArray, SmallIntArray
-from stream_peer.numerics.dependence import vote_moments
 from stream_peer.numerics.dependence.fourth_moment import vote_moments_of_teams
 from stream_peer.numerics.error_rates import (
     agreement_of_teams,
@@ -17,6 +16,7 @@ from stream_peer.numerics.error_rates import (
     share_of_ones,
     team_votes,
 )
+from tests.reference.plain_formulas import vote_moments
 
 ballots = st.lists(st.tuples(st.sampled_from([-1, 0, 1, 1]), st.sampled_from([0, 1]), st.integers(-2, 4)), min_size=1)
 
