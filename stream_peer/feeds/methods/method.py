@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.feeds.vote_units import united
 from stream_peer.numerics.answers import leave_one_out_of
 from stream_peer.numerics.arguments import BitArray, BoolArray, FloatArray, IntArray, SmallIntArray
@@ -21,6 +20,7 @@ from stream_peer.settings.feed.model import FeedSettings
 if TYPE_CHECKING:  # what these functions are given is made by modules that are given a method
     from stream_peer.feeds.facts import Facts, ScoringInputs
     from stream_peer.feeds.ledger import Entry
+    from stream_peer.feeds.methods.rate_sums import RateSums
     from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent
 
 N_GROUPS = 3
@@ -202,7 +202,7 @@ class Method:
     vote_rule: Literal["half", "own-median", "auto"] = "half"
     answers: Callable[[SmallIntArray, tuple[int, int], FloatArray, "ScoringInputs"], OwnAnswers] = majority_of_others
     draws: NeededDraws | None = None
-    rate: Callable[[RateSums, float], ErrorRate] | None = None
+    rate: Callable[["RateSums", float], ErrorRate] | None = None
     select: Callable[[Situation], FloatArray] | None = None
     gap: Gap | None = None
     path: Callable[[], Path] | None = None
