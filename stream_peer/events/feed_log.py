@@ -1,5 +1,7 @@
 """What the question stage and the control agent tell the feed stage: the feed-log, source of truth for ever.
 
+Feeds tell each other one thing: that a question which moved was handed over.
+
 Every record names its ``src``, the input record that caused it, so that a repeat can be recognised. Records are
 JSON, keyed by feed; moments are milliseconds since 1970 UTC.
 """
@@ -102,6 +104,29 @@ class ProvisionalOutcome(FeedLogRecord, frozen=True, kw_only=True, tag="provisio
     outcome: Verdict
 
 
+class QuestionMoved(FeedLogRecord, frozen=True, kw_only=True, tag="moved"):
+    """A question leaves the feed and goes ``to`` another one: the ``move``-th time that it moves."""
+
+    question_id: str
+    move: Place
+    to: str
+
+
+class QuestionArrived(FeedLogRecord, frozen=True, kw_only=True, tag="arrived"):
+    """A question came to the feed ``from`` another one, which goes on to publish it until it hands it over."""
+
+    question_id: str
+    move: Place
+    origin: str = msgspec.field(name="from")
+
+
+class HandedOver(FeedLogRecord, frozen=True, kw_only=True, tag="handed-over"):
+    """The feed that a question left has published its last of it: this feed publishes it from here on."""
+
+    question_id: str
+    move: Place
+
+
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
     """From here on: the expert's team, whether it is excluded, what it is called, whether it asked to be forgotten.
 
@@ -152,6 +177,9 @@ AnyFeedLogRecord = (
     | RoundWithdrawn
     | OutcomeRevealed
     | ProvisionalOutcome
+    | QuestionMoved
+    | QuestionArrived
+    | HandedOver
     | ExpertChanged
     | FeedChanged
     | FeedImported

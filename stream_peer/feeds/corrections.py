@@ -1,6 +1,6 @@
 """Corrections after a rebuild: what must be published of questions because an expert was erased."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed
@@ -14,9 +14,14 @@ _IN_ONE_RECORD = 200
 """Experts, however long their ids, of whom no output is large enough to be split."""
 
 
-def corrections(before: Feed, after: Feed) -> Iterator[Output]:
-    """Records of questions in whose rounds an erased expert stood, and tombstones of the parts that are no more."""
+def corrections(before: Feed, after: Feed, elsewhere: Set[str]) -> Iterator[Output]:
+    """Records of questions in whose rounds an erased expert stood, and tombstones of the parts that are no more.
+
+    ``elsewhere``: questions of the feed that other feeds publish.
+    """
     for question_id in questions_without(before, after):
+        if question_id in elsewhere:
+            continue
         entry, former = after.ledger.entries.get(question_id, Entry()), before.ledger.entries[question_id]
         latest = former.latest()
         outputs = question_outputs(after, read(after), question_id, entry, entry.latest())

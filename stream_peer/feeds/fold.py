@@ -16,13 +16,17 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from stream_peer.errors import RejectedEvent, SettingsError
+from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
     FeedImported,
     FeedLogRecord,
+    HandedOver,
     OutcomeRevealed,
     ProvisionalOutcome,
+    QuestionArrived,
+    QuestionMoved,
     Round,
     RoundWithdrawn,
     SettingsChanged,
@@ -38,6 +42,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.feeds import Feeds, RebuildPins
 from stream_peer.feeds.former_imports import fresh, take_up
+from stream_peer.feeds.hand_overs import HandOvers
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
@@ -70,17 +75,29 @@ class QuestionChanged(NamedTuple):
 
 
 class FeedDeleted(NamedTuple):
-    """A feed is no more."""
+    """A feed is no more. ``elsewhere``: its questions that other feeds publish."""
 
     feed: Feed
+    elsewhere: Set[str]
     at: Milliseconds
 
     def outputs(self) -> list[Output]:
         """Tombstones of everything that was published of the feed."""
-        return [*feed_tombstones(self.feed, self.at), *question_tombstones(self.feed, self.at)]
+        return [*feed_tombstones(self.feed, self.at), *question_tombstones(self.feed, self.elsewhere, self.at)]
 
 
-Change: TypeAlias = QuestionChanged | FeedDeleted
+class QuestionGone(NamedTuple):
+    """A question was handed over to a feed that was deleted before."""
+
+    question_id: str
+    at: Milliseconds
+
+    def outputs(self) -> list[Output]:
+        """Tombstones of the question's records."""
+        return [Output(topic, self.question_id.encode(), None, self.at) for topic in topics.KEYED_BY_QUESTION]
+
+
+Change: TypeAlias = QuestionChanged | FeedDeleted | QuestionGone
 
 
 class FeedFold:
@@ -109,6 +126,8 @@ class FeedFold:
         Rounds that have come in part.
     former_imports : Transfers
         Feeds that an earlier release moved here, of which parts have come.
+    hand_overs : HandOvers
+        Questions that moved, and which feed publishes them.
     document : dict or None
         The settings in force, as they were applied.
     """
@@ -135,11 +154,15 @@ class FeedFold:
         self.seen = DedupWatermarks()
         self.parts = Assembly()
         self.former_imports = Transfers()
+        self.hand_overs = HandOvers(partition)
         self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
             OutcomeRevealed: self._on_outcome,
             ProvisionalOutcome: self._on_provisional,
+            QuestionMoved: self._on_moved,
+            QuestionArrived: self._on_arrived,
+            HandedOver: self._on_handed_over,
             SettingsChanged: self._on_settings,
             ExpertChanged: self._on_expert,
             FeedChanged: self._on_feed,
@@ -151,23 +174,37 @@ class FeedFold:
         """The largest record time so far; 0 before the first. Only a replay folds records from before 1970."""
         return self._now if self._now > YEAR_1900 else 0
 
-    def step(self, record: Record, effects: Effects) -> Change | None:
+    def step(self, record: Record, effects: Effects) -> list[Change]:
         """Fold one record of the feed-log; return what it changed that is published under keys of questions.
 
         What cannot be read goes to dead letters and changes nothing.
         """
         self.pass_time(record)
+        overdue = self.hand_overs.overdue(self._revision(record), self._now)
+        changes = [change for place in overdue if (change := self._taken_over(*place, record))]
         try:
             event = read_feed_log(record.value)
             if not self.seen.add(event.src):
                 effects.counts["duplicate", ""] += 1
-                return None
+                return changes
             effects.counts["event", str(event.__struct_config__.tag)] += 1
-            return self._handlers[type(event)](event, record, effects)
+            change = self._handlers[type(event)](event, record, effects)
         except RejectedEvent as rejection:
             refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
             refuse(refused, self._topic, self._partition, rejection, effects)
-            return None
+            return changes
+        if change is not None and self._is_published(change):
+            changes.append(change)
+        return changes
+
+    def _is_published(self, change: Change) -> bool:
+        """Whether it is this feed that publishes the question."""
+        return not isinstance(change, QuestionChanged) or self.hand_overs.publishes(
+            change.feed.name, change.question_id
+        )
+
+    def _revision(self, record: Record) -> int:
+        return self.feeds.base + record.offset
 
     def pass_time(self, record: Record) -> None:
         """Move the clock by a record, and fold nothing of it."""
@@ -279,6 +316,28 @@ class FeedFold:
         self.feeds.shown(feed, event.question_id, record)
         return QuestionChanged(feed, read(feed), event.question_id, entry, entry.latest()) if entry.rounds else None
 
+    def _on_moved(self, event: QuestionMoved, record: Record, _effects: Effects) -> None:
+        self.hand_overs.leave(event, self._revision(record), record.timestamp)
+
+    def _on_arrived(self, event: QuestionArrived, record: Record, _effects: Effects) -> Change | None:
+        is_handed_over = self.hand_overs.arrive(event, record.timestamp)
+        return self._taken_over(event.feed, event.question_id, record) if is_handed_over else None
+
+    def _on_handed_over(self, event: HandedOver, record: Record, _effects: Effects) -> Change | None:
+        is_published = self.hand_overs.take_over(event, self._revision(record), record.timestamp)
+        return self._taken_over(event.feed, event.question_id, record) if is_published else None
+
+    def _taken_over(self, name: str, question_id: str, record: Record) -> Change | None:
+        """A feed publishes a question from here on: what it knows of it, be it that it has no round."""
+        if name not in self.feeds.by_name and name in self.feeds.ended:
+            return QuestionGone(question_id, record.timestamp)
+        feed = self.feeds.feed(name)
+        if question_id in feed.ledger.expired:
+            return None
+        entry = feed.ledger.entries.get(question_id, Entry())
+        self.feeds.shown(feed, question_id, record)
+        return QuestionChanged(feed, read(feed), question_id, entry, entry.latest())
+
     def _on_settings(self, event: SettingsChanged, record: Record, _effects: Effects) -> None:
         try:
             book = self._first_book.of_document(event.document)
@@ -298,7 +357,8 @@ class FeedFold:
             return None
         self.former_imports.drop(event.feed)
         feed = self.feeds.end(event.feed)
-        return None if feed is None else FeedDeleted(feed, record.timestamp)
+        elsewhere = self.hand_overs.elsewhere(event.feed)
+        return None if feed is None else FeedDeleted(feed, elsewhere, record.timestamp)
 
     def _on_former_import(self, event: FeedImported, record: Record, _effects: Effects) -> None:
         """A part of a feed that an earlier release moved here. Its questions are the question stage's."""
@@ -346,11 +406,14 @@ class FeedFold:
             stale = self.feeds.store.stale
             self.feeds, self.document, self._now = rebuilt.feeds, rebuilt.document, rebuilt.clock
             self.seen, self.parts, self.former_imports = rebuilt.seen, rebuilt.parts, rebuilt.former_imports
+            self.hand_overs = rebuilt.hand_overs
             self.feeds.store.give_up(stale)
             self._rebuilds_all = False
             return iter(())
         pairs = self.feeds.replace(rebuilt.feeds, sorted(self.feeds.due))
-        return chain.from_iterable(corrections(before, after) for before, after in pairs)
+        return chain.from_iterable(
+            corrections(before, after, self.hand_overs.elsewhere(after.name)) for before, after in pairs
+        )
 
 
 def keys_of(*feeds: str) -> Set[bytes]:

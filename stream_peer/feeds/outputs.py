@@ -3,7 +3,7 @@
 Those of a question say what is known of its latest round; they are published again when the evidence changes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import repeat
 from operator import attrgetter
 from typing import Any
@@ -106,11 +106,14 @@ def _common(feed: Feed, question_id: str, entry: Entry, facts: Facts | None) -> 
     }
 
 
-def question_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
-    """Records that say that the outputs of all questions in a feed's ledger are gone."""
-    keys = {(topic, question.encode()) for question in feed.ledger.expired for topic in topics.KEYED_BY_QUESTION}
+def question_tombstones(feed: Feed, elsewhere: Set[str], at: Milliseconds) -> list[Output]:
+    """Records that say that the outputs of the questions in a feed's ledger are gone, but for those ``elsewhere``."""
+    expired = set(feed.ledger.expired) - elsewhere
+    keys = {(topic, question.encode()) for question in expired for topic in topics.KEYED_BY_QUESTION}
     reading = read(feed)
     for question, entry in feed.ledger.entries.items():
+        if question in elsewhere:
+            continue
         keys.update((topic, question.encode()) for topic in topics.KEYED_BY_QUESTION)
         keys.update(
             (output.topic, output.key or b"")

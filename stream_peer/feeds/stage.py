@@ -8,6 +8,7 @@ from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.fold import Change, FeedFold
+from stream_peer.feeds.hand_overs import HandOvers
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import read_question
@@ -25,7 +26,7 @@ from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.sources import DedupWatermarks
-from stream_peer.log.stage import Effects, Record, Snapshot
+from stream_peer.log.stage import Effects, Output, Record, Snapshot
 from stream_peer.settings.feed.document import FeedSettingsBook
 
 
@@ -46,12 +47,12 @@ class FeedStage(FeedFold):
         self._uncounted: list[str] = []
         self._loaded: Iterable[bytes] = ()
 
-    def step(self, record: Record, effects: Effects) -> Change | None:
-        """Fold one record, and publish what it changed of a question."""
-        change = super().step(record, effects)
-        if change is not None:
+    def step(self, record: Record, effects: Effects) -> list[Change]:
+        """Fold one record, and publish what it changed of questions."""
+        changes = super().step(record, effects)
+        for change in changes:
             effects.outputs += change.outputs()
-        return change
+        return changes
 
     # --- publishing ---
 
@@ -139,13 +140,24 @@ class FeedStage(FeedFold):
             self.feeds.store.give_up([*former.store.stale, *self._loaded])
             self._now, self.seen, self.parts, self._rebuilds_all = YEAR_1900, DedupWatermarks(), Assembly(), False
             self.former_imports.clear()
+            self.hand_overs = HandOvers(self._partition)
+
+    # --- hand-overs ---
+
+    def hand_overs_due(self) -> list[Output]:
+        """Records for the feed-log that may be written once the durable state covers what was folded so far."""
+        return self.hand_overs.due()
+
+    def handed_over(self) -> None:
+        """They are in the log."""
+        self.hand_overs.written()
 
     # --- state ---
 
     def snapshot(self) -> Snapshot:
         """State changed since the last call."""
         rows = self.feeds.store.rows(self.feeds.by_name)
-        rows.update({**self.parts.snapshot(), **self.former_imports.snapshot()})
+        rows.update({**self.parts.snapshot(), **self.former_imports.snapshot(), **self.hand_overs.snapshot()})
         path_states = {name: feed.path_state for name, feed in sorted(self.feeds.by_name.items())}
         head = Head(
             SCHEMA, self.clock, list(self.seen), path_states, self.document, self._fingerprint, self.feeds.ended
@@ -178,6 +190,7 @@ class FeedStage(FeedFold):
             self.document, self.feeds.book = stored.settings, self._first_book.of_document(stored.settings)
         self.parts.load(entries)
         self.former_imports.load(entries)
+        self.hand_overs.load(entries)
         ledgers = stored_ledgers(entries)
         for name, (data, pieces) in stored_feeds(entries).items():
             feed = self.feeds.feed(name)

@@ -6,6 +6,8 @@ key         value
 ``f/FEED``  experts, meaning, and the sums of questions that have left the ledger
 ``e/F/Q``   the ledger's entry of a question; of one that has left it, only when
 ``p/F/Q``   the parts of a round that are there so far
+``h/F/Q``   of a question that moved, whether the feed publishes it
+``o/R/N``   a hand-over that may not be in the feed-log yet
 ==========  ==========================================================================
 
 Large values are cut into several records, see ``pieces``.

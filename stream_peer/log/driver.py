@@ -69,13 +69,18 @@ def fold(stage: Rebuildable[F], record: Record, keys: Set[bytes] | None = None) 
 def fold_and_publish(
     stage: PublishingStage[F], record: Record, effects: Effects, keys: Set[bytes] | None = None, *, always: bool = False
 ) -> Steps:
-    """Fold one record, and after each rebuild that it calls for, or ``always``, publish changed feeds."""
+    """Fold one record, and after each rebuild that it calls for, or ``always``, publish changed feeds.
+
+    Hand-overs come last: no state has to be durable before them.
+    """
     step(stage, record, effects, keys)
     while stage.needs_rebuild:
         effects.outputs += yield from rebuild(stage, record.offset)
         stage.publish(effects)
     if always:
         stage.publish(effects)
+    effects.outputs += stage.hand_overs_due()
+    stage.handed_over()
 
 
 def step(stage: Rebuildable[F], record: Record, effects: Effects, keys: Set[bytes] | None) -> None:
@@ -251,6 +256,8 @@ class Driver:
         """
         if self._is_rebuilt:
             return self.applied > self.covered
+        if self.feeds is not None and self.feeds.hand_overs_due():
+            return True
         if not self.records:
             return self._is_fresh and rewrite
         enough = self.records >= self._every.records or self._bytes >= self._every.bytes
@@ -262,12 +269,15 @@ class Driver:
         return self._since + self._every.seconds - self._clock()
 
     def checkpoint(self) -> Generator[Write | Checkpoint, None, None]:
-        """Write outputs, then state. The caller acknowledges the input only after that (D8)."""
+        """Write outputs, then state, then hand-overs. The caller acknowledges the input only after that (D8)."""
         yield from self._publish()
         if isinstance(self.stage, Stateful):
             applied = self.applied
             yield Checkpoint(self.stage.snapshot, applied, self._is_rebuilt)
             self.covered = applied
+        if self.feeds is not None and (hand_overs := self.feeds.hand_overs_due()):
+            yield Write(iter(hand_overs))
+            self.feeds.handed_over()
         self._since, self.records, self._bytes = self._clock(), 0, 0
         self._is_fresh = self._is_rebuilt = False
 

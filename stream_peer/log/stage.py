@@ -214,6 +214,12 @@ class PublishingStage(Rebuildable[F], Protocol[F]):
     def changed_feeds(self) -> Mapping[str, Milliseconds]:
         """Feeds changed since they were last published, each with its ``publish_every``."""
 
+    def hand_overs_due(self) -> list[Output]:
+        """Records for its own log that may be written once the durable state covers what was folded so far."""
+
+    def handed_over(self) -> None:
+        """They are in the log."""
+
     def recount(self) -> Iterator[None]:
         """Compute the sums of what was loaded, a bounded piece an item. Nothing may be stepped before its end."""
 

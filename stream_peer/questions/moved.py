@@ -194,6 +194,7 @@ def _put_together(found: QuestionState, known: QuestionState) -> None:
     found.other_feed = _later(found.other_feed, known.other_feed)
     found.declared = known.declared if found.declared is None else found.declared
     found.told = known.told or found.told
+    found.published_in = known.published_in or found.published_in
     if found.terms is None:
         found.terms, found.terms_at = known.terms, known.terms_at
     found.touched = max(found.touched, known.touched)

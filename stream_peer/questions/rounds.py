@@ -13,6 +13,8 @@ from stream_peer.events.feed_log import (
     FeedLogRecord,
     OutcomeRevealed,
     ProvisionalOutcome,
+    QuestionArrived,
+    QuestionMoved,
     Round,
     RoundWithdrawn,
     Source,
@@ -51,7 +53,7 @@ def reconcile(
 ) -> Iterator[tuple[FeedLogRecord, bytes]]:
     """Bring what was emitted of a question up to date: records to append, each with its bytes.
 
-    Withdrawals come first, then rounds by boundary, then the outcome. The first round fixes the question's terms.
+    A move comes first, then withdrawals, then rounds by boundary, then the outcome. The first round fixes the terms.
 
     Parameters
     ----------
@@ -79,6 +81,7 @@ def reconcile(
             gone.update(() if told is None else (boundary,))
         elif told is None or told.digest != digest or told.feed != question.feed:
             fresh[boundary] = standing, Emitted(question.feed, digest)
+    yield from _move_records(question, next_source)
     moved = {boundary for boundary in fresh if _is_elsewhere(question, boundary)}
     for boundary in sorted(gone | moved):
         feed = question.emitted.pop(boundary).feed
@@ -91,6 +94,7 @@ def reconcile(
             yield from _round_records(question, boundary, standing, next_source)
     if question.emitted:
         question.terms = terms
+        question.published_in = question.published_in or (question.feed, 0)
     yield from _outcome_records(question, plan, now - terms.grace, next_source)
     yield from _provisional_records(question, next_source)
 
@@ -119,6 +123,25 @@ def outcome_record(told: Told, question_id: str, source: Source) -> tuple[FeedLo
 def provisional_record(told: Told, question_id: str, source: Source) -> tuple[FeedLogRecord, bytes]:
     """The feed-log record of a provisional outcome."""
     return _encoded(ProvisionalOutcome(src=source, feed=told.feed, question_id=question_id, outcome=told.verdict))
+
+
+def _move_records(question: QuestionState, next_source: NextSource) -> Iterator[tuple[FeedLogRecord, bytes]]:
+    """Tell both feeds that the question moved; before all else, so that the former one publishes nothing of it."""
+    feed, moves = question.published_in or _emitted_in(question)
+    if feed == question.feed:
+        return
+    move = moves + 1
+    question.published_in = question.feed, move
+    yield _encoded(QuestionMoved(src=next_source(), feed=feed, question_id=question.id, move=move, to=question.feed))
+    yield _encoded(
+        QuestionArrived(src=next_source(), feed=question.feed, question_id=question.id, move=move, origin=feed)
+    )
+
+
+def _emitted_in(question: QuestionState) -> tuple[str, int]:
+    """The same of a question whose state is from an earlier release, which did not note it."""
+    emitted = question.emitted
+    return (emitted[max(emitted)].feed if emitted else question.feed), 0
 
 
 def _is_elsewhere(question: QuestionState, boundary: Milliseconds) -> bool:

@@ -104,6 +104,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True, tag="q"):
     gone: Milliseconds | None = None
     provisional: Truth | None = None
     told_provisional: Told | None = None
+    published_in: tuple[str, int] | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True, array_like=True, tag="c"):
@@ -127,6 +128,7 @@ class QuestionState:
     ``whole``: all chunks are to be written. ``warned``: its times gave rise to a warning, the one that it gets.
     ``provisional``: the provisional resolution that was stated last; ``told_provisional``: as it was last emitted.
     ``terms_at``: when the record arrived with which ``terms`` were fixed.
+    ``published_in``: the feed that has its rounds, and how often it moved before that; None: no round was emitted.
     """
 
     __slots__ = (
@@ -146,6 +148,7 @@ class QuestionState:
         "other_feed",
         "own_feed",
         "provisional",
+        "published_in",
         "replan_before",
         "settings",
         "terms",
@@ -174,6 +177,7 @@ class QuestionState:
         self.terms: Terms | None = None
         self.terms_at: Milliseconds = UNKNOWN
         self.told: Told | None = None
+        self.published_in: tuple[str, int] | None = None
         self.touched: Milliseconds = 0
         self.history = History()
         self.emitted: dict[Milliseconds, Emitted] = {}
@@ -333,7 +337,18 @@ def decode_question_entry(
 
 
 _STATED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "truth")
-_AS_STORED = (*_STATED, "provisional", "terms", "terms_at", "told", "told_provisional", "touched", "emitted", "warned")
+_AS_STORED = (
+    *_STATED,
+    "provisional",
+    "terms",
+    "terms_at",
+    "told",
+    "told_provisional",
+    "touched",
+    "emitted",
+    "warned",
+    "published_in",
+)
 
 
 def _take_up(question: QuestionState, stored: _Stored) -> None:
@@ -376,6 +391,7 @@ def _encode_whole(question: QuestionState, chunks: int, experts: list[str], log:
             question.history.gone,
             question.provisional,
             question.told_provisional,
+            question.published_in,
         )
     )
 

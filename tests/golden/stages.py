@@ -273,7 +273,9 @@ class _Worker:
                 self._take(self._questions[output.partition or 0].step(record))
 
     def _append(self, output: Output) -> None:
-        number = output.partition or 0
+        number = output.partition
+        if number is None:  # a hand-over
+            number = partition_of(output.key or b"", len(self._feeds))
         feeds = self._feeds[number]
         if output.timestamp > self._times[number]:
             self._times[number] = output.timestamp

@@ -9,7 +9,6 @@ from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, TruthS
 from stream_peer.numerics.error_rates.rate import effective_size
 
 _N_MOMENTS, _N_COUNTED = RULE_PART.index("right_zero"), RULE_PART.index("revealed_pair")
-_GROUPS = FEED.span("group_weight", "group_123")
 
 
 class GroupSums(NamedTuple):
@@ -66,7 +65,7 @@ class RateSums:
     @property
     def groups(self) -> GroupSums:
         """Answers of groups, ``group_…``: if the method asks groups."""
-        return GroupSums._make([amount * UNIT for amount in self._feed[_GROUPS]])
+        return GroupSums._make([amount * UNIT for amount in self._feed[FEED.span("group_weight", "group_123")]])
 
     @property
     def questions(self) -> float:

@@ -228,7 +228,9 @@ class Run:
 
     def _append(self, output: Output) -> None:
         """A record of the feed-log, folded at once. Weights are published when the log's time moves on."""
-        partition = output.partition or 0
+        partition = output.partition
+        if partition is None:  # a hand-over, of which one feed does not know where the other is
+            partition = partition_of(output.key or b"", len(self._feeds))
         stage = self._feeds[partition]
         effects = Effects()
         if output.timestamp > self._log_times[partition]:

@@ -12,6 +12,9 @@ from stream_peer.events.feed_log import (
     ExpertChanged,
     FeedChanged,
     FeedImported,
+    HandedOver,
+    QuestionArrived,
+    QuestionMoved,
     Round,
     RoundWithdrawn,
     SettingsChanged,
@@ -107,6 +110,8 @@ class FeedSlice:
             return None if whole is None else _replace(self._roster.admitted(whole), part=0, parts=1)
         if isinstance(event, ExpertChanged):
             return None if event.digest is not None else self._of_expert(event)  # the state knows it as well
+        if isinstance(event, QuestionMoved | QuestionArrived | HandedOver):
+            return None  # what other feeds publish does not bind it where it goes
         if isinstance(event, FeedImported):
             self._has_former = True
             return event if event.partition is None else None  # its questions are in their state

@@ -130,6 +130,9 @@ def _rename(question: QuestionState, before: str, feed: str) -> None:
     if question.own_feed is None and question.other_feed is None:  # it was of the default feed without saying so
         question.other_feed = 0, feed
     question.told = _renamed_told(question.told, before, feed)
+    question.told_provisional = _renamed_told(question.told_provisional, before, feed)
+    if question.published_in is not None and question.published_in[0] == before:
+        question.published_in = feed, question.published_in[1]
     question.emitted = {
         boundary: _replace(emitted, feed=feed) if emitted.feed == before else emitted
         for boundary, emitted in question.emitted.items()

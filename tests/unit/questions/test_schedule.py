@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from stream_peer.events.feed_log import OutcomeRevealed, Round, RoundWithdrawn
+from stream_peer.events.feed_log import OutcomeRevealed, QuestionArrived, QuestionMoved, Round, RoundWithdrawn
 from stream_peer.questions.schedule import Terms, close_of, regular_boundaries
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
@@ -204,6 +204,8 @@ def test_a_moved_question_is_withdrawn_in_the_old_feed_and_emitted_in_the_new() 
     moved = records(partition.send(question(feed="sport", at=CLOSE)))
 
     assert [(type(record), record.feed) for record in moved] == [
+        (QuestionMoved, "econ"),
+        (QuestionArrived, "sport"),
         (RoundWithdrawn, "econ"),
         (Round, "sport"),
         (OutcomeRevealed, "econ"),

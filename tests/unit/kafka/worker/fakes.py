@@ -226,6 +226,7 @@ class RebuildingStage(SumStage):
         self.lost_records: list[int] = []
         self.rebuilds: list[RebuildingStage] = []
         self.corrections: list[Output] = []
+        self.hand_overs: list[Output] = []
         self.pieces: list[bool] = []
         self.audited = 0
 
@@ -260,6 +261,12 @@ class RebuildingStage(SumStage):
         self.changed = {"econ": 1_000}
         self.needs_rebuild = False
         return iter(self.corrections)
+
+    def hand_overs_due(self) -> list[Output]:
+        return self.hand_overs
+
+    def handed_over(self) -> None:
+        self.hand_overs = []
 
     def recount(self) -> Iterator[None]:
         return iter(())
