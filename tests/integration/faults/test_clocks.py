@@ -10,7 +10,10 @@ from tests.integration.support.events import at, forecast, now, question
 from tests.integration.support.service import APPLY, Shape, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [
+    pytest.mark.real_kafka,
+    pytest.mark.induces("a clock a day ahead, then a day back, then half an hour ahead"),
+]
 
 LIVE = {"live": {"history": False, "idle_after": "1s", "grace": "1s", "min_experts": 2}}
 VOTERS = {"ann": 0.8, "bob": 0.7, "cy": 0.6}

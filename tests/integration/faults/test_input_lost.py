@@ -13,7 +13,7 @@ from tests.integration.support.events import Event, forecast, question
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.induces("records deleted before they are read")]
 
 PARTITIONS = 2
 NAMES = [f"q{n}" for n in range(60) if partition_of(f"q{n}", PARTITIONS) == 0]

@@ -37,7 +37,11 @@ from tests.integration.support.recreated import (
 from tests.integration.support.service import APPLY, Service, Shape, Stage, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C29")]
+pytestmark = [
+    pytest.mark.real_kafka,
+    pytest.mark.case("C29"),
+    pytest.mark.induces("topics deleted and recreated while the service is stopped"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,7 @@ def made(kafka: KafkaClient, tmp_path: Path) -> Iterator[Service]:
     yield from stopped(kafka, tmp_path)
 
 
-@pytest.mark.parametrize("choice", ["keep", "rebuild"])
+@pytest.mark.parametrize("choice", [pytest.param("keep", marks=pytest.mark.faults), "rebuild"])
 def test_a_recreated_question_changelog_is_folded_from_what_forecast_events_hold(
     made: Service, untouched: dict[str, Any], choice: str
 ) -> None:
@@ -91,6 +95,8 @@ def test_inputs_and_changelogs_recreated_together_lose_nothing_that_comes_afterw
     assert known(made) == untouched
 
 
+@pytest.mark.faults
+@pytest.mark.induces("2 topics recreated while the service is stopped, then 1 of 2 workers killed")
 def test_two_workers_agree_on_recreated_topics(made: Service, untouched: dict[str, Any]) -> None:
     recreate(made, FORECASTS, FEED_LOG)
 
@@ -105,6 +111,7 @@ def test_two_workers_agree_on_recreated_topics(made: Service, untouched: dict[st
 
 
 @pytest.mark.case("C30")
+@pytest.mark.induces("1 kill -9 before the first record")
 def test_a_first_start_at_the_end_says_what_it_leaves_out_and_decides_it_once(
     kafka: KafkaClient, tmp_path: Path
 ) -> None:
@@ -132,6 +139,7 @@ def test_a_first_start_at_the_end_says_what_it_leaves_out_and_decides_it_once(
 
 
 @pytest.mark.case("C32")
+@pytest.mark.induces("a changelog that ends in a marker of a transaction")
 def test_a_changelog_that_ends_in_a_marker_of_a_transaction_holds_nobody_up(
     made: Service, untouched: dict[str, Any]
 ) -> None:
@@ -147,6 +155,7 @@ def test_a_changelog_that_ends_in_a_marker_of_a_transaction_holds_nobody_up(
 
 
 @pytest.mark.case("C26")
+@pytest.mark.induces("an upgrade of one of two workers, a kill -9, the upgrade again")
 def test_former_and_present_workers_run_side_by_side_and_nothing_is_lost_or_counted_twice(
     kafka: KafkaClient, tmp_path: Path, untouched: dict[str, Any]
 ) -> None:

@@ -27,7 +27,13 @@ from tests.integration.support.recreated import (
 )
 from tests.integration.support.service import Service
 
-pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C29")]
+pytestmark = [
+    pytest.mark.real_kafka,
+    pytest.mark.case("C29"),
+    pytest.mark.induces("1 input topic deleted and recreated while the service is stopped"),
+]
+
+CHOICES = ["keep", pytest.param("rebuild", marks=pytest.mark.faults)]
 
 
 def before_settings(made: Service) -> str:
@@ -45,7 +51,8 @@ def made(kafka: KafkaClient, tmp_path: Path) -> Iterator[Service]:
     yield from stopped(kafka, tmp_path)
 
 
-@pytest.mark.parametrize("choice", ["keep", "rebuild"])
+@pytest.mark.induces("forecast-events recreated, then 2 kills -9 between entries and head")
+@pytest.mark.parametrize("choice", CHOICES)
 def test_recreated_forecast_events_stop_the_service_until_a_choice_which_kills_on_the_way_do_not_spoil(
     made: Service, untouched: dict[str, Any], choice: str
 ) -> None:
@@ -78,6 +85,7 @@ def test_a_recreated_feed_log_goes_on_with_what_is_known_under_higher_revisions(
     assert all(found == sorted(found) for found in revisions(made).values())
 
 
+@pytest.mark.faults
 def test_a_recreated_feed_log_can_begin_without_what_was_known(made: Service) -> None:
     highest = max(found[-1] for found in revisions(made).values())
     recreate(made, FEED_LOG)
@@ -91,7 +99,7 @@ def test_a_recreated_feed_log_can_begin_without_what_was_known(made: Service) ->
     assert all(found == sorted(found) for found in revisions(made).values())
 
 
-@pytest.mark.parametrize("choice", ["keep", "rebuild"])
+@pytest.mark.parametrize("choice", CHOICES)
 def test_recreated_control_events_are_heard(made: Service, untouched: dict[str, Any], choice: str) -> None:
     recreated_and_refused(made, CONTROLS)
 
