@@ -89,7 +89,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
         return None if share > 1.0 else share
 
 
-class WeightedExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WeightedExpert(msgspec.Struct, frozen=True, gc=False):
     """An expert's weights and record. ``mix`` combines forecasts, ``select`` is for following one expert.
 
     ``uninformative`` is there, and true, only of an expert that has said the same (within one bin of forecasts) in ten
@@ -259,7 +259,7 @@ class ReferenceAnswer(QuestionOutput, frozen=True, kw_only=True):
     provisional_outcome: Outcome | msgspec.UnsetType = msgspec.UNSET
 
 
-class ScoredExpert(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ScoredExpert(msgspec.Struct, frozen=True, gc=False):
     """One expert's forecast in the round, its own (leave-one-out) reference answer and its losses.
 
     Losses are in the unit of the feed's loss: in [0, 1], or in nats for the log loss. ``peer_loss`` is on the unbiased

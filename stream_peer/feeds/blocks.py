@@ -5,14 +5,14 @@ a late correction goes where the question went, and nothing that is stored is ev
 is one block.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 
 from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES
 from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, IndexArray, Sums
-from stream_peer.numerics.arguments import FloatArray, unchecked
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
 
 _SQUARED_WEIGHTS = [
@@ -21,6 +21,8 @@ _SQUARED_WEIGHTS = [
     FEED.at("group_weight2"),
 ]
 _NO_SHADOW: FloatArray = np.zeros(SHADOW.size)
+_FEW = 4
+"""An expert of so many is a few: their histograms alone are added up."""
 _SQUARED_VOTES = BLOCK.at("votes_weight2")
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -58,14 +60,16 @@ class _WeightedSum:
         twin._shadows = dict(self._shadows)
         return twin
 
-    def bins(self) -> FloatArray | None:
-        """The weighted sum of histograms; None if no block has any."""
-        if self._bins is None and any(len(block.histograms) for block, _ in self._blocks):
-            n_experts = self._matrix.shape[1]
-            self._bins = np.zeros((n_experts, BINS))
-            for block, factor in self._blocks:
-                self._bins += factor * block.all_histograms()[:n_experts]
-        return self._bins
+    def add_bins(self, experts: IndexArray, total: FloatArray) -> None:
+        """Add the weighted histograms of some experts, (n, BINS). Those of all are kept once many are asked for."""
+        if self._bins is None and _FEW * len(experts) < self._matrix.shape[1]:
+            _add_bins(self._blocks, experts, total)
+            return
+        if self._bins is None:
+            everybody = np.arange(self._matrix.shape[1], dtype=np.int32)
+            self._bins = np.zeros((len(everybody), BINS))
+            _add_bins(self._blocks, everybody, self._bins)
+        total += self._bins.take(experts, axis=0)
 
     def fill(self, sums: Sums) -> None:
         """Put the rounded values into sums."""
@@ -76,25 +80,28 @@ class _WeightedSum:
 
 
 class _ReadSums(Sums):
-    """Sums to be read, of weighted blocks. Histograms are the largest part, and few ask for them: they come last."""
+    """Sums to be read, of weighted blocks. Histograms are the largest part: they are added up where they are read."""
 
     def __init__(self, older: _WeightedSum, newest: Sums, factor: float) -> None:
         super().__init__()
-        self._older: _WeightedSum | None = older
-        self._newest, self._factor = newest, factor
+        self._older, self._newest, self._factor = older, newest, factor
         total = older.copy()
         total.add(newest, factor)
         total.fill(self)
 
-    def _reserve_bins(self) -> None:
-        if self._older is not None:
-            total = self._older.bins()
-            if total is not None or len(self._newest.histograms):
-                n_experts = self.matrix.shape[1]
-                newest = self._factor * self._newest.all_histograms()[:n_experts]
-                self.histograms = np.rint(newest if total is None else total + newest).astype(np.int64)
-            self._older = None
-        super()._reserve_bins()
+    def read_histograms(self, experts: IndexArray) -> IntArray:
+        """Histograms of some experts: those of the blocks are added up for them alone."""
+        total = np.zeros((len(experts), BINS))
+        self._older.add_bins(experts, total)
+        _add_bins([(self._newest, self._factor)], experts, total)
+        return np.rint(total, out=total).astype(np.int64)
+
+
+def _add_bins(blocks: Sequence[tuple[Sums, float]], experts: IndexArray, total: FloatArray) -> None:
+    """Add histograms of blocks, each times its factor. Blocks in which no forecast was counted have none."""
+    for block, factor in blocks:
+        if len(block.histograms):
+            total += factor * block.read_histograms(experts)
 
 
 class Blocks:

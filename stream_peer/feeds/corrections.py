@@ -7,7 +7,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.outputs import feed_outputs, question_outputs
-from stream_peer.feeds.views import feed_view, list_experts
+from stream_peer.feeds.views import feed_records, list_experts
 from stream_peer.log.stage import Output
 
 _IN_ONE_RECORD = 200
@@ -33,7 +33,7 @@ def corrections(before: Feed, after: Feed, elsewhere: Set[str]) -> Iterator[Outp
 
 
 def _of_feed(feed: Feed) -> list[Output]:
-    return feed_outputs(feed, feed_view(feed, list_experts(feed)))
+    return feed_outputs(feed, feed_records(feed, list_experts(feed)))
 
 
 def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:

@@ -3,7 +3,7 @@
 Those of a question say what is known of its latest round; they are published again when the evidence changes.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import repeat
 from operator import attrgetter
 from typing import Any
@@ -22,6 +22,7 @@ from stream_peer.events.outputs import (
     SelectedExpert,
     ShadowForecasts,
     StateOfQuestion,
+    WeightedExpert,
     Weights,
     encode_output,
     groups_of_part,
@@ -36,7 +37,7 @@ from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.weights import DECIMALS
-from stream_peer.feeds.views import FeedView, feed_view, heading, list_experts, summary
+from stream_peer.feeds.views import FeedRecords, feed_records, heading, list_experts, summary
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray, unchecked
@@ -156,21 +157,16 @@ def _scored(feed: Feed, facts: Facts, outcome: Outcome | None, rates: Rates) -> 
     if outcome is not None and outcome != "annulled":
         against_outcome = losses_of(facts, feed.method)[1 if outcome else 2]
         true_losses = (against_outcome * feed.method.loss_unit).round(DECIMALS).tolist()
-    columns = (facts.experts.tolist(), facts.forecasts.tolist(), facts.answers.tolist(), losses, true_losses)
-    rows: Iterator[tuple[int, float, Any, float, float | None]] = zip(*columns, strict=False)
-    ids, shown, excluded = feed.roster.experts, feed.roster.shown, feed.roster.excluded
-    if excluded:
-        rows = (row for row in rows if ids[row[0]] not in excluded)
-    found = [
-        ScoredExpert(id=shown[place], probability=p, reference_answer=answer, peer_loss=loss, outcome_loss=true_loss)
-        for place, p, answer, loss, true_loss in rows
-    ]
-    return _by_id(feed, found)
-
-
-def _by_id(feed: Feed, experts: list[ScoredExpert]) -> list[ScoredExpert]:
-    """Facts are in the order of first ids."""
-    return sorted(experts, key=attrgetter("id")) if feed.roster.names.given else experts
+    places, roster = facts.experts.tolist(), feed.roster
+    ids = map(roster.shown.__getitem__, places)
+    found = list(  # a loop in C: the fields in their order
+        map(ScoredExpert, ids, facts.forecasts.tolist(), facts.answers.tolist(), losses, true_losses)
+    )
+    if roster.excluded:
+        found = [
+            said for place, said in zip(places, found, strict=True) if roster.experts[place] not in roster.excluded
+        ]
+    return sorted(found, key=attrgetter("id")) if roster.names.given else found  # facts are in the order of first ids
 
 
 def _peer_losses(facts: Facts, rates: Rates, method: Method) -> FloatArray:
@@ -210,16 +206,18 @@ def _shadows(feed: Feed, facts: Facts | None) -> dict[str, ShadowForecasts] | ms
 
 
 LARGEST = 900_000
+_SAMPLE = 100
+"""So many experts tell about how large a record is."""
 _LONGEST_EXPERT = 4_000
 """Bytes of an expert in weights, at most: its id and its team may be escaped, six bytes for one."""
 
 
-def feed_outputs(feed: Feed, view: FeedView) -> list[Output]:
+def feed_outputs(feed: Feed, records: FeedRecords) -> list[Output]:
     """``weights`` and ``error-rates`` of a feed, as records."""
     at, key = feed.path_state.at, feed.name
     return [
-        *published(topics.WEIGHTS, key, view.weights, at),
-        *published(topics.ERROR_RATES, key, view.error_rates, at),
+        *published(topics.WEIGHTS, key, records.weights, at),
+        *published(topics.ERROR_RATES, key, records.error_rates, at),
     ]
 
 
@@ -228,7 +226,7 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
 
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
-    outputs = feed_outputs(feed, feed_view(feed, list_experts(feed)))
+    outputs = feed_outputs(feed, feed_records(feed, list_experts(feed)))
     most = 1 + (len(feed.roster.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // LARGEST
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
@@ -238,24 +236,48 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
 def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:
     """What is written of an output: one record, or several with some of the experts each if it is too large."""
     headers = output_headers(record.settings)
-    whole = encode_output(record)
-    if len(whole) <= LARGEST or not isinstance(record, Weights | PeerLosses):
-        return [Output(topic, key.encode(), whole, at, headers=headers)]
-    parts = -(-len(whole) // LARGEST)
+    values = _parts(record) if isinstance(record, Weights | PeerLosses) and _may_be_large(record) else []
+    if not values:
+        return [Output(topic, key.encode(), encode_output(record), at, headers=headers)]
+    return [Output(topic, f"{key}/{part}".encode(), value, at, headers=headers) for part, value in enumerate(values)]
+
+
+def _may_be_large(record: Weights | PeerLosses) -> bool:
+    """Whether the record may be too large if all ids are as long as they can be; half of the room is for the rest."""
+    return 2 * len(record.experts) * _LONGEST_EXPERT > LARGEST
+
+
+def _parts(record: Weights | PeerLosses) -> list[bytes]:
+    """The parts of a record, as many as its size in one piece asks for, or more if one is too large; none if it fits.
+
+    Experts are encoded once, in slices: how many are needed is guessed by the first experts, and seldom wrong.
+    """
+    experts, empty = record.experts, len(encode_output(msgspec.structs.replace(record, experts=[])))
+    sample = experts[:_SAMPLE]
+    guess = empty + len(encode_output(sample)) * len(experts) // len(sample)
+    slices = _slices(experts, -(-guess // LARGEST))
+    whole = empty + sum(len(encoded) - 1 for encoded in slices if len(encoded) > 2) - 1  # a comma between two of them
+    parts = -(-whole // LARGEST)
+    if parts == 1:
+        return []
     while True:
-        encoded = [encode_output(_part(record, part, parts)) for part in range(parts)]
-        if max(map(len, encoded)) <= LARGEST:
-            return [
-                Output(topic, f"{key}/{part}".encode(), value, at, headers=headers)
-                for part, value in enumerate(encoded)
-            ]
+        if parts != len(slices):
+            slices = _slices(experts, parts)
+        values = [_part(record, part, slices) for part in range(parts)]
+        if max(map(len, values)) <= LARGEST:
+            return values
         parts += 1
 
 
-def _part(record: Weights | PeerLosses, part: int, parts: int) -> Published:
-    size = -(-len(record.experts) // parts)
-    experts = record.experts[part * size : (part + 1) * size]
-    if isinstance(record, Weights):
-        groups = groups_of_part(record.groups or [], {expert.id for expert in experts})
-        record = msgspec.structs.replace(record, groups=groups)
-    return msgspec.structs.replace(record, experts=experts, part=part, parts=parts)
+def _slices(experts: Sequence[WeightedExpert | ScoredExpert], parts: int) -> list[bytes]:
+    size = -(-len(experts) // parts)
+    return [encode_output(experts[part * size : (part + 1) * size]) for part in range(parts)]
+
+
+def _part(record: Weights | PeerLosses, part: int, slices: Sequence[bytes]) -> bytes:
+    parts = len(slices)
+    if isinstance(record, Weights) and record.groups:
+        size = -(-len(record.experts) // parts)
+        listed = {expert.id for expert in record.experts[part * size : (part + 1) * size]}
+        record = msgspec.structs.replace(record, groups=groups_of_part(record.groups, listed))
+    return encode_output(msgspec.structs.replace(record, experts=msgspec.Raw(slices[part]), part=part, parts=parts))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, 
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
-from stream_peer.feeds.reading.trust import certifies
+from stream_peer.feeds.reading.trust import Signs, certifies
 from stream_peer.feeds.reading.weights import (
     DECIMALS,
     Certified,
@@ -37,14 +38,17 @@ from stream_peer.feeds.reading.weights import (
     read_certificate,
     read_records,
     read_regret,
+    varied,
 )
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.losses import SQUARED
 from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""
+_WIDEST_BIN = 1 / 64
 _STANDS_IN = "the rates are symmetric ones of the same votes"
 _QUESTIONS, _RESOLVED, _EVALUATED = FEED.at("questions"), FEED.at("resolved"), FEED.at("evaluated")
 
@@ -91,14 +95,24 @@ class ListedExperts(NamedTuple):
     mix: FloatArray
     select: FloatArray
 
-    def moved(self, other: "ListedExperts", least: float) -> bool:
-        """Whether some weight differs by ``least`` or more from others, or the experts do."""
-        if len(self.experts) != len(other.experts) or (self.experts != other.experts).any():
-            return True
-        return any(
-            bool((np.abs(one - two) >= least).any())
-            for one, two in ((self.mix, other.mix), (self.select, other.select))
-        )
+
+class FeedRecords(NamedTuple):
+    """The newest records of a feed, and what the rest of its ``FeedView`` is read from once somebody asks for it.
+
+    ``feed``: sums of the feed at that moment; ``questions``: for how many of them the certificate stands.
+    """
+
+    weights: Weights
+    error_rates: ErrorRates
+    listed: ListedExperts
+    records: Records
+    certified: Certified | None
+    feed: Sequence[int]
+    signs: Signs
+    is_certifiable: bool
+    top_experts: int
+    updated: Milliseconds
+    acknowledged: bool
 
 
 def heading(feed: Feed) -> dict[str, Any]:
@@ -138,45 +152,70 @@ def list_experts(feed: Feed) -> ListedExperts:
     return ListedExperts(reading, experts, columns, *published)
 
 
-def feed_view(feed: Feed, listed: ListedExperts) -> FeedView:
+def feed_records(feed: Feed, listed: ListedExperts) -> FeedRecords:
     """The outputs keyed by feed."""
-    reading = listed.reading
+    reading, path_state = listed.reading, feed.path_state
     trust, signs, sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed
     records = read_records(listed.columns, reading.all_rates, feed.method)
-    certified, experts = _certified(feed, listed), _weighted_experts(feed, listed, records)
-    return FeedView(
-        Weights(
-            **heading(feed),
-            status=trust.state,
-            status_reasons=[*trust.reasons, *_lost(feed)],
-            questions=_count(sums, _QUESTIONS),
-            resolved=_count(sums, _RESOLVED),
-            error_rate=summary(reading.rates),
-            mixer=MixerShares(**dict(zip(MixerShares.__struct_fields__, reading.mixing.shares, strict=True))),
-            stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
-            select_shrink=feed.path_state.shrink,
-            certificate=certified and Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
-            experts=experts,
-            shadows=feed.shadows.scores(reading.sums),
-            drift=_drift(feed, listed),
-            groups=_groups(feed, listed),
-        ),
-        _error_rates(feed, reading.rates),
+    certified, common = _certified(feed, listed), heading(feed)
+    mean, peer, slow, fast = reading.mixing.shares
+    weights = Weights(
+        **common,
+        status=trust.state,
+        status_reasons=[*trust.reasons, *_lost(feed)],
+        questions=_count(sums, _QUESTIONS),
+        resolved=_count(sums, _RESOLVED),
+        error_rate=summary(reading.rates),
+        mixer=MixerShares(mean=mean, peer=peer, truth_slow=slow, truth_fast=fast),
+        stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
+        select_shrink=path_state.shrink,
+        certificate=None
+        if certified is None
+        else Certificate(regret_at_most=certified.bound, confidence=feed.settings.confidence),
+        experts=_weighted_experts(feed, listed, records),
+        shadows=feed.shadows.scores(reading.sums),
+        drift=_drift(feed, listed),
+        groups=_groups(feed, listed),
+    )
+    return FeedRecords(
+        weights,
+        _error_rates(feed, reading.rates, common),
+        listed,
+        records,
+        certified,
+        list(sums),
+        signs,
+        _is_certifiable(feed),
         feed.settings.top_experts,
-        _leading(experts, listed, math.ceil(1.25 * feed.settings.top_experts)),
+        path_state.at,
+        path_state.acknowledged is not None,
+    )
+
+
+def feed_view(said: FeedRecords) -> FeedView:
+    """The records of a feed with all that is gauged of them."""
+    listed, signs, feed, certified = said.listed, said.signs, said.feed, said.certified
+    squares = float(np.square(listed.mix).sum())
+    return FeedView(
+        said.weights,
+        said.error_rates,
+        said.top_experts,
+        _leading(said.weights.experts, listed, math.ceil(1.25 * said.top_experts)),
         (float(listed.mix.sum()), float(listed.select.sum())),
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
-        reading.mean_voters,
-        ties=tie_share(sums),
-        low_evidence=low_evidence_share(sums),
-        select_regret=_select_regret(feed, listed),
+        listed.reading.mean_voters,
+        ties=tie_share(feed),
+        low_evidence=low_evidence_share(feed),
+        select_regret=read_regret(listed.columns, listed.reading.all_rates, listed.reading.method)
+        if said.is_certifiable
+        else None,
         certificate_terms=certified.terms if certified else {},
-        brier=read_scores(sums),
-        best_brier=_best_brier(listed, records),
-        effective_experts=1.0 / squares if (squares := float(np.square(listed.mix).sum())) else 0.0,
-        updated=feed.path_state.at,
-        acknowledged=feed.path_state.acknowledged is not None,
+        brier=read_scores(feed),
+        best_brier=_best_brier(said),
+        effective_experts=1.0 / squares if squares else 0.0,
+        updated=said.updated,
+        acknowledged=said.acknowledged,
     )
 
 
@@ -187,6 +226,8 @@ def _lost(feed: Feed) -> list[str]:
 
 def _groups(feed: Feed, listed: ListedExperts) -> list[ExpertGroup] | msgspec.UnsetType:
     """Experts who say the same, among those listed."""
+    if not feed.path_state.groups:
+        return msgspec.UNSET
     found, places = [], {place: place for place in listed.experts.tolist()}
     for group in filter(None, (group.without(places) for group in groups_of(feed))):
         said = msgspec.structs.asdict(group) | {"experts": sorted(feed.roster.shown[place] for place in group.experts)}
@@ -196,7 +237,9 @@ def _groups(feed: Feed, listed: ListedExperts) -> list[ExpertGroup] | msgspec.Un
 
 def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     """What drifts, the experts being among those listed."""
-    found, places, shown = feed.path_state.drift, set(listed.experts.tolist()), feed.roster.shown
+    found, shown = feed.path_state.drift, feed.roster.shown
+    if found.experts:
+        places = set(listed.experts.tolist())
     experts = [one for one in found.experts if one.place in places]
     if found.error_rate is None and not experts:
         return msgspec.UNSET
@@ -225,10 +268,6 @@ def _is_certifiable(feed: Feed) -> bool:
     return feed.settings.memory is None and feed.method.certifies
 
 
-def _select_regret(feed: Feed, listed: ListedExperts) -> float | None:
-    return read_regret(listed.columns, listed.reading.all_rates, feed.method) if _is_certifiable(feed) else None
-
-
 def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
     if not (_is_certifiable(feed) and certifies(feed.path_state.trust) and len(listed.experts)):
         return None
@@ -243,37 +282,45 @@ def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
 def _weighted_experts(feed: Feed, listed: ListedExperts, records: Records) -> list[WeightedExpert]:
     questions = listed.reading.feed[_QUESTIONS] * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
-    teams, ids, shown = feed.roster.teams, feed.roster.experts, feed.roster.shown
-    constant = np.zeros(len(listed.experts), np.bool_)
-    if feed.method.keeps_histograms:
-        constant = uninformative(listed.reading.histograms(listed.experts))
-    rows = zip(
-        listed.experts.tolist(),
-        listed.mix.tolist(),
-        listed.select.tolist(),
-        records.questions.tolist(),
-        coverage.tolist(),
-        _known(records.peer_loss),
-        _known(records.outcome_loss),
-        records.resolved.tolist(),
-        constant.tolist(),
-        strict=True,
-    )
-    return [
-        WeightedExpert(
-            id=shown[place],
-            mix=mix,
-            select=select,
-            questions=counted,
-            coverage=share,
-            peer_loss=peer_loss,
-            outcome_loss=outcome_loss,
-            resolved=resolved,
-            team=teams.get(ids[place]),
-            uninformative=says_the_same or msgspec.UNSET,
+    places, teams, ids = listed.experts.tolist(), feed.roster.teams, feed.roster.experts
+    experts = list(
+        map(  # a loop in C: the fields in their order
+            WeightedExpert,
+            map(feed.roster.shown.__getitem__, places),
+            listed.mix.tolist(),
+            listed.select.tolist(),
+            records.questions.tolist(),
+            coverage.tolist(),
+            _known(records.peer_loss),
+            _known(records.outcome_loss),
+            records.resolved.tolist(),
+            [teams.get(ids[place]) for place in places] if teams else repeat(None),
         )
-        for place, mix, select, counted, share, peer_loss, outcome_loss, resolved, says_the_same in rows
-    ]
+    )
+    for position in _uninformative(feed, listed):
+        experts[position] = msgspec.structs.replace(experts[position], uninformative=True)
+    return experts
+
+
+def _uninformative(feed: Feed, listed: ListedExperts) -> list[int]:
+    """Positions of experts that are known to say the same always.
+
+    Histograms are read only of those whose losses leave that open: forecasts within a bin, which is 1/64 wide at most,
+    have a variance of (1/128)² at most, and that of the forecasts of unresolved questions follows from the sums of
+    p² and (1 - p)². Four times as much leaves room for rounding, since a weight of at least one question is asked for.
+    """
+    if not feed.method.keeps_histograms:
+        return []
+    places, open_to = listed.experts, None
+    if feed.method.loss is SQUARED:
+        known = varied(listed.columns, listed.reading.all_rates, _WIDEST_BIN * _WIDEST_BIN)
+        if np.count_nonzero(known) == len(known):  # nearly always
+            return []
+        open_to = np.flatnonzero(~known)
+        places = places[open_to]
+    same = uninformative(listed.reading.histograms(places)).nonzero()[0]
+    found: list[int] = (same if open_to is None else open_to[same]).tolist()
+    return found
 
 
 def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -> list[WeightedExpert]:
@@ -282,10 +329,10 @@ def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -
     return [experts[place] for place in order.tolist()]
 
 
-def _best_brier(listed: ListedExperts, records: Records) -> float | None:
+def _best_brier(said: FeedRecords) -> float | None:
     """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
-    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(listed.reading.feed, _EVALUATED))
-    losses = records.brier[records.evaluated >= enough]
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(said.feed, _EVALUATED))
+    losses = said.records.brier[said.records.evaluated >= enough]
     return float(losses.min()) if len(losses) else None
 
 
@@ -294,10 +341,10 @@ def _known(values: FloatArray) -> list[float | None]:
     return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
 
 
-def _error_rates(feed: Feed, rates: Rates) -> ErrorRates:
+def _error_rates(feed: Feed, rates: Rates, common: dict[str, Any]) -> ErrorRates:
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
-        **heading(feed),
+        **common,
         trust=feed.path_state.trust,
         status=rates.status,
         status_reasons=_rate_reasons(rates, feed),
@@ -317,6 +364,8 @@ def _error_rates(feed: Feed, rates: Rates) -> ErrorRates:
 
 def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
     """Why the error rates are no better known than their status says."""
+    if rates.status == "ok":
+        return []
     if rates.zero + rates.one < rates.estimate.zero + rates.estimate.one:
         return ["error rates sum to more than 0.8; losses are priced as if they summed to 0.8"]
     by_outcomes = outcome_reasons(rates)

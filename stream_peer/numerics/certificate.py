@@ -135,12 +135,12 @@ def live_bounds(
     >>> live_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
     array([59.433])
     """
+    if not all(1.0 - rate0 - rate1 >= LEAST_INFORMATION for rate0, rate1 in rates):
+        return np.full(regret_l.shape, math.inf)
     noise = unchecked(noise_boundary)(variance, n_experts, delta)
-    bounds = np.full(regret_l.shape, -math.inf)
+    bounds: FloatArray | None = None
     for rate0, rate1 in rates:
-        informative = 1.0 - rate0 - rate1
-        if not informative >= LEAST_INFORMATION:
-            return np.full(regret_l.shape, math.inf)
         priced = unchecked(unit_peer_loss)(regret_l, regret_1, regret_0, rate0, rate1)
-        np.maximum(bounds, (priced + noise) / informative, out=bounds)
-    return bounds
+        at_rates: FloatArray = (priced + noise) / (1.0 - rate0 - rate1)
+        bounds = at_rates if bounds is None else np.maximum(bounds, at_rates)
+    return np.full(regret_l.shape, -math.inf) if bounds is None else bounds

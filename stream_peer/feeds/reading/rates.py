@@ -144,15 +144,9 @@ def free_rate(sums: RateSums, rule: int, confidence: float, method: Method) -> t
 def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
     sums = RateSums(feed, rule)
+    free, free_status, estimate = _estimates(sums, rule, confidence, method)
     truth = sums.truth
-    cells = right_zero, wrong_zero, right_one, wrong_one = _CELLS(truth)
-    free_status: ErrorRateStatus | None = None
-    if method.rate is not None:
-        estimate = free = method.rate(sums, confidence)
-    else:
-        free, free_status = free_rate(sums, rule, confidence, method)
-        zeros, ones = right_zero + wrong_zero, right_one + wrong_one
-        estimate = _combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
+    cells = _CELLS(truth)
     zero, one, capped = _priced(estimate.zero, estimate.one)
     status: ErrorRateStatus = "uninformative" if capped else estimate.status
     if status == "ok" and free_status not in (None, free.status):
@@ -163,6 +157,24 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
     shifts = _reveal_shifts(sums)
     status = _with_outcomes(status, compared, shifts)
     return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
+
+
+def read_estimate(feed: Sequence[int], rule: int, confidence: float, method: Method) -> ErrorRate:
+    """The estimate of ``read_rates`` alone."""
+    return _estimates(RateSums(feed, rule), rule, confidence, method)[2]
+
+
+def _estimates(
+    sums: RateSums, rule: int, confidence: float, method: Method
+) -> tuple[ErrorRate, ErrorRateStatus | None, ErrorRate]:
+    """Error rates without truth, the status of a better estimate that they stand in for, and combined with outcomes."""
+    if method.rate is not None:
+        chosen = method.rate(sums, confidence)
+        return chosen, None, chosen
+    free, status = free_rate(sums, rule, confidence, method)
+    right_zero, wrong_zero, right_one, wrong_one = _CELLS(sums.truth)
+    zeros, ones = right_zero + wrong_zero, right_one + wrong_one
+    return free, status, _combine_with_truth(free, wrong_zero, zeros, wrong_one, ones, confidence)
 
 
 def _with_outcomes(status: ErrorRateStatus, compared: Contradiction, shifts: Shifts) -> ErrorRateStatus:

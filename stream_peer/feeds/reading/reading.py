@@ -11,7 +11,7 @@ import msgspec
 from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates, next_vote_rule, read_rates, used_rules
-from stream_peer.feeds.reading.trust import dependence_key, read_dependence, read_ranks
+from stream_peer.feeds.reading.trust import VoteDependence, dependence_key, read_dependence, read_ranks
 from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
@@ -23,7 +23,7 @@ from stream_peer.feeds.reading.weights import (
 )
 from stream_peer.feeds.sums import UNIT, IndexArray, Sums
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.numerics.dependence import Dependence, RankAgreement
+from stream_peer.numerics.dependence import RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
 _ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
@@ -55,7 +55,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         Independent voters a question; None before the first.
     next_vote_rule : VoteRule
         The vote rule that follows on the present one.
-    dependence : Dependence
+    dependence : VoteDependence
         The fourth-moment gap of the votes by the rule in force; ``dependence_key``: what it depends on.
     ranks : RankAgreement or None
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
@@ -72,7 +72,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     mixings: MixingMemo
     mean_voters: float | None
     next_vote_rule: VoteRule
-    dependence: Dependence
+    dependence: VoteDependence
     dependence_key: bytes
     ranks: RankAgreement | None
 

@@ -39,12 +39,43 @@ class NamedGroup(NamedTuple):
     kind: str = "copies"
 
 
+class VoteDependence:
+    """The fourth-moment gap of the votes by a rule, of which the deviation is computed once somebody asks for it.
+
+    Each record asks whether z exceeds a limit. It does not where the gap is not above 0, as mostly with experts who
+    err independently, and that takes a fraction of the time.
+    """
+
+    __slots__ = ("_blocks", "_found", "_is_above_zero", "effective_questions")
+
+    def __init__(self, blocks: FloatArray) -> None:
+        self._blocks = DependenceSums(blocks)
+        self.effective_questions, self._is_above_zero = self._blocks.totals()
+        self._found: Dependence | None = None
+
+    @property
+    def found(self) -> Dependence:
+        """The gap with its deviation, from 50 effective questions on."""
+        if self._found is None:
+            self._found = _dependence_of(self._blocks, FEWEST_EFFECTIVE_QUESTIONS)
+        return self._found
+
+    @property
+    def z(self) -> float | None:
+        """The gap in standard deviations, if it is known."""
+        return self.found.z
+
+    def exceeds(self, z: float) -> bool:
+        """Whether the gap is of more standard deviations than these, at least 0."""
+        return self._is_above_zero and self.found.exceeds(z)
+
+
 class Signs(NamedTuple):
     """What speaks against a feed's numbers.
 
     Attributes
     ----------
-    dependence : Dependence
+    dependence : VoteDependence or Dependence
         The fourth-moment gap of the votes by the rule in force, from 50 effective questions on.
     ranks : RankAgreement, optional
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
@@ -52,7 +83,7 @@ class Signs(NamedTuple):
         Experts who say the same.
     """
 
-    dependence: Dependence
+    dependence: VoteDependence | Dependence
     ranks: RankAgreement | None = None
     groups: Sequence[NamedGroup] = ()
 
@@ -63,10 +94,9 @@ def dependence_key(sums: Sums, rule: int) -> bytes:
     return key
 
 
-def read_dependence(sums: Sums, rule: int) -> Dependence:
+def read_dependence(sums: Sums, rule: int) -> VoteDependence:
     """The fourth-moment gap of the votes by a rule."""
-    blocks: FloatArray = np.multiply(sums.votes[rule], UNIT, dtype=np.float64)
-    return _dependence_of(DependenceSums(blocks), FEWEST_EFFECTIVE_QUESTIONS)
+    return VoteDependence(np.multiply(sums.votes[rule], UNIT, dtype=np.float64))
 
 
 def read_ranks(sums: Sums) -> RankAgreement | None:
@@ -238,12 +268,12 @@ def _by_ranks(ranks: RankAgreement, limit: float, *, is_so: bool) -> list[str]:
     ]
 
 
-def _by_votes(before: TrustState, found: Dependence, limits: TrustSettings) -> list[str]:
+def _by_votes(before: TrustState, found: VoteDependence | Dependence, limits: TrustSettings) -> list[str]:
     """Whether votes depend on each other, as far as there are questions enough."""
     limit = limits.dependence_z * (_DEPENDENT_LEAVE if before == "dependent" else 1.0)
-    if found.effective_questions < _fewest(before) or found.z is None or not found.z > limit:
+    if found.effective_questions < _fewest(before) or not found.exceeds(limit):
         return []
-    return [_said_of_votes(found.z)]
+    return [_said_of_votes(found)]
 
 
 def _fewest(before: TrustState) -> float:
@@ -255,15 +285,15 @@ def _first_signs(signs: Signs | None, limits: TrustSettings) -> list[str]:
     """What is already suspected of a feed of which too little is known for an alarm."""
     if signs is None:
         return []
-    z = signs.dependence.z
-    suspected = [] if z is None or not z > limits.dependence_z else [f"so far {_said_of_votes(z)}"]
+    is_dependent = signs.dependence.exceeds(limits.dependence_z)
+    suspected = [f"so far {_said_of_votes(signs.dependence)}"] if is_dependent else []
     return [*(f"so far {reason}" for reason in _named(signs)), *suspected]
 
 
-def _said_of_votes(z: float) -> str:
+def _said_of_votes(found: VoteDependence | Dependence) -> str:
     return (
-        f"votes are unlike those of independent experts (z = {z:.1f}): experts share errors, or questions differ in"
-        " difficulty or in who answers them; the error rate may be estimated far too low"
+        f"votes are unlike those of independent experts (z = {found.z:.1f}): experts share errors, or questions differ"
+        " in difficulty or in who answers them; the error rate may be estimated far too low"
     )
 
 

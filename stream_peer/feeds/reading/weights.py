@@ -3,6 +3,7 @@
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,10 +12,10 @@ import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
-from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_rates
+from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
 from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.answers import team_numbers
-from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, unchecked
 from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
@@ -30,18 +31,21 @@ _SUREST = 1.0 - 2.0**-53
 """The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
 
 _unit_peer_loss, _unbiased_peer_loss = unchecked(unit_peer_loss), unchecked(unbiased_peer_loss)
-_noise_boundary = unchecked(noise_boundary)
+_noise_boundary, _live_bounds = unchecked(noise_boundary), unchecked(live_bounds)
+_interval_ends, _stretch_factor = unchecked(interval_ends), unchecked(stretch_factor)
+_outer_weights, _ada_normal_hedge = unchecked(outer_weights), unchecked(ada_normal_hedge)
 _softmax = unchecked(softmax)
 _ada_normal_hedge_logs = unchecked(ada_normal_hedge_logs)
 
 _GAPS, _QUESTIONS = FEED.at("mixability_gap"), FEED.at("questions")
 _SCORED, _RESOLVED = EXPERT.at("scored"), EXPERT.at("resolved")
+_COUNTS = [_SCORED, _RESOLVED, EXPERT.at("evaluated")]
 _OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = EXPERT.at("outcome_regret"), EXPERT.at("outcome_absolute")
 _LOSSES = [EXPERT.span("loss", "loss_if_zero", rule) for rule in VOTE_RULES]
 _LEVEL, _SLOPE, _ANSWER = (EXPERT.at(name) for name in ("mix_level", "mix_slope", "mix_answer"))
 _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
-_EVALUATED, _EVALUATED_SQUARED = EXPERT.at("evaluated"), EXPERT.at("evaluated_squared")
+_EVALUATED_SQUARED = EXPERT.at("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
 
 _VARIANCE = EXPERT.at("variance")
@@ -94,12 +98,12 @@ def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mi
 def mixing_of(key: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
     """``read_mixing`` of what it depends on."""
     pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in key]
-    stretch = unchecked(stretch_factor)(product, square) if method.adjusts else 0.0
+    stretch = _stretch_factor(product, square) if method.adjusts else 0.0
     if not method.mixes:
         return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
     second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
     prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
-    mean, peer, slow, fast = unchecked(outer_weights)(second, (pe, se, fe), prior).round(DECIMALS).tolist()
+    mean, peer, slow, fast = _outer_weights(second, (pe, se, fe), prior).round(DECIMALS).tolist()
     return Mixing((mean, peer, slow, fast), stretch)
 
 
@@ -153,7 +157,7 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent,
     if method.select is not None:
         regrets, absolute = selection_sums(columns, rates, 1.0)
         return method.select(Situation(regrets, absolute, loss_range, *seen))
-    return unchecked(ada_normal_hedge)(*selection_sums(columns, rates, loss_range))
+    return _ada_normal_hedge(*selection_sums(columns, rates, loss_range))
 
 
 def read_weights(
@@ -185,21 +189,27 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
 def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings) -> FloatArray:
     """Logarithms, unscaled, of the default weights: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
+    compared = columns[_COMPARED]
     peer = peer_mixer_logs(
         columns[_LEVEL],
         columns[_SLOPE],
         columns[_ANSWER],
-        columns[_SCORED] + columns[_COMPARED],
+        columns[_SCORED] + compared,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
     )
-    compared = columns[_COMPARED]
+    n_experts = len(peer)
     if not np.count_nonzero(compared):
-        return np.array((_ada_normal_hedge_logs(regrets, absolute), peer))
-    slow = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
-    hedged = np.array((regrets, columns[_FAST_REGRET])), np.array((absolute, columns[_FAST_ABSOLUTE]))
-    select, fast = _ada_normal_hedge_logs(*hedged)
-    return np.array((select, peer, slow, fast))
+        logs = np.empty((2, n_experts))
+        logs[0], logs[1] = _ada_normal_hedge_logs(regrets, absolute), peer
+        return logs
+    hedged = np.empty((2, 2, n_experts))  # select and truth_fast: one call for both
+    hedged[0, 0], hedged[0, 1] = regrets, columns[_FAST_REGRET]
+    hedged[1, 0], hedged[1, 1] = absolute, columns[_FAST_ABSOLUTE]
+    logs = np.empty((4, n_experts))
+    logs[0::3] = _ada_normal_hedge_logs(hedged[0], hedged[1])
+    logs[1], logs[2] = peer, truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
+    return logs
 
 
 def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> FloatArray:
@@ -268,36 +278,56 @@ def counted_questions(columns: FloatArray) -> FloatArray:
 
 def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) -> Records:
     """Counts and mean losses: on the unbiased scale where no outcome is known, else against it."""
-    scored, resolved, evaluated = columns[_SCORED], columns[_RESOLVED], columns[_EVALUATED]
     losses = np.zeros(columns.shape[1])
     for of_rule in rates:
         against, if_one, if_zero = columns[_LOSSES[of_rule.rule]]
         losses = losses + _unbiased_peer_loss(against, if_one, if_zero, of_rule.zero, of_rule.one)
-    totals = np.array(
-        (losses * method.loss_unit, columns[_OUTCOME_LOSS] * method.loss_unit, columns[_EVALUATED_SQUARED])
-    )
-    counts = np.array((scored, resolved, evaluated))
-    rows = np.full((6, columns.shape[1]), np.nan)
+    rows, totals = np.empty((6, columns.shape[1])), np.empty((3, columns.shape[1]))
+    totals[0], totals[1], totals[2] = losses, columns[_OUTCOME_LOSS], columns[_EVALUATED_SQUARED]
+    totals[:2] *= method.loss_unit
+    counts = columns[_COUNTS]
+    np.add(counts[0], counts[1], out=rows[0])
+    rows[1:3], rows[3:] = counts[1:], np.nan
     np.divide(totals, counts, out=rows[3:], where=counts > 0)
-    rows[0], rows[1:3] = scored + resolved, counts[1:]
     questions, resolved, evaluated, peer_loss, outcome_loss, brier = rows.round(DECIMALS)
     return Records(questions, peer_loss, outcome_loss, resolved, evaluated, brier)
 
 
-class Certified(NamedTuple):
-    """An upper bound on the regret of the published selection weights, and what it is made of, which adds up to it.
+class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """An upper bound on the regret of the published selection weights.
 
     Attributes
     ----------
     bound : float
         That against the expert who decides it.
-    terms : mapping of str to float
-        ``estimate``: regret on questions without outcome, at the rates of the interval that make it largest; ``noise``:
-        what wrong reference answers may have hidden; ``outcomes``: regret on resolved questions.
+    made_of : sequence of (list of float, rates)
+        Of that expert and each vote rule: its columns, and the rates at the ends of their interval.
+    true_regret : float
+        Its regret on resolved questions.
+    n_experts, delta
+        As in `live_bounds`.
+    loss_unit : float
+        What a loss of 1 in the sums is.
     """
 
     bound: float
-    terms: Mapping[str, float]
+    made_of: Sequence[tuple[Sequence[float], tuple[tuple[float, float], ...]]]
+    true_regret: float
+    n_experts: int
+    delta: float
+    loss_unit: float
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """What the bound is made of, and adds up to.
+
+        ``estimate``: regret on questions without outcome, at the rates of the interval that make it largest; ``noise``:
+        what wrong reference answers may have hidden; ``outcomes``: regret on resolved questions.
+        """
+        terms = [_terms(own, ends, self.n_experts, self.delta) for own, ends in self.made_of]
+        estimate, noise = map(sum, zip(*terms, strict=True))
+        unit = self.loss_unit
+        return {"estimate": estimate * unit, "noise": noise * unit, "outcomes": self.true_regret * unit}
 
 
 def read_certificate(
@@ -316,31 +346,54 @@ def read_certificate(
     changed, since each re-prices the past.
     """
     delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
-    bounds = columns[_TRUE_REGRET].copy()
+    bounds, published = columns[_TRUE_REGRET], EXPERT.span("published_regret", "published_regret_if_zero")
     sums = []
     for rule in rules:
-        rates = read_rates(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
-        own = columns[expert_span(rule)]
-        ends = unchecked(interval_ends)(rates.estimate)
+        estimate = read_estimate(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
+        own, ends = columns[expert_span(rule)], _interval_ends(estimate)
         sums.append((own, ends))
-        against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
-        bounds += unchecked(live_bounds)(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
-    if not len(bounds) or not np.isfinite(bounds).all():
+        against, if_one, if_zero = own[published]
+        bounds = bounds + _live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
+    decides = int(bounds.argmax()) if len(bounds) else 0
+    bound = float(bounds[decides]) if len(bounds) else math.inf
+    if not math.isfinite(bound):  # one expert that is not bounded is the largest, and so is NaN
         return None
-    decides = int(bounds.argmax())
-    made_of = [_terms(own[:, decides], ends, n_experts, 0.8 * delta) for own, ends in sums]
-    parts = *map(sum, zip(*made_of, strict=True)), float(columns[_TRUE_REGRET, decides])
-    terms = {name: part * method.loss_unit for name, part in zip(("estimate", "noise", "outcomes"), parts, strict=True)}
-    return Certified(round(float(bounds[decides]) * method.loss_unit, DECIMALS), terms)
+    return Certified(
+        round(bound * method.loss_unit, DECIMALS),
+        [(own[:, decides].tolist(), ends) for own, ends in sums],
+        float(columns[_TRUE_REGRET, decides]),
+        n_experts,
+        0.8 * delta,
+        method.loss_unit,
+    )
 
 
-def _terms(own: FloatArray, ends: tuple[tuple[float, float], ...], n_experts: int, delta: float) -> tuple[float, float]:
+def _terms(
+    own: Sequence[float], ends: tuple[tuple[float, float], ...], n_experts: int, delta: float
+) -> tuple[float, float]:
     """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
-    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")].tolist()
-    noise = float(_noise_boundary(own[_VARIANCE], n_experts, delta))
+    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
+    noise = float(_noise_boundary(np.array(own[_VARIANCE]), n_experts, delta))
     informative = [1.0 - zero - one for zero, one in ends]
     priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in ends]
     return max(((regret / d, noise / d) for regret, d in zip(priced, informative, strict=True)), key=sum)
+
+
+def varied(columns: FloatArray, rates: Sequence[Rates], least: float) -> BoolArray:
+    """Of whose forecasts the variance is known to be above ``least``, from the squared losses of questions that count.
+
+    Of at least one question: with m0 and m1 the mean losses against 0 and against 1, the mean is (1 + m0 - m1)/2 and
+    the variance m0 less its square.
+    """
+    _, if_one, if_zero = columns[_LOSSES[rates[0].rule]]
+    for of_rule in rates[1:]:
+        _, other_one, other_zero = columns[_LOSSES[of_rule.rule]]
+        if_one, if_zero = if_one + other_one, if_zero + other_zero
+    scored = columns[_SCORED]
+    mean = 0.5 * (scored + if_zero - if_one)
+    known: BoolArray = (if_zero - least * scored) * scored > mean * mean
+    known &= scored >= 1.0
+    return known
 
 
 def read_regret(columns: FloatArray, rates: Sequence[Rates], method: Method) -> float | None:

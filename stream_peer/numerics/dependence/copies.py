@@ -31,12 +31,10 @@ from stream_peer.numerics.dependence.suspicion import (
     FEWEST_COMMON,
     LEAST_EFFECT,
     TIMES_LESS,
-    Float32Array,
+    PairTallies,
     Suspicion,
-    disagreement,
-    independent,
+    shares,
     suspicion,
-    tallies,
     witnesses,
 )
 
@@ -53,7 +51,8 @@ CHUNK = 512
 
 _CHUNKS = 5
 _LARGEST_CHUNK = 2048
-_STRIP = 256
+_STRIP = 64
+"""Experts that are looked at beside a chunk at a time: what is computed of them stays in the processor's cache."""
 _PARTNERS = 3
 _PAIRS_AT_ONCE = 512
 _ALL_PAIRS_UP_TO = 6
@@ -131,25 +130,25 @@ def find_copies(
     """
     eligible = np.flatnonzero(np.count_nonzero(votes, axis=0) >= FEWEST_COMMON)
     place = {expert: column for column, expert in enumerate(eligible.tolist())}
-    cast = votes[:, eligible].astype(np.float32)
+    counted = PairTallies(votes[:, eligible].astype(np.float32))
     former = [[place[expert] for expert in group if expert in place] for group in known]
     label = np.full(len(eligible), -1, np.int64)
     for number, group in enumerate(former):
         label[group] = number
     of_team = None if teams is None else teams[eligible]
-    pairs = np.array([*_candidates(cast, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
+    pairs = np.array([*_candidates(counted, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
     if not len(pairs):
         return []
-    found = suspicion(cast, pairs, witnesses(cast))
+    found = suspicion(counted, pairs, witnesses(counted))
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
     effect = found.expected - found.disagreement
     copies = (found.z >= np.where(together, STAYS, JOINS)) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
     return _groups(eligible, pairs, found, copies)
 
 
-def _candidates(cast: Float32Array, label: IntArray, teams: IntArray | None, turn: int) -> list[tuple[int, int]]:
+def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, turn: int) -> list[tuple[int, int]]:
     """Pairs that could be copies, of the chunks whose turn it is."""
-    n_experts = cast.shape[1]
+    n_experts = counted.cast.shape[1]
     size = min(max(CHUNK, -(-n_experts // _CHUNKS)), _LARGEST_CHUNK)
     chunks = range(0, n_experts, size)
     both = list(combinations_with_replacement(chunks, 2))
@@ -160,7 +159,7 @@ def _candidates(cast: Float32Array, label: IntArray, teams: IntArray | None, tur
     columns = np.arange(second, min(second + size, n_experts))
     for start in range(first, min(first + size, n_experts), _STRIP):
         rows = np.arange(start, min(start + _STRIP, first + size, n_experts))
-        found += _likeliest(cast, rows, columns, _apart(rows, columns, label, teams))
+        found += _likeliest(counted, rows, columns, _apart(rows, columns, label, teams))
     return [(one, two) for _, one, two in sorted(found)[:_PAIRS_AT_ONCE]]
 
 
@@ -174,12 +173,12 @@ def _apart(rows: IntArray, columns: IntArray, label: IntArray, teams: IntArray |
 
 
 def _likeliest(
-    cast: Float32Array, rows: IntArray, columns: IntArray, apart: BoolArray
+    counted: PairTallies, rows: IntArray, columns: IntArray, apart: BoolArray
 ) -> Iterator[tuple[float, int, int]]:
     """For each of some experts its likeliest partners, with their disagreement in units of what chance allows."""
-    counted = tallies(cast[:, rows], cast[:, columns])
-    share, by_chance = disagreement(counted), independent(counted)
-    likely = apart & (counted.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
+    between = counted.between(rows, columns)
+    share, by_chance = shares(between)
+    likely = apart & (between.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
     likely &= share < TIMES_LESS * by_chance
     one, two = np.nonzero(likely)
     relative = share[one, two] / by_chance[one, two]

@@ -85,6 +85,10 @@ class Dependence(NamedTuple):
     effective_questions: float
     status: EstimateStatus
 
+    def exceeds(self, z: float) -> bool:
+        """Whether the gap is known, and of more standard deviations than these."""
+        return self.z is not None and self.z > z
+
 
 def moments_of_counts(yes: int, voters: int) -> VoteMoments | None:
     """Factorial moments of a round's yes votes, up to the fourth.
@@ -210,6 +214,26 @@ class DependenceSums:
         """Sums of both, block by block."""
         check_same(self, other)
         return type(self)(self.blocks + other.blocks)
+
+    def totals(self) -> tuple[float, bool]:
+        """Effective questions, and whether the gap of all of them is above 0: if not, z is not above 0 either.
+
+        The same bits as in `reading`, at a fraction of its cost.
+
+        Examples
+        --------
+        >>> DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), block=3).totals()
+        (1.0, False)
+        """
+        weight, weight2, *moments = np.add.reduce(self.blocks, axis=0).tolist()
+        if not weight > 0.0:
+            return 0.0, False
+        first, second, third, fourth = [moment / weight for moment in moments]
+        spread = second - first * first
+        if not spread > _SMALLEST_DEVIATION:
+            return effective_size(weight, weight2), False
+        b = (third - first * second) / spread
+        return effective_size(weight, weight2), fourth - (b * third - (b * first - second) * second) > 0.0
 
     @checked(self=Fields(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)}), fewest=AT_LEAST_0)
     def reading(self, fewest: float = FEWEST_QUESTIONS) -> Dependence:

@@ -48,9 +48,56 @@ def tallies(one: Float32Array, two: Float32Array) -> Tallies:
     >>> [int(table[0, 1]) for table in tallies(votes, votes)]
     [0, 2, 0, 2]
     """
+    return _tallies(_stacked(one), _stacked(two))
+
+
+def _stacked(votes: Float32Array) -> Float32Array:
+    """Votes, and behind them who voted: one product then gives all four tables. Zeros fill the last piece."""
+    n_questions, n = votes.shape
+    both = np.zeros((-(-n_questions // _PIECE) * _PIECE, 2 * n), np.float32)
+    both[:n_questions, :n] = votes
+    np.abs(votes, out=both[:n_questions, n:])
+    return both
+
+
+def _tallies(one: Float32Array, two: Float32Array) -> Tallies:
+    m, n = one.shape[1] // 2, two.shape[1] // 2
+    table = _product(one, two).astype(np.float64)
+    return Tallies(table[:m, :n], table[m:, n:], table[:m, n:], table[m:, :n])
+
+
+COUNTED_ONCE = 256
+"""Of at most so many experts all pairs are counted: what is asked of them would count most of them again and again."""
+
+
+class PairTallies:
+    """Tallies of pairs of columns of votes; of few experts those of all pairs are counted once, and looked up."""
+
+    def __init__(self, cast: Float32Array, *, once: bool = True) -> None:
+        self.cast = cast
+        self._others: tuple[IntArray, Float32Array] | None = None
+        self._all = tallies(cast, cast) if once and cast.shape[1] <= COUNTED_ONCE else None
+
+    def between(self, one: IntArray, two: IntArray) -> Tallies:
+        """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""
+        if self._all is not None:
+            return Tallies(*[table[one[:, None], two] for table in self._all])
+        if self._others is None or self._others[0] is not two:
+            self._others = two, _stacked(self.cast[:, two])
+        return _tallies(_stacked(self.cast[:, one]), self._others[1])
+
+    def of_pairs(self, pairs: IntArray) -> Tallies:
+        """Of the two experts of each pair, (n_pairs,)."""
+        if self._all is None:
+            return _of_pairs(self.cast, pairs)
+        return Tallies(*[table[pairs[:, 0], pairs[:, 1]] for table in self._all])
+
+
+def _of_pairs(cast: Float32Array, pairs: IntArray) -> Tallies:
+    one, two = cast[:, pairs[:, 0]], cast[:, pairs[:, 1]]
     there, others = np.abs(one), np.abs(two)
     factors = (one, two), (there, others), (one, others), (there, two)
-    return Tallies(*(_product(left, right).astype(np.float64) for left, right in factors))
+    return Tallies(*[np.add.reduce(a * b, axis=0, dtype=np.float64) for a, b in factors])
 
 
 def _product(one: Float32Array, two: Float32Array) -> Float32Array:
@@ -58,10 +105,7 @@ def _product(one: Float32Array, two: Float32Array) -> Float32Array:
 
     Questions that are wanting to the last piece are filled up with votes of nobody.
     """
-    padded = -(-len(one) // _PIECE) * _PIECE
-    left, right = np.zeros((padded, one.shape[1]), np.float32), np.zeros((padded, two.shape[1]), np.float32)
-    left[: len(one)], right[: len(two)] = one, two
-    rows, columns = (a.reshape(padded // _PIECE, _PIECE, a.shape[1]) for a in (left, right))
+    rows, columns = (a.reshape(len(a) // _PIECE, _PIECE, a.shape[1]) for a in (one, two))
     table = np.empty((one.shape[1], two.shape[1]), np.float32)
     for i in range(0, table.shape[0], _PIECE):
         some = rows[:, :, i : i + _PIECE].transpose(0, 2, 1)
@@ -87,6 +131,12 @@ def covariances(counted: Tallies) -> FloatArray:
     return product - left * right
 
 
+def shares(counted: Tallies) -> tuple[FloatArray, FloatArray]:
+    """`disagreement` and `independent`, of the same means."""
+    product, left, right = means(counted)
+    return 0.5 * (1.0 - product), 0.5 * (1.0 - left * right)
+
+
 def disagreement(counted: Tallies) -> FloatArray:
     """Share of common questions on which two do not agree, in [0, 1]."""
     return 0.5 * (1.0 - means(counted)[0])
@@ -105,7 +155,7 @@ _ALIKE = 0.1
 _AT_ONCE = 128
 
 
-def witnesses(cast: Float32Array) -> IntArray:
+def witnesses(counted: PairTallies) -> IntArray:
     """Columns of the experts with the most votes, of those that are nearly identical only one, 48 at most.
 
     Two are nearly identical if they disagree on at most a tenth of what chance allows: else six copies among four
@@ -113,8 +163,8 @@ def witnesses(cast: Float32Array) -> IntArray:
 
     Parameters
     ----------
-    cast : (n_questions, n_experts) float32
-        +1, -1, or 0 for no vote.
+    counted : PairTallies
+        Of the votes.
 
     Returns
     -------
@@ -124,16 +174,16 @@ def witnesses(cast: Float32Array) -> IntArray:
     Examples
     --------
     >>> votes = np.array([[1, 1, -1], [-1, -1, -1]] * 20, np.float32)
-    >>> witnesses(votes).tolist()
+    >>> witnesses(PairTallies(votes)).tolist()
     [0, 2]
     """
-    counted = np.count_nonzero(cast, axis=0)
-    order = np.argsort(-counted, kind="stable")[: np.count_nonzero(counted)]
+    said = np.count_nonzero(counted.cast, axis=0)
+    order = np.argsort(-said, kind="stable")[: np.count_nonzero(said)]
     chosen: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
-        free = ~np.logical_or.reduce(_alike(cast[:, chosen], cast[:, some]), axis=0)
-        among = _alike(cast[:, some], cast[:, some])
+        free = ~np.logical_or.reduce(_alike(counted.between(np.array(chosen, np.int64), some)), axis=0)
+        among = _alike(counted.between(some, some))
         for place, expert in enumerate(some.tolist()):
             if len(chosen) == MOST:
                 return np.array(chosen, np.int64)
@@ -143,9 +193,9 @@ def witnesses(cast: Float32Array) -> IntArray:
     return np.array(chosen, np.int64)
 
 
-def _alike(one: Float32Array, two: Float32Array) -> BoolArray:
-    counted = tallies(one, two)
-    alike: BoolArray = disagreement(counted) <= _ALIKE * independent(counted)
+def _alike(counted: Tallies) -> BoolArray:
+    share, by_chance = shares(counted)
+    alike: BoolArray = share <= _ALIKE * by_chance
     return alike & (counted.common >= FEWEST_WITNESSED)
 
 
@@ -188,7 +238,7 @@ class _Counts(NamedTuple):
     pairs: Tallies
 
 
-def suspicion(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> Suspicion:
+def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> Suspicion:
     """What speaks against pairs of experts.
 
     Given the outcome independent votes have ``cov(v_i, v_j) = d_i·d_j``, so with witnesses k ≠ l
@@ -202,8 +252,8 @@ def suspicion(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> Suspi
 
     Parameters
     ----------
-    cast : (n_questions, n_experts) float32
-        +1, -1, or 0 for no vote.
+    counted : PairTallies
+        Of the votes.
     pairs : (n_pairs, 2) int64
         Columns.
     witnesses : (n_witnesses,) int64
@@ -218,19 +268,20 @@ def suspicion(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> Suspi
     If experts share more than the outcome with everybody, such as what makes a question difficult, this is part of
     what witnesses say, and is no suspicion.
     """
-    total = _count(cast, pairs, witnesses)
+    total = _count(counted, pairs, witnesses)
     heard = _heard(total, pairs, witnesses)
     expected, found = _expected(total, heard), disagreement(total.pairs)
     z = np.full(len(pairs), -np.inf)
     likely = (TIMES_LESS * expected > found) & (np.count_nonzero(heard, axis=1) >= _FEWEST_WITNESSES)
     if likely.any():
-        z[likely] = _deviations(cast, pairs[likely], witnesses, heard[likely])
+        z[likely] = _deviations(counted.cast, pairs[likely], witnesses, heard[likely])
     return Suspicion(z, found, expected, total.pairs.common)
 
 
 def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray) -> FloatArray:
     """By how many standard deviations pairs disagree less than half as much as they should."""
-    parts = [_count(block, pairs, witnesses) for block in np.array_split(cast, _N_BLOCKS)]
+    blocks = [PairTallies(block, once=False) for block in np.array_split(cast, _N_BLOCKS)]
+    parts = [_count(block, pairs, witnesses) for block in blocks]
     total = _added(parts)
     found, common = disagreement(total.pairs), np.maximum(total.pairs.common, 1.0)
     without = np.array([_excess(_without(total, part), heard) for part in parts])
@@ -241,20 +292,15 @@ def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard:
     return deviations
 
 
-def _count(cast: Float32Array, pairs: IntArray, witnesses: IntArray) -> _Counts:
+def _count(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> _Counts:
     involved, place = np.unique(pairs, return_inverse=True)
     first, second = place.reshape(-1, 2).T
-    with_witnesses = tallies(cast[:, involved], cast[:, witnesses])
-    one, two = cast[:, pairs[:, 0]], cast[:, pairs[:, 1]]
-    there, others = np.abs(one), np.abs(two)
-    sums = (
-        np.add.reduce(rows, axis=0, dtype=np.float64) for rows in (one * two, there * others, one * others, there * two)
-    )
+    with_witnesses = counted.between(involved, witnesses)
     return _Counts(
         Tallies(*(table[first] for table in with_witnesses)),
         Tallies(*(table[second] for table in with_witnesses)),
-        tallies(cast[:, witnesses], cast[:, witnesses]),
-        Tallies(*sums),
+        counted.between(witnesses, witnesses),
+        counted.of_pairs(pairs),
     )
 
 
@@ -270,10 +316,12 @@ def _without(total: _Counts, part: _Counts) -> _Counts:
 
 def _heard(total: _Counts, pairs: IntArray, witnesses: IntArray) -> BoolArray:
     """Which witnesses are heard of which pair, (n_pairs, n_witnesses)."""
-    own = disagreement(total.pairs) / np.maximum(independent(total.pairs), 1e-9)
+    share, by_chance = shares(total.pairs)
+    own = share / np.maximum(by_chance, 1e-9)
     heard: BoolArray = np.ones((len(pairs), len(witnesses)), np.bool_)
     for counted, expert in zip((total.first, total.second), pairs.T, strict=True):
-        relative = disagreement(counted) / np.maximum(independent(counted), 1e-9)
+        share, by_chance = shares(counted)
+        relative = share / np.maximum(by_chance, 1e-9)
         far = relative > _NEARER * own[:, None] + _NEAR
         heard &= (far | (counted.common < FEWEST_WITNESSED)) & (witnesses != expert[:, None])
     return heard

@@ -5,7 +5,9 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.blocks import Blocks
 from stream_peer.feeds.columns import FEED
-from stream_peer.feeds.sums import UNIT
+from stream_peer.feeds.sums import BINS, UNIT
+from stream_peer.numerics.arguments import unchecked
+from stream_peer.numerics.error_rates.forgetting import block_factors
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
@@ -70,3 +72,20 @@ def test_blocks_of_zeros_are_as_good_as_none() -> None:
     assert one.equals(two)
     assert one.is_zero()
     assert one.to_bytes(5) == b""
+
+
+@pytest.mark.parametrize("some", [[2], [3, 0, 1, 2]])
+def test_histograms_of_few_or_many_experts_are_the_weighted_sum_of_those_of_the_blocks(some: list[int]) -> None:
+    feed_stage, _ = folded(log_of(rounds(60)), stage(memory=20, vote_rule="own-median"))
+    feed = feed_stage.feeds.feed("f")
+    for number in range(12):  # a few of many
+        feed.places([f"newcomer {number}"])
+
+    found = feed.blocks.sums.read_histograms(np.array(some, np.int32))
+
+    wanted = np.zeros((4, BINS))
+    for number, block in sorted(feed.blocks.by_number.items()):
+        factor = unchecked(block_factors)(np.array([number]), max(feed.blocks.by_number), 20)[0]
+        wanted += factor * block.all_histograms()[:4]
+    assert found.tolist() == np.rint(wanted)[some].tolist()
+    assert found.any()

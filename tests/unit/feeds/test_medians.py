@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.events import topics
-from stream_peer.feeds.medians import EDGES, LEAST_HISTORY, binned, own_medians
+from stream_peer.feeds.feed_reading import read
+from stream_peer.feeds.medians import EDGES, LEAST_HISTORY, binned, own_medians, uninformative
 from stream_peer.feeds.sums import BINS, SCALE
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.arguments import IntArray
-from tests.feed_histories import folded, log_of, newest, round_of, stage
+from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
 
 probabilities = st.floats(0.0, 1.0)
 
@@ -118,3 +119,32 @@ def test_an_expert_that_never_says_anything_else_is_marked_in_the_weights() -> N
     marked = {expert.id: expert.uninformative for expert in feed_stage.views()["f"].weights.experts}
 
     assert marked == {"a": msgspec.UNSET, "b": msgspec.UNSET, "base": True}
+
+
+@pytest.mark.parametrize("resolved", [0, 15, 20])
+@pytest.mark.parametrize("options", [{}, {"memory": 64}, {"loss": "log"}, {"vote_rule": "own-median"}])
+def test_who_always_says_the_same_is_found_whatever_became_of_the_questions(
+    resolved: int, options: dict[str, object]
+) -> None:
+    """Narrow and wide bins, two neighbouring ones, questions of little weight; histograms of all experts decide."""
+    said = {
+        "one": (0.2, 0.2),
+        "bin": (0.501, 0.515),
+        "narrow": (0.0003, 0.00035),
+        "next": (0.499, 0.501),
+        "far": (0, 1),
+    }
+    rounds = [
+        round_of(f"q{k:02d}", {name: either[k % 2] for name, either in said.items()}, weight=(1.0, 0.01)[k % 5 == 0])
+        for k in range(20)
+    ]
+    outcomes = [outcome(f"q{k:02d}", 1 if k % 2 else 0) for k in range(resolved)]
+    feed_stage, _ = folded(log_of([*rounds, *outcomes]), stage(**{"vote_rule": "auto", **options}))
+    feed = feed_stage.feeds.feed("f")
+
+    marked = {row.id for row in feed_stage.views()["f"].weights.experts if row.uninformative is True}
+
+    listed = feed.roster.listed(feed.blocks.sums)
+    same = uninformative(read(feed).histograms(listed)).tolist()
+    assert marked == {feed.roster.experts[place] for place, always in zip(listed.tolist(), same, strict=True) if always}
+    assert marked == {"one", "bin", "narrow"}

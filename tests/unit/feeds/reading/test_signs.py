@@ -72,7 +72,7 @@ def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_dep
         moments = vote_moments(votes(facts.forecasts))
         assert moments is not None
         expected = expected.merge(DependenceSums.contribution(moments, int(facts.moments.block)))
-    reading, found = expected.reading(), signs_of(feed, read(feed)).dependence
+    reading, found = expected.reading(), read(feed).dependence.found
     assert found.gap == pytest.approx(reading.gap, abs=1e-9)
     assert found.z == pytest.approx(reading.z, rel=1e-6)
     of_others = [round_of(f"q{number}", dict.fromkeys(["a", "b", "c", "d"], 0.9)) for number in range(40)]

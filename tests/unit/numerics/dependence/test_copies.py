@@ -6,7 +6,7 @@ import pytest
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import copies as module
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.suspicion import covariances, suspicion, tallies, witnesses
+from stream_peer.numerics.dependence.suspicion import PairTallies, covariances, suspicion, tallies, witnesses
 
 GOOD = 4
 
@@ -126,7 +126,7 @@ def test_another_cluster_counts_as_one_witness() -> None:
         (votes[:, :3], np.repeat(votes[:, 3:4], 9, axis=1), np.repeat(votes[:, 4:], 5, axis=1)), axis=1
     )
 
-    assert sorted(witnesses(crowd.astype(np.float32)).tolist()) == [0, 1, 2, 3, 12]
+    assert sorted(witnesses(PairTallies(crowd.astype(np.float32))).tolist()) == [0, 1, 2, 3, 12]
     assert [group.experts for group in find_copies(crowd)] == [tuple(range(3, 12)), tuple(range(12, 17))]
 
 
@@ -168,7 +168,7 @@ def test_suspicion_agrees_with_a_slow_twin() -> None:
     shared = above / sum(cov[k, m] for k, m in pairs_of_witnesses)
     means = votes.mean(axis=0)
 
-    found = suspicion(votes.astype(np.float32), np.array([[4, 5]]), np.array(heard))
+    found = suspicion(PairTallies(votes.astype(np.float32)), np.array([[4, 5]]), np.array(heard))
 
     assert found.expected[0] == pytest.approx(0.5 * (1.0 - means[4] * means[5] - shared), abs=1e-12)
     assert found.disagreement[0] == pytest.approx(float((votes[:, 4] != votes[:, 5]).mean()), abs=1e-12)
