@@ -2,7 +2,7 @@
 #
 #   make demo     the whole service on this machine, on real data, with a live table and a report
 #   make test     unit, property and doctests, then integration on the most real broker that can be had
-#   make faults   all runs of faults on real Kafka, and a table of what each induced and found; `make test` has five
+#   make faults   all runs of faults on real Kafka, and a table of what each induced and found; `make test` has some
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more

@@ -72,12 +72,22 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"test broker: {broker}", f"data sets: {data or f'none ({DATA} is not set)'}"]
 
 
-LONGEST = ("test_recreated", "test_recreated_state", "test_whom_to_trust_cases", "test_crashes", "test_faults")
+LONGEST = (
+    "test_recreated_state",
+    "test_recreated",
+    "test_crashes",
+    "test_export_import",
+    "test_faults",
+    "test_cases",
+    "test_demo",
+    "test_whom_to_trust_cases",
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark by fixtures, and skip with a reason what this machine cannot give; the longest files come first."""
-    items.sort(key=lambda item: item.path.stem not in LONGEST)  # else the last process runs one of them alone
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))  # else the last process runs one of them alone
     choice = config.stash[_choice]
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
