@@ -1,6 +1,6 @@
 """The feeds of one partition: which there are, what controls and settings do to them, and what must be rebuilt."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -117,7 +117,7 @@ class Feeds:
             if feed.roster.erased:
                 empty.feed(name).roster.erased.update(feed.roster.erased)
             if feed.roster.names.given:
-                empty.feed(name).roster.names = feed.roster.names
+                empty.feed(name).roster.know(feed.roster.names)
         return empty
 
     # --- questions ---
@@ -274,7 +274,7 @@ class Feeds:
         """The highest revision of a feed, or of one of its name that was deleted; -1: none."""
         return max(feed.path_state.revision, self.ended.get(feed.name, Ended()).revision)
 
-    # --- rebuilds and audits ---
+    # --- rebuilds ---
 
     def pins(self) -> Mapping[str, RebuildPins]:
         """What is fixed during a rebuild of the feeds that need it."""
@@ -310,13 +310,6 @@ class Feeds:
             self.due.discard(name)
             pairs.append((before, after))
         return pairs
-
-    def audit(self) -> Iterator[None]:
-        """Compare the sums of every feed with its ledger, a piece an item; those that do not agree are due."""
-        for name in sorted(self.by_name):
-            feed = self.by_name.get(name)
-            if feed is not None and not (yield from feed.audit()) and self.by_name.get(name) is feed:
-                self.due.add(name)
 
 
 def _places_in(feed: Feed, before: Feed) -> IndexArray:

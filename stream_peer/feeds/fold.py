@@ -407,7 +407,7 @@ class FeedFold:
             self.feeds, self.document, self._now = rebuilt.feeds, rebuilt.document, rebuilt.clock
             self.seen, self.parts, self.former_imports = rebuilt.seen, rebuilt.parts, rebuilt.former_imports
             self.hand_overs = rebuilt.hand_overs
-            self.feeds.store.give_up(stale)
+            self.feeds.store.stale.update(stale)
             self._rebuilds_all = False
             return iter(())
         pairs = self.feeds.replace(rebuilt.feeds, sorted(self.feeds.due))

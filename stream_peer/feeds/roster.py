@@ -59,6 +59,8 @@ class Roster:
         Their first ids, by their places. A place is for good: columns of sums and facts refer to it.
     names : Names
         Ids that experts were given later. All else here is by their first ids.
+    shown : list of str
+        Their newest ids, by their places.
     teams : dict
         Team of each expert that is in one.
     excluded : set of str
@@ -75,8 +77,7 @@ class Roster:
         self.erased = set(stored.erased) if stored else set()
         self.names = Names(stored.names if stored else None)
         self._places = {expert: place for place, expert in enumerate(self.experts)}
-        self._order: IndexArray = np.zeros(0, np.int32)
-        self._shown: list[str] = []
+        self._show()
         self._teams: IntArray | None = None
         self._groups: Sequence[Sequence[int]] = ()
         self._skeletons: dict[str, str] = {}
@@ -86,6 +87,17 @@ class Roster:
         """Stored form."""
         teams = dict(sorted(self.teams.items()))
         return StoredRoster(self.experts, teams, sorted(self.excluded), sorted(self.erased), self.names.given)
+
+    def know(self, names: Names) -> None:
+        """Ids that experts were given elsewhere."""
+        self.names = names
+        self._show()
+
+    def _show(self) -> None:
+        """Experts are shown by other ids."""
+        given = self.names.given
+        self.shown = [self.names.shown(expert) for expert in self.experts] if given else self.experts
+        self._order: IndexArray = np.zeros(0, np.int32)
 
     def __len__(self) -> int:
         return len(self.experts)
@@ -101,6 +113,8 @@ class Roster:
         """Give an expert a place."""
         self._places[expert] = len(self.experts)
         self.experts.append(expert)
+        if self.shown is not self.experts:
+            self.shown.append(self.names.shown(expert))
         self._teams = None
 
     def look_alikes(self, since: int) -> Iterator[tuple[str, str]]:
@@ -123,15 +137,6 @@ class Roster:
         """An expert's place, by any of its ids, if it has one."""
         return self._places.get(self.names.first(expert))
 
-    @property
-    def shown(self) -> list[str]:
-        """The newest ids of the experts, by their places."""
-        if not self.names.given:
-            return self.experts
-        if len(self._shown) < len(self.experts):
-            self._shown = [self.names.shown(expert) for expert in self.experts]
-        return self._shown
-
     def ids(self) -> list[str]:
         """All ids by which the experts are known."""
         return [*self.experts, *(name for names in self.names.given.values() for name in names)]
@@ -149,7 +154,7 @@ class Roster:
         if name in self._places and self.names.first(expert) != name:
             raise taken(name)
         self.names.give(expert, name)
-        self._shown, self._order = [], np.zeros(0, np.int32)
+        self._show()
 
     def put_in_team(self, expert: str, team: str | None) -> None:
         """From here on the expert is in this team, or in none."""
@@ -177,7 +182,7 @@ class Roster:
         self.teams.pop(ids[0], None)
         self.excluded.discard(ids[0])
         self._teams = None
-        self._shown, self._order = [], np.zeros(0, np.int32)
+        self._show()
         return ids
 
     def is_erased(self, expert: str) -> bool:

@@ -106,7 +106,11 @@ class FeedStage(FeedFold):
 
     def audit(self) -> Iterator[None]:
         """Compare sums and ledgers, a bounded piece an item; afterwards ``needs_rebuild`` says whether they agree."""
-        yield from self.feeds.audit()
+        feeds = self.feeds
+        for name in sorted(feeds.by_name):
+            feed = feeds.by_name.get(name)
+            if feed is not None and not (yield from feed.audit()) and feeds.by_name.get(name) is feed:
+                feeds.due.add(name)
 
     def lost(self, records: int) -> None:
         """Records of the log were gone before they were read: every feed says so from its next revision on."""
@@ -137,7 +141,7 @@ class FeedStage(FeedFold):
             feed.path_state.base = base
         if not keep:
             former, self.feeds = self.feeds, self.feeds.emptied()
-            self.feeds.store.give_up([*former.store.stale, *self._loaded])
+            self.feeds.store.stale.update(former.store.stale, self._loaded)
             self._now, self.seen, self.parts, self._rebuilds_all = YEAR_1900, DedupWatermarks(), Assembly(), False
             self.former_imports.clear()
             self.hand_overs = HandOvers(self._partition)
@@ -180,7 +184,7 @@ class FeedStage(FeedFold):
             raise ForeignSecretError(expected=secret, given=self._fingerprint)
         if schema != SCHEMA:
             self._rebuilds_all = True
-            self.feeds.store.give_up(entries)
+            self.feeds.store.stale.update(entries)
             return
         stored = decode_head(head)
         self._now = stored.clock

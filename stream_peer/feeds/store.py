@@ -13,7 +13,7 @@ key         value
 Large values are cut into several records, see ``pieces``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -85,7 +85,10 @@ def decode_head(head: bytes) -> Head:
 
 
 class FeedStore:
-    """Notes what must be written again, and makes the records of it. ``stale``: keys that another schema wrote."""
+    """Notes what must be written again, and makes the records of it.
+
+    ``stale``: keys that another schema or another log wrote; those that are not written again are deleted.
+    """
 
     def __init__(self) -> None:
         self._touched: set[tuple[str, str]] = set()
@@ -116,10 +119,6 @@ class FeedStore:
         """A feed has gone."""
         self.leave_all(feed)
         self._gone_feeds[feed.name] = max(self._gone_feeds.get(feed.name, 0), feed.pieces)
-
-    def give_up(self, keys: Iterable[bytes]) -> None:
-        """Records of another schema: those that are not written again are deleted."""
-        self.stale.update(keys)
 
     def touch_all(self, feed: Feed) -> None:
         """All of a feed must be written."""
