@@ -213,7 +213,8 @@ class Feed:
         return entry
 
     def take_out(self, entry: Entry) -> None:
-        """Take a question's contribution out of the sums."""
+        """Take a question's contribution out of the sums, since its entry is about to change."""
+        entry.hold()
         if not entry.rounds:
             return
         part = contribution(entry, self.method)

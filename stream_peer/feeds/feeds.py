@@ -288,6 +288,7 @@ class Feeds:
         before = self._pins[feed.name].before if feed.name in self._pins else None
         former = before.ledger.entries.get(question_id) if before else None
         if before is not None and former is not None and former.first_final is not None:
+            entry.hold()
             entry.first_final = scored_with_places(former.first_final, _places_in(feed, before))
             entry.revision = former.revision
 

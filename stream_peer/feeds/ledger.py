@@ -61,7 +61,7 @@ class Entry:
         self.audit = 0
 
     def rest_on(self, record: bytes) -> None:
-        """Hold no facts of its own until they change, but read them in its state record, which is kept anyway."""
+        """Hold no facts of its own until ``hold``, but read them in its state record, which is kept anyway."""
         self._record, self.rounds, self.first_final = record, (), None
         del self.rounds, self.first_final  # so that Python asks ``__getattr__`` for them
 
@@ -74,8 +74,15 @@ class Entry:
             stored = _decode_entry(whole(self._record))
             return stored.rounds if name == "rounds" else stored.first()
 
+    def hold(self) -> None:
+        """Hold its facts itself from here on, for they change."""
+        if self._record:
+            stored = _decode_entry(whole(self._record))
+            self.rounds, self.first_final, self._record = stored.rounds, stored.first(), b""
+
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
+        self.hold()
         rounds = self.rounds
         if not rounds:  # by far the most frequent
             self.rounds = (facts.pack(),)
@@ -85,6 +92,7 @@ class Entry:
 
     def drop(self, boundary: Milliseconds) -> bool:
         """Remove a round; False if there was none."""
+        self.hold()
         rounds = self.rounds
         kept = tuple(packed for packed in rounds if boundary_of(packed) != boundary)
         found = len(kept) < len(rounds)

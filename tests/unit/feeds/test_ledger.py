@@ -2,6 +2,7 @@ import numpy as np
 
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.scored import NONE
 from stream_peer.feeds.store import stored_ledgers
 from stream_peer.log.transfers import cut
 from tests.unit.feeds.sample_facts import METHOD, facts_of
@@ -49,6 +50,20 @@ def test_an_entry_that_rests_on_its_state_record_says_the_same_and_goes_on() -> 
     assert entry.drop(1)
     assert entry.rounds == before[0][1:]
     assert Entry.decode(entry.encode()).rounds == entry.rounds
+
+
+def test_a_scored_forecast_that_is_fixed_after_a_load_stays_when_rounds_follow() -> None:
+    entry = Entry()
+    (record,) = cut(b"e", b"econ/q", entry.encode()).values()
+    assert record is not None
+    entry.rest_on(record)
+
+    entry.hold()
+    entry.first_final = NONE
+    entry.put(facts_of(FORECASTS, boundary=1))
+
+    assert entry.first_final == NONE
+    assert len(entry.rounds) == 1
 
 
 def test_an_entry_that_is_loaded_is_in_memory_once() -> None:
