@@ -179,3 +179,19 @@ class NotCaughtUpError(StreamPeerError):
     """Workers have not read what they are to have read. Start one, or wait for it; then try again."""
 
     exit_code = 69
+
+
+def out_of_memory() -> str:
+    """What to say of a `MemoryError`: which limits this process has."""
+    import resource
+    from pathlib import Path
+
+    found = []
+    for what, limit in (("ulimit -v", resource.RLIMIT_AS), ("ulimit -d", resource.RLIMIT_DATA)):
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY:
+            found.append(f"{what}: {most / 1e6:,.0f} MB")
+    of_group = Path("/sys/fs/cgroup/memory.max")
+    if of_group.exists() and (most_of_group := of_group.read_text().strip()).isdigit():
+        found.append(f"memory.max of the control group: {int(most_of_group) / 1e6:,.0f} MB")
+    return f"memory ran out; limits of this process: {', '.join(found) or 'none, the machine has no more'}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from stream_peer import __version__
-from stream_peer.errors import SettingsError, StreamPeerError
+from stream_peer.errors import SettingsError, StreamPeerError, out_of_memory
 from stream_peer.serve.terminal import escaping_output
 
 _USAGE = 2
@@ -112,7 +112,9 @@ def cli() -> None:
 @escaping_output()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with the exit code of what happened."""
-    if os.getpid() == 1:  # in a container: the kernel keeps from process 1 every signal that it has no handler for
+    if (
+        os.getpid() == 1 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    ):  # in a container: the kernel keeps from process 1 every signal that it has no handler for
         signal.signal(signal.SIGTERM, _end)
     try:
         code = cli.main(args=arguments, prog_name="stream-peer", standalone_mode=False)
@@ -127,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say_no_more()
         code = 0
     except StreamPeerError as error:
-        click.echo(error_text(error), err=True)
+        _say(error_text(error))
         code = error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback at a user
         code = _last_word(error)
@@ -153,14 +155,23 @@ def _say_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _say(text: str) -> None:
+    """Write a sentence to stderr. If even that cannot be written, the exit code has to do."""
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+_CANNOT_BE_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
 def _last_word(error: Exception) -> int:
-    """Say what nobody else has an answer to: a full disk behind stdout, or a defect of ours."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    """Say what nobody else has an answer to: a full disk behind stdout, too little memory, or a defect of ours."""
+    if isinstance(error, OSError) and error.errno in _CANNOT_BE_WRITTEN:
         with suppress(OSError):  # a test's stdout has no descriptor
             _say_no_more()
-        click.echo(f"stream-peer: {error.strerror}: what was written is incomplete", err=True)
+        _say(f"stream-peer: {error.strerror}: what was written is incomplete")
         return _USAGE
-    click.echo(_internal(error), err=True)
+    _say(f"stream-peer: {out_of_memory()}" if isinstance(error, MemoryError) else _internal(error))
     return _INTERNAL
 
 

@@ -30,6 +30,7 @@ from stream_peer.settings.process import (
 
 if TYPE_CHECKING:
     from stream_peer.kafka.worker.worker import Keys
+    from stream_peer.serve.http import EarlyProbes
     from stream_peer.serve.http.explain import ExplainTool
 
 log = structlog.get_logger(__name__)
@@ -57,11 +58,12 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     """  # noqa: D301
     from stream_peer.kafka.worker.worker import Keys
     from stream_peer.serve import logs
+    from stream_peer.serve.http import EarlyProbes
 
     settings = invocation.settings
     fault = fault_from(os.environ)
     keys = Keys(read_secret(settings), required_signing_keys(settings), read_producers(settings))
-    with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound:
+    with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound, EarlyProbes(bound) as early:
         logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
         _check_brokers(invocation)
         if settings.broker == "kafka":
@@ -69,7 +71,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
         if os.environ.get(FAULT_VARIABLE):
             log.warning("worker_will_kill_itself", where=os.environ[FAULT_VARIABLE])
-        code = _run(settings, keys, fault, bound)
+        code = _run(settings, keys, fault, bound, early)
     context.exit(code)
 
 
@@ -91,7 +93,9 @@ def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
     return (Secret(key.decode(errors="replace")) for key in keys if key)
 
 
-def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket) -> int:
+def _run(
+    settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket, early: "EarlyProbes"
+) -> int:
     from stream_peer.events.topics import FORECAST_EVENTS
     from stream_peer.kafka.worker.feed_owners import FeedOwners
     from stream_peer.kafka.worker.health import Health
@@ -109,7 +113,7 @@ def _run(settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: 
     metrics = Metrics(health, agreed)
     explanations = ExplainAnswers(explain_tool(settings, keys.secret))
     about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
-    server = HttpServer(settings.http, Sources(metrics, health, follower, owners, explanations, about), bound)
+    server = HttpServer(settings.http, Sources(metrics, health, follower, owners, explanations, about), bound, early)
     services = [server, follower, Announcer(health.ready, lambda: server.url)]
     code = run(settings, metrics, keys, services, health=health, owners=owners, fault=fault)
     log.info("worker_stopped", code=code)

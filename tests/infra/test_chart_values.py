@@ -57,7 +57,6 @@ shutdownDeadlineSeconds: 15
 BY_SETTINGS = {
     "broker": "kafka",
     "rebalance_timeout": "90s",
-    "batch_deadline": "10s",
     "broker_patience": "2m",
     "snapshot_every": {"seconds": 5, "records": 1000, "bytes": "1MB"},
     "gather": "20ms",

@@ -32,7 +32,7 @@ SHAPE = Shape(4, 2)
 DEFAULTS = {"history": True, "vote_rule": "half", "round_every": "3d", "history_for": "30y", "ledger_for": "50y"}
 """Whoever may send forecasts may move the clock up to now; what is good lies in the past, and must not end by that."""
 FEEDS = {OTHER_FEED: {"round_every": None}}
-PATIENT = {"session": "40s", "rebalance_timeout": "48s", "batch_deadline": "18s"}
+PATIENT = {"session": "40s", "rebalance_timeout": "48s"}
 """A busy machine fails nobody, and whoever is killed comes back as the same member of its groups."""
 AFTER_ALL = milliseconds(60 * DAY)
 REFUSED = {Reason.UNEXPECTED_TYPE, Reason.NOT_JSON, Reason.EMPTY, Reason.UNKNOWN_TYPE, Reason.KEY_NOT_UTF8}

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.real_kafka, pytest.mark.slow, pytest.mark.data]
 
 ORDER_FREE = {"vote_rule": "half"}
 """With ``auto`` the rule in force depends on what came first."""
-PATIENT = {"session": "45s", "rebalance_timeout": "60s", "batch_deadline": "20s", "snapshot_every": {"seconds": "2s"}}
+PATIENT = {"session": "45s", "rebalance_timeout": "60s", "snapshot_every": {"seconds": "2s"}}
 """As a worker has them that no test hurries."""
 DAY: Milliseconds = 86_400_000
 

@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka
@@ -38,6 +38,8 @@ _IDS_VERSION = 10  # of the request for metadata: the first that tells ids of to
 _OPERATIONS = {operation.value for operation in ACLOperation} - {0, 1, 2}  # unknown, any, all: no single right
 _UNKNOWN_TOPIC = 3
 _NOT_AUTHORISED = 29
+
+T = TypeVar("T")
 
 
 class Plan(NamedTuple):
@@ -87,8 +89,7 @@ class KafkaAdmin:
         if self._settings.broker == "embedded":
             with self._client() as client:
                 return Plan(wanted, _missing(wanted, _topics_of_embedded_broker(client, wanted)), {})
-        with self._client() as client:
-            actual, granted = _describe(client, wanted)
+        actual, granted = self._patiently(lambda client: _describe(client, wanted))
         return Plan(wanted, compare(wanted, actual), granted)
 
     def apply(self) -> list[Finding]:
@@ -184,18 +185,24 @@ class KafkaAdmin:
         Without the right to its group, a consumer waits for ever in silence. A young cluster has no coordinator yet: it
         is waited for.
         """
+        try:
+            held = self._patiently(lambda client: {group: _held(client, group) for group in groups})
+        except BrokerUnavailableError as error:
+            patience = f"{self._settings.broker_patience:g} s"
+            msg = f"no coordinator of {', '.join(groups)} answered within {patience}: {error}"
+            raise BrokerUnavailableError(msg) from None
+        return {("group", group): operations for group, operations in held.items() if operations is not None}
+
+    def _patiently(self, ask: Callable[[Any], T]) -> T:
+        """What brokers answer. A cluster of which only some answer is waited for as one of which none does."""
         deadline = time.monotonic() + self._settings.broker_patience
         while True:
             try:
                 with self._client() as client:
-                    held = {group: _held(client, group) for group in groups}
-            except BrokerUnavailableError as error:
+                    return ask(client)
+            except BrokerUnavailableError:
                 if time.monotonic() + _PAUSE_SECONDS >= deadline:
-                    patience = f"{self._settings.broker_patience:g} s"
-                    msg = f"no coordinator of {', '.join(groups)} answered within {patience}: {error}"
-                    raise BrokerUnavailableError(msg) from None
-            else:
-                return {("group", group): operations for group, operations in held.items() if operations is not None}
+                    raise
             time.sleep(_PAUSE_SECONDS)
 
     def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:

@@ -64,6 +64,7 @@ from stream_peer.errors import (
     StateError,
     StreamPeerError,
     TopicsError,
+    out_of_memory,
 )
 from stream_peer.events.times import to_iso
 from stream_peer.kafka.client.read import AnyNames
@@ -154,11 +155,12 @@ ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     AIOKafkaConnection: ("_requests",),
     AIOKafkaConsumer: ("_client", "_coordinator", "_fetcher", "_isolation_level"),
     Fetcher: ("_isolation_level",),
-    AIOKafkaProducer: ("_message_accumulator", "_sender"),
+    AIOKafkaProducer: ("_message_accumulator", "_request_timeout_ms", "_sender"),
     MessageBatch: ("_builder", "_retry_count"),
     SendProduceReqHandler: ("_batches", "_client", "_to_reenqueue"),
     Sender: ("_in_flight", "_muted_partitions", "_txn_manager"),
     TransactionManager: ("_pid_and_epoch", "_sequence_numbers"),
+    MessageAccumulator: ("_batch_ttl",),
     GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
 }
 
@@ -1060,6 +1062,8 @@ class KafkaWriter(Service):
         ``bootstrap_servers`` and the security of aiokafka's clients.
     compression : str or None
         Of everything that is written.
+    patience : float
+        Seconds that a write waits for brokers; the watchdog ends the process before that.
 
     Attributes
     ----------
@@ -1067,8 +1071,9 @@ class KafkaWriter(Service):
         How often a batch was put back: a broker did not take it, or the lease had to be renewed first.
     """
 
-    def __init__(self, options: Mapping[str, Any], compression: str | None) -> None:
+    def __init__(self, options: Mapping[str, Any], compression: str | None, patience: float = 60.0) -> None:
         super().__init__()
+        self._patience = 2 * patience
         self._options = dict(options)
         self._compression = compression
         self._turns: dict[TopicPartition, asyncio.Lock] = {}
@@ -1087,6 +1092,9 @@ class KafkaWriter(Service):
         )
         hold_to_leases(self._client._sender)  # noqa: SLF001 - nothing of it is public
         self._count_retries(self._client._message_accumulator)  # noqa: SLF001 - aiokafka counts them for itself
+        # Not as `request_timeout_ms`, for which a single request to a frozen broker would be waited for as well.
+        self._client._request_timeout_ms = round(1000 * self._patience)  # noqa: SLF001
+        self._client._message_accumulator._batch_ttl = self._patience  # noqa: SLF001
         await self._client.start()
 
     def _count_retries(self, accumulator: Any) -> None:
@@ -1335,7 +1343,10 @@ class StageWorker(mode.Worker):
             self.execute_from_commandline()
         except SystemExit as end:
             crash = _behind(end)
-        return exit_code(self.crash_reason or crash)
+        error = self.crash_reason or crash
+        if isinstance(error, MemoryError):
+            log.critical("worker_ends", code=exit_code(error), reason=out_of_memory())
+        return exit_code(error)
 
     async def _sentinel_task(self) -> None:
         """Wait for tasks that were cancelled at the end. Mode waits for a second, even if there are none."""

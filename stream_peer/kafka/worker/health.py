@@ -36,11 +36,13 @@ class Health:
         return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
     def ready(self) -> ProbeAnswer:
-        """Partitions are assigned and recovered, none is rebuilt, and the worker is not stopping."""
+        """Partitions are assigned and recovered, none is rebuilt, brokers answer, and the worker is not stopping."""
         if self._heartbeats is None:
             return _NOT_STARTED
         if self._heartbeats.is_stopping:
             return False, "stopping"
+        if outage := self._heartbeats.outage():
+            return False, outage
         waiting = self._waiting()
         rebuilds = [] if waiting else [reason for app in self._apps for reason in _rebuilds(app)]
         return (False, "; ".join(waiting or rebuilds)) if waiting or rebuilds else (True, self._transactions())

@@ -17,10 +17,14 @@ class Deadlines(NamedTuple):
 
     silence: float
     """A process frozen or a loop blocked for longer has lost its membership, or soon will."""
-    write: float
     shutdown: float
     broker: float
-    """Without an answer from any broker."""
+    """Without an answer from any broker, or without the acknowledgement of a write."""
+
+
+OUTAGE_SECONDS = 10.0
+"""Of waiting for brokers, after which a worker is not ready."""
+_SLOW_SECONDS = 5.0  # of waiting for brokers that are well: between two answers lie a pause and a slow request
 
 
 class Heartbeats:
@@ -41,7 +45,14 @@ class Heartbeats:
 
     def broker_answered(self) -> None:
         """Say that a broker answered."""
+        self._end_wait(self._broker_seen)
         self._broker_seen = self._clock()
+
+    def _end_wait(self, since: float) -> None:
+        """Work that stood still while brokers did not answer begins to count from here."""
+        at = self._clock()
+        if at - since > _SLOW_SECONDS:
+            self._tokens = {what: (token, at, limit) for what, (token, _, limit) in self._tokens.items()}
 
     def stopping(self) -> None:
         """Say that the process was told to stop: its deadline runs from the first time."""
@@ -55,13 +66,13 @@ class Heartbeats:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Run a write whose acknowledgement has a deadline, counted from the submission."""
+        """Run a write; brokers may take as long to acknowledge it as they may be silent."""
         write = object()
         self._writes[write] = self._clock()
         try:
             yield
         finally:
-            del self._writes[write]
+            self._end_wait(self._writes.pop(write))
 
     def progress(self, what: str, token: Hashable, limit: float) -> None:
         """Report how far ``what`` has come; None: there is nothing to do. PathState still for ``limit`` s is fatal."""
@@ -79,12 +90,27 @@ class Heartbeats:
     def fault(self) -> Exit | None:
         """Why the process must end now, if it must."""
         at = self._clock()
-        return self._stop_overdue(at) or self._blocked(at) or self._write_overdue(at) or self._stuck(at)
+        return self._stop_overdue(at) or self._blocked(at) or self._broker_overdue(at) or self._stuck(at)
 
     def stuck(self) -> str | None:
         """What has stood still for more than half of what it may, for the liveness probe."""
+        until = self._answered_until(self._clock())
+        return next((what for what, (_, since, limit) in list(self._tokens.items()) if until - since > limit / 2), None)
+
+    def outage(self) -> str | None:
+        """For how long brokers have not answered, if that is long, for the readiness probe."""
         at = self._clock()
-        return next((what for what, (_, since, limit) in list(self._tokens.items()) if at - since > limit / 2), None)
+        silent, unwritten = at - self._broker_seen, at - self._oldest_write(at)
+        if silent > OUTAGE_SECONDS:
+            return f"no broker has answered for {silent:.0f} s"
+        return f"a write has not been acknowledged for {unwritten:.0f} s" if unwritten > OUTAGE_SECONDS else None
+
+    def _oldest_write(self, at: float) -> float:
+        return min(list(self._writes.values()), default=at)
+
+    def _answered_until(self, at: float) -> float:
+        """Until when brokers answered: what stands still later is no fault of this process."""
+        return min(at, self._broker_seen + _SLOW_SECONDS, self._oldest_write(at))
 
     @property
     def silence(self) -> float:
@@ -96,12 +122,12 @@ class Heartbeats:
             return None
         return Exit(70, f"the event loop was blocked for {at - self._beat:.1f} s")
 
-    def _write_overdue(self, at: float) -> Exit | None:
-        writes = list(self._writes.values())
-        if writes and at - min(writes) > self.deadlines.write:
-            return Exit(69, f"a write was not acknowledged within {self.deadlines.write:g} s (batch_deadline)")
-        if not writes and at - self._broker_seen > self.deadlines.broker:
-            return Exit(69, f"no broker answered for {self.deadlines.broker:g} s (broker_patience)")
+    def _broker_overdue(self, at: float) -> Exit | None:
+        patience = self.deadlines.broker
+        if at - self._broker_seen > patience:
+            return Exit(69, f"no broker answered for {patience:g} s (broker_patience)")
+        if at - self._oldest_write(at) > patience:
+            return Exit(69, f"a write was not acknowledged for {patience:g} s (broker_patience)")
         return None
 
     def _stop_overdue(self, at: float) -> Exit | None:
@@ -113,7 +139,8 @@ class Heartbeats:
     def _stuck(self, at: float) -> Exit | None:
         if self._stopping is not None:
             return None
+        until = self._answered_until(at)
         for what, (_, since, limit) in list(self._tokens.items()):
-            if at - since > limit:
+            if until - since > limit:
                 return Exit(70, f"{what} stood still for {limit:g} s")
         return None

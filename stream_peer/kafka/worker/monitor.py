@@ -166,6 +166,7 @@ class Ticker:
         return self._signatures.signed(Output(topics.FORECAST_EVENTS, b"tick", value, at, number))
 
 
+_ASK_SECONDS = 3.0
 _BEAT_SECONDS = 0.05
 _LOOK_SECONDS = 0.5
 
@@ -220,7 +221,7 @@ class HealthMonitor:
 
     async def ask_broker(self) -> None:
         """Show the watchdog that a broker answers."""
-        pause = self._heartbeats.deadlines.broker / 10
+        pause = min(self._heartbeats.deadlines.broker / 10, _ASK_SECONDS)
         while True:
             if await self._producer.answers():
                 self._heartbeats.broker_answered()

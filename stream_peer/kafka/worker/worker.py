@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import structlog
 
+from stream_peer.errors import out_of_memory
 from stream_peer.events import topics
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import (
@@ -157,7 +158,6 @@ def _assemble(
 ) -> _Assembly:
     deadlines = Deadlines(
         silence=settings.session / 2,
-        write=settings.batch_deadline,
         shutdown=settings.shutdown_deadline,
         broker=settings.broker_patience,
     )
@@ -165,7 +165,7 @@ def _assemble(
     heartbeats = Heartbeats(deadlines, runtime.now)
     compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
-    writer = KafkaWriter(options, compression)
+    writer = KafkaWriter(options, compression, settings.broker_patience)
     clock = BrokerClock(runtime.now)
     producer = BatchProducer(writer, settings.topic, heartbeats, signatures, clock)
     context = WorkerContext(
@@ -195,7 +195,8 @@ def fail(error: BaseException) -> None:
     What an operator has to decide is said in the message; where in the code it was noticed helps nobody.
     """
     code = exit_code(error)
-    leave(code, str(error) or repr(error), None if code == _FOR_OPERATORS else error)
+    reason = out_of_memory() if isinstance(error, MemoryError) else str(error) or repr(error)
+    leave(code, reason, None if code == _FOR_OPERATORS else error)
 
 
 # Its apps.

@@ -8,6 +8,7 @@
 """
 
 from stream_peer.serve.http.page import About
+from stream_peer.serve.http.probes import EarlyProbes
 from stream_peer.serve.http.server import HttpServer, Sources, bind, port_of, url_of
 
-__all__ = ["About", "HttpServer", "Sources", "bind", "port_of", "url_of"]
+__all__ = ["About", "EarlyProbes", "HttpServer", "Sources", "bind", "port_of", "url_of"]

@@ -3,9 +3,12 @@
 import asyncio
 import gzip
 import platform
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Literal, Protocol
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Literal, Protocol, Self
 
 import msgspec
 from aiohttp import web
@@ -62,6 +65,66 @@ class Probes:
     async def version(self, _request: web.Request) -> web.Response:
         """Answer ``/version``."""
         return json_answer(Version(name="stream_peer", version=__version__, python=platform.python_version()))
+
+
+_STARTING = "it waits for its brokers, or starts"
+
+
+class _EarlyAnswer(BaseHTTPRequestHandler):
+    timeout = 0.5  # one connection after the other is served: none may hold up the others
+    server_version, sys_version = "stream-peer", ""
+
+    def do_GET(self) -> None:
+        """Answer probes; whatever else is asked has to come back."""
+        yes = self.path in ("/healthz/live", "/healthz/startup")
+        body = msgspec.json.encode(Probe(status="ok" if yes else "unavailable", reason=_STARTING))
+        self.send_response(200 if yes else 503)
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+class EarlyProbes:
+    """Answers probes before the HTTP server starts: while the worker waits for its brokers, nothing else turns.
+
+    It lives and has started, so that no orchestrator restarts it, and it is not ready.
+
+    Parameters
+    ----------
+    bound : socket
+        On which the HTTP server is to listen afterwards.
+    """
+
+    def __init__(self, bound: socket.socket) -> None:
+        self.bound = bound
+        self._server = HTTPServer(("", 0), _EarlyAnswer, bind_and_activate=False)
+        self._server.socket.close()
+        self._server.socket = bound
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self._server.server_activate()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, if that was not done yet."""
+        self.end()
+
+    def end(self) -> None:
+        """Answer nobody any more, and leave the socket as it is."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
 
 
 def _probe(yes: bool, reason: str) -> web.Response:  # noqa: FBT001 - an unpacked answer

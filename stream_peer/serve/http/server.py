@@ -5,6 +5,7 @@ too.
 """
 
 import asyncio
+import resource
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -33,7 +34,7 @@ from stream_peer.serve.http.middlewares import (
     tell_problems,
 )
 from stream_peer.serve.http.page import About, StatusPage
-from stream_peer.serve.http.probes import HealthAnswers, Probes, Scrapes
+from stream_peer.serve.http.probes import EarlyProbes, HealthAnswers, Probes, Scrapes
 from stream_peer.serve.http.problems import problem
 from stream_peer.serve.http.routes import ROUTES, Route, openapi
 from stream_peer.serve.metrics import Metrics
@@ -53,6 +54,8 @@ _LIMITS: Mapping[str, Any] = {
 
 MOST_CONNECTIONS = 256
 """At once. Each takes a file descriptor, and the brokers' clients need some as well: of 1,024 on many machines."""
+_QUEUE = 128  # connections that wait to be taken up
+_OF_CLIENTS = 48  # file descriptors that the brokers' clients, the log and the event loop take
 MOST_WAITING = 8
 """Requests of a connection that wait for the answer to the one before. No ordinary client sends any ahead."""
 TAKING_SECONDS = 30.0
@@ -123,10 +126,16 @@ class Connection(web.RequestHandler):
         return told
 
 
+def most_connections() -> int:
+    """How many are held: where a process may open few files, fewer, so that there is always one for a probe."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_CONNECTIONS if limit < 0 else min(MOST_CONNECTIONS, max(2, (limit - _OF_CLIENTS) // 2))
+
+
 def make_room(server: Any) -> None:
     """End the oldest of too many connections, if it can be an idle one, never the newest: a probe always gets in."""
     opened = [one for one in server.connections if not one.is_ending]
-    if len(opened) > MOST_CONNECTIONS:
+    if len(opened) > most_connections():
         log.debug("http_connection_given_up", connections=len(opened))
         next((one for one in opened[:-1] if one.is_idle), opened[0]).abort()
 
@@ -242,10 +251,19 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         Whom it asks.
     bound : socket or None
         To listen on: a caller that needs the port earlier binds it earlier.
+    early : EarlyProbes or None
+        Answers on that socket until the server starts.
     """
 
-    def __init__(self, settings: Http, sources: Sources, bound: socket.socket | None = None) -> None:
+    def __init__(
+        self,
+        settings: Http,
+        sources: Sources,
+        bound: socket.socket | None = None,
+        early: EarlyProbes | None = None,
+    ) -> None:
         super().__init__()
+        self._early = early
         self._settings = settings
         self._sources = sources
         self._bound = bound
@@ -270,7 +288,11 @@ class HttpServer(mode.Service):  # type: ignore[misc] # mode has no types
         try:
             if self._bound is None:
                 self._bound = bind(self._settings)
-            await web.SockSite(runner, self._bound).start()
+            if self._early is not None:
+                self._early.end()
+            at_once = max(8, min(_QUEUE, most_connections()))  # taken up in a turn: a descriptor each
+            await web.SockSite(runner, self._bound, backlog=at_once).start()
+            self._bound.listen(_QUEUE)
         except OSError as error:
             message = f"cannot listen on {self._settings.host}:{self._settings.port}: {error.strerror or error}"
             raise SettingsError([SettingFault("http", "in force", message)]) from error

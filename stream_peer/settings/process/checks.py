@@ -98,12 +98,6 @@ def process_contradictions(settings: Settings) -> Iterator[Contradiction]:
         broker_addresses(settings.bootstrap)
     except ValueError as error:
         yield ("bootstrap",), str(error)
-    if settings.batch_deadline >= settings.session / 2:
-        message = (
-            f"is {settings.batch_deadline:g}s, but must be below half the session ({settings.session / 2:g}s): "
-            "a worker that is stuck has to end before its partitions move"
-        )
-        yield ("batch_deadline", "session"), message
     if settings.broker != "embedded":
         return
     if settings.security.protocol != "plaintext":

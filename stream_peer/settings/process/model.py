@@ -136,10 +136,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     security: Security = Security()
     session: Annotated[Seconds, _about("a worker silent for so long loses its partitions")] = 45.0
     rebalance_timeout: Annotated[Seconds, _about("time that members have to rejoin")] = 60.0
-    batch_deadline: Annotated[Seconds, _about("a batch that takes longer ends the worker; below session/2")] = 20.0
     shutdown_deadline: Annotated[Seconds, _about("a stopping worker that takes longer ends at once")] = 20.0
     broker_patience: Annotated[
-        Seconds, _about("how long a worker waits for a broker before giving up; a command: 10s unless this is set")
+        Seconds,
+        _about(
+            "how long a worker waits for brokers before it ends, whatever it does; a command: 10s unless this is set"
+        ),
     ] = 60.0
     snapshot_every: SnapshotEvery = SnapshotEvery()
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0

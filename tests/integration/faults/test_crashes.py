@@ -25,7 +25,6 @@ SESSION = 6.0
 RESTLESS = {
     "session": SESSION,
     "rebalance_timeout": 8,
-    "batch_deadline": 2.9,
     "feeds": {"red": {"round_every": "2h"}, "green": {"round_every": "3h", "quorum": 4}},
 }
 

@@ -115,7 +115,6 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     defaults: dict[str, Any] = {
         "session": 6.0,
         "rebalance_timeout": 8.0,
-        "batch_deadline": 3.0,
         "shutdown_deadline": 8.0,
         "broker_patience": 20.0,
         "compression": "none",

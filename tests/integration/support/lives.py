@@ -16,7 +16,7 @@ from tests.order_free import COMPARED, order_free
 
 DAY = 24
 
-LIVES = {"session": "20s", "rebalance_timeout": "24s", "batch_deadline": "9s"}
+LIVES = {"session": "20s", "rebalance_timeout": "24s"}
 """Settings: whoever is killed comes back as the same member of its groups; nobody waits for the end of a session."""
 
 NUMBERS = range(8)

@@ -44,7 +44,6 @@ _INPUTS: tuple[tuple[Stage, str], ...] = (
 _QUICK: dict[str, Any] = {
     "session": "10s",
     "rebalance_timeout": "12s",
-    "batch_deadline": "4s",
     "shutdown_deadline": "10s",
     "broker_patience": "30s",
     "snapshot_every": {"seconds": "300ms"},

@@ -1,3 +1,5 @@
+import errno
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +143,49 @@ def test_the_help_of_every_command_has_an_example(capsys: Capture, command: str)
 
     assert ended.code == 0
     assert f"stream-peer {command}" in ended.out.split("Options:")[0].split("\n", 1)[1]
+
+
+def test_a_worker_that_is_told_to_stop_while_it_still_imports_ends_with_0() -> None:
+    told_at_an_import = """
+import os, signal, sys
+sys.argv = ["stream-peer", "worker"]
+
+class Told:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Told())
+import stream_peer.cli
+raise SystemExit("it went on")
+"""
+    ended = subprocess.run([sys.executable, "-c", told_at_an_import], capture_output=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_memory_that_runs_out_is_told_with_the_limits_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    raising(monkeypatch, MemoryError())
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (120_000_000, -1))
+
+    ended = run(capsys, "tail")
+
+    assert ended.code == 70
+    assert ended.err.startswith(
+        "stream-peer: memory ran out; limits of this process: ulimit -v: 120 MB, ulimit -d: 120 MB"
+    )
+
+
+def test_where_stderr_cannot_be_written_the_exit_code_is_that_of_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, BrokerUnavailableError("no broker"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(click, "echo", full)
+
+    with pytest.raises(SystemExit) as ended:
+        group.main(["tail"])
+    assert ended.value.code == 69

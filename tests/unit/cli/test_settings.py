@@ -43,7 +43,7 @@ def test_show_can_leave_out_defaults(capsys: Capture, file: Path) -> None:
     out = run(capsys, "settings", "show", "--changed", "-c", str(file)).out
 
     assert "prefix" in out
-    assert "batch_deadline" not in out
+    assert "broker_patience" not in out
 
 
 def test_check_accepts_what_is_right(capsys: Capture, file: Path) -> None:

@@ -1,3 +1,4 @@
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.topic_plan import creation_configs, wanted_topics
 from stream_peer.settings.process import Settings
 
-SETTINGS = Settings(bootstrap="kafka:1")
+SETTINGS = Settings(bootstrap="kafka:1", broker_patience=0.0)
 WANTED = wanted_topics(SETTINGS)
 
 
@@ -169,3 +170,21 @@ def test_errors_of_the_client_become_ours(cluster: FakeCluster, error: Exception
     cluster.error = error
 
     assert "kafka:1" in refusal(kind)
+
+
+def test_a_cluster_of_which_only_some_brokers_answer_is_waited_for(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.error = kafka.KafkaConnectionError("two of three are away")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            cluster.error = None
+
+    monkeypatch.setattr(time, "sleep", pause)
+
+    KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=30.0)).check()
+
+    assert len(pauses) == 3

@@ -43,7 +43,7 @@ def app(
 
 def health_of(worker: Any) -> tuple[Health, Clock, Heartbeats]:
     clock = Clock()
-    heartbeats = Heartbeats(Deadlines(silence=4.0, write=5.0, shutdown=8.0, broker=20.0), clock)
+    heartbeats = Heartbeats(Deadlines(silence=4.0, shutdown=8.0, broker=20.0), clock)
     health = Health()
     health.attach(heartbeats, [worker])
     return health, clock, heartbeats
@@ -67,6 +67,29 @@ def test_a_worker_that_is_being_built_lives_and_is_not_ready() -> None:
 def test_a_worker_that_owns_what_it_was_assigned_is_ready_even_if_that_is_nothing() -> None:
     assert health_of(app())[0].ready() == (True, "")
     assert health_of(app(assigned=0, owned=0))[0].ready() == (True, "")
+
+
+def test_a_worker_whose_brokers_are_away_lives_and_is_not_ready_until_they_answer() -> None:
+    health, clock, heartbeats = health_of(app())
+
+    clock.at += 12
+    heartbeats.beat()
+    away = health.live(), health.ready()
+    heartbeats.broker_answered()
+
+    assert away == ((True, ""), (False, "no broker has answered for 12 s"))
+    assert health.ready() == (True, "")
+
+
+def test_a_worker_whose_write_is_not_acknowledged_is_not_ready() -> None:
+    health, clock, heartbeats = health_of(app())
+
+    with heartbeats.writing():
+        clock.at += 12
+        heartbeats.broker_answered()
+        waiting = health.ready()
+
+    assert (waiting, health.ready()) == ((False, "a write has not been acknowledged for 12 s"), (True, ""))
 
 
 def test_a_worker_that_recovers_or_waits_says_so() -> None:
@@ -137,6 +160,7 @@ def test_a_blocked_loop_or_work_that_stands_still_is_not_alive() -> None:
     silent = blocked.live()
     heartbeats.beat()
     clock.at += 1.0
+    heartbeats.broker_answered()
     fine = blocked.live()
     heartbeats.beat()
     clock.at += 1.9

@@ -67,7 +67,7 @@ async def test_signatures_are_bound_to_the_topic_that_is_there_and_stay_while_th
     signatures, expected = Signatures((b"key",)), Signatures((b"key",), "cluster", "id")
     writer = KafkaWriter({}, None)
     writer._client = SimpleNamespace(client=None)
-    producer = BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now), signatures)
+    producer = BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0), now), signatures)
     tick = Output("forecast-events", b"tick", b"{}", 0, 0)
 
     assert await producer.topic_ids(["acme-feed-log"]) == told.topics
@@ -83,7 +83,7 @@ async def test_writers_to_one_partition_take_turns() -> None:
     client = OneSlotClient()
     writer = KafkaWriter({}, None)
     writer._client = client
-    producer = BatchProducer(writer, str, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now))
+    producer = BatchProducer(writer, str, Heartbeats(Deadlines(10.0, 10.0, 10.0), now))
 
     await asyncio.gather(*(producer.send([Output("feed-log", b"econ", b"{}", 0, 0)]) for _ in range(20)))
 
@@ -136,7 +136,7 @@ class KeepingClient:
 def producer_on(client: KeepingClient) -> BatchProducer:
     writer = KafkaWriter({}, None)
     writer._client = client
-    return BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0, 10.0), now))
+    return BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0), now))
 
 
 async def test_outputs_go_to_the_partition_of_their_key_unless_they_name_one() -> None:

@@ -73,7 +73,7 @@ class Skews(Telling):
 
 
 def producer(broker: Broker, clock: BrokerClock, steady: Steady) -> BatchProducer:
-    deadlines = Deadlines(silence=10, write=10, shutdown=10, broker=10)
+    deadlines = Deadlines(silence=10, shutdown=10, broker=10)
     return BatchProducer(broker, str, Heartbeats(deadlines, steady), clock=clock)
 
 
@@ -120,7 +120,7 @@ async def test_a_clock_that_jumps_while_a_worker_runs_changes_the_skew_that_it_s
     around, _ = surroundings(FakeProducer(), observer=told)
     context = around._replace(runtime=runtime, notices=Notices(steady))
     clock.heard(NOON)
-    heartbeats = Heartbeats(Deadlines(10, 10, 10, 10), steady)
+    heartbeats = Heartbeats(Deadlines(10, 10, 10), steady)
     writes = producer(Broker(NOON), clock, steady)
     monitor = HealthMonitor([], writes, heartbeats, StallLimits(20, 20, 20), Signatures(), context, clock)
     asked: list[int] = []

@@ -1,12 +1,14 @@
 """When the process must end, by a clock that the test turns."""
 
+import contextlib
+
 import pytest
 
 from stream_peer.kafka.worker.heartbeats import Deadlines, Exit, Heartbeats
 from stream_peer.kafka.worker.process import Watchdog, now
 from tests.integration.support.waiting import wait_until
 
-LIMITS = Deadlines(silence=3.0, write=5.0, shutdown=8.0, broker=20.0)
+LIMITS = Deadlines(silence=3.0, shutdown=8.0, broker=20.0)
 
 
 class Clock:
@@ -32,6 +34,13 @@ def pass_time(clock: Clock, heartbeats: Heartbeats, seconds: float) -> None:
     heartbeats.beat()
 
 
+def pass_well(clock: Clock, heartbeats: Heartbeats, seconds: int) -> None:
+    """Let time pass in which brokers answer every second."""
+    for _ in range(seconds):
+        pass_time(clock, heartbeats, 1.0)
+        heartbeats.broker_answered()
+
+
 def test_a_turning_loop_with_an_answering_broker_is_left_alone(clock: Clock, heartbeats: Heartbeats) -> None:
     pass_time(clock, heartbeats, 19.0)
 
@@ -44,18 +53,48 @@ def test_a_blocked_loop_ends_the_process(clock: Clock, heartbeats: Heartbeats) -
     assert heartbeats.fault() == Exit(70, "the event loop was blocked for 3.1 s")
 
 
-def test_a_write_without_acknowledgement_ends_the_process_as_a_lost_broker(
+def test_a_write_without_acknowledgement_is_waited_for_as_long_as_patience_allows(
     clock: Clock, heartbeats: Heartbeats
 ) -> None:
     with heartbeats.writing():
-        pass_time(clock, heartbeats, 5.1)
+        pass_time(clock, heartbeats, 19.0)
+        heartbeats.broker_answered()
+        before = heartbeats.fault()
+        pass_time(clock, heartbeats, 1.1)
         fault = heartbeats.fault()
     after = heartbeats.fault()
 
-    assert fault is not None
-    assert fault.code == 69
-    assert "batch_deadline" in fault.reason
-    assert after is None
+    assert (before, after) == (None, None)
+    assert fault == Exit(69, "a write was not acknowledged for 20 s (broker_patience)")
+
+
+def test_no_broker_under_load_is_waited_for_as_long_as_without(clock: Clock, heartbeats: Heartbeats) -> None:
+    with heartbeats.writing():
+        pass_time(clock, heartbeats, 19.0)
+        before = heartbeats.fault()
+        pass_time(clock, heartbeats, 1.1)
+
+        assert (before, heartbeats.fault()) == (None, Exit(69, "no broker answered for 20 s (broker_patience)"))
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_work_that_waits_for_brokers_is_not_stuck_and_has_its_whole_time_when_they_answer_again(
+    clock: Clock, heartbeats: Heartbeats, *, writes: bool
+) -> None:
+    heartbeats.progress("question 3", 17, 10.0)
+
+    with heartbeats.writing() if writes else contextlib.nullcontext():
+        pass_time(clock, heartbeats, 19.0)
+        away = heartbeats.fault(), heartbeats.stuck(), heartbeats.outage()
+        heartbeats.broker_answered()
+    back = heartbeats.fault(), heartbeats.stuck(), heartbeats.outage()
+    pass_well(clock, heartbeats, 10)
+    whole = heartbeats.fault()
+    pass_well(clock, heartbeats, 1)
+
+    assert away == (None, None, "no broker has answered for 19 s")
+    assert (back, whole) == ((None, None, None), None)
+    assert heartbeats.fault() == Exit(70, "question 3 stood still for 10 s")
 
 
 def test_a_silent_broker_is_waited_for_as_long_as_patience_allows(clock: Clock, heartbeats: Heartbeats) -> None:
@@ -73,13 +112,12 @@ def test_work_that_stands_still_ends_the_process_and_work_that_moves_does_not(
     clock: Clock, heartbeats: Heartbeats
 ) -> None:
     heartbeats.progress("question 3", 17, 10.0)
-    pass_time(clock, heartbeats, 9.0)
+    pass_well(clock, heartbeats, 9)
     heartbeats.progress("question 3", 18, 10.0)
-    pass_time(clock, heartbeats, 9.0)
+    pass_well(clock, heartbeats, 9)
     moving = heartbeats.fault()
     heartbeats.progress("question 3", 18, 10.0)
-    heartbeats.broker_answered()
-    pass_time(clock, heartbeats, 2.0)
+    pass_well(clock, heartbeats, 2)
 
     assert moving is None
     assert heartbeats.fault() == Exit(70, "question 3 stood still for 10 s")
@@ -91,7 +129,7 @@ def test_work_that_is_done_or_given_away_cannot_stand_still(clock: Clock, heartb
     heartbeats.progress("question 4", 17, 10.0)
     heartbeats.progress("question 3", None, 10.0)
     heartbeats.retain({"question 3"})
-    pass_time(clock, heartbeats, 11.0)
+    pass_well(clock, heartbeats, 11)
 
     assert heartbeats.fault() is None
 
@@ -114,7 +152,7 @@ def test_a_stop_that_takes_too_long_ends_hard(clock: Clock, heartbeats: Heartbea
 
 def test_the_thread_leaves_with_the_reason_and_then_is_quiet() -> None:
     left: list[tuple[int, str]] = []
-    heartbeats = Heartbeats(Deadlines(silence=0.05, write=5.0, shutdown=8.0, broker=20.0), now)
+    heartbeats = Heartbeats(Deadlines(silence=0.05, shutdown=8.0, broker=20.0), now)
     watchdog = Watchdog(heartbeats, lambda code, reason: left.append((code, reason)))
 
     watchdog.start()

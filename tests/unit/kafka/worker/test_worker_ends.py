@@ -38,7 +38,7 @@ _PROGRAM = """
             if sys.argv[1] == "crashes":
                 raise ZeroDivisionError
 
-    sys.exit(StageWorker(Heartbeats(Deadlines(20, 20, 20, 20), now), Service()).run())
+    sys.exit(StageWorker(Heartbeats(Deadlines(20, 20, 20), now), Service()).run())
 """
 
 

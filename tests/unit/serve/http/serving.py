@@ -13,7 +13,7 @@ from yarl import URL
 from stream_peer.events.outputs import Weights, encode_output
 from stream_peer.log.owners import Here, Home, Owner, QuestionReading, Unknown
 from stream_peer.serve.feed_records import FeedRecords
-from stream_peer.serve.http import About, HttpServer, Sources
+from stream_peer.serve.http import About, EarlyProbes, HttpServer, Sources
 from stream_peer.serve.http.explain import ExplainAnswers, ExplainTool
 from stream_peer.serve.metrics import Metrics
 from stream_peer.settings.process import Http, Settings
@@ -155,9 +155,11 @@ async def ended(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def serving(found: Sources | None = None, settings: Http | None = None) -> AsyncIterator[Client]:
-    """A server that runs, on a port of its own."""
-    server = HttpServer(settings or Http(port=0), found or sources())
+async def serving(
+    found: Sources | None = None, settings: Http | None = None, early: EarlyProbes | None = None
+) -> AsyncIterator[Client]:
+    """A server that runs, on a port of its own, or where others answered before it."""
+    server = HttpServer(settings or Http(port=0), found or sources(), None if early is None else early.bound, early)
     await server.on_start()
     try:
         async with aiohttp.ClientSession() as session:

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import resource
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -143,3 +144,12 @@ async def test_a_connection_that_sends_many_requests_ahead_is_ended() -> None:
             assert taken.count(b"HTTP/1.1 200") <= 1
 
     assert len(answers) == 3
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1_024, 256), (256, 104), (64, 8), (24, 2), (-1, 256)])
+def test_no_more_connections_are_held_than_a_process_has_descriptors_for(
+    monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))
+
+    assert server.most_connections() == most
