@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,14 @@ from stream_peer.settings.process import (
 )
 
 if TYPE_CHECKING:
+    from stream_peer.kafka.client.topics_watch import TopicsWatch
     from stream_peer.kafka.worker.worker import Keys
     from stream_peer.serve.http import EarlyProbes
     from stream_peer.serve.http.explain import ExplainTool
 
 log = structlog.get_logger(__name__)
+
+_LATER_PATIENCE = 5.0  # seconds that a look at the topics waits for a broker while the worker runs
 
 _EXPLAINS = "import sys; sys.path.append(sys.argv[1]); from stream_peer.tools.explain.served import main; main()"
 """The process that explains weights for HTTP runs this. A worker imports none of it."""
@@ -56,6 +59,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     stream-peer worker --config settings.yaml --http-host 0.0.0.0 --instance worker-0
     STREAM_PEER_BOOTSTRAP=kafka:9092 STREAM_PEER_LOG__FORMAT=json stream-peer worker
     """  # noqa: D301
+    from stream_peer.kafka.client.topics_watch import TopicsWatch
     from stream_peer.kafka.worker.worker import Keys
     from stream_peer.serve import logs
     from stream_peer.serve.http import EarlyProbes
@@ -66,12 +70,14 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound, EarlyProbes(bound) as early:
         logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
         _check_brokers(invocation)
+        watch = TopicsWatch(_topics_check(invocation))
         if settings.broker == "kafka":
             _compare_feed_settings(invocation)
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
         if os.environ.get(FAULT_VARIABLE):
             log.warning("worker_will_kill_itself", where=os.environ[FAULT_VARIABLE])
-        code = _run(settings, keys, fault, bound, early)
+        with watch if settings.broker == "kafka" else nullcontext():
+            code = _run(settings, keys, fault, bound, early, watch)
     context.exit(code)
 
 
@@ -94,7 +100,12 @@ def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:
 
 
 def _run(
-    settings: Settings, keys: "Keys", fault: Callable[[str], None], bound: socket.socket, early: "EarlyProbes"
+    settings: Settings,
+    keys: "Keys",
+    fault: Callable[[str], None],
+    bound: socket.socket,
+    early: "EarlyProbes",
+    watch: "TopicsWatch",
 ) -> int:
     from stream_peer.events.topics import FORECAST_EVENTS
     from stream_peer.kafka.worker.feed_owners import FeedOwners
@@ -109,7 +120,7 @@ def _run(
 
     settings = _advertised(settings, bound)
     agreed = agreement_hash(settings, keys.secret, keys.signing[0], keys.producers)
-    health, owners, follower = Health(), FeedOwners(), FeedFollower(settings)
+    health, owners, follower = Health(lambda: watch.fault), FeedOwners(), FeedFollower(settings)
     metrics = Metrics(health, agreed)
     explanations = ExplainAnswers(explain_tool(settings, keys.secret))
     about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
@@ -163,6 +174,16 @@ def _check_brokers(invocation: Invocation) -> None:
         log.warning("broker_awaited", bootstrap=settings.bootstrap, reason=reason, seconds=settings.broker_patience)
 
     KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting).check(worker_rights(settings))
+
+
+def _topics_check(invocation: Invocation) -> Callable[[], None]:
+    """The same check for later; brokers that are away then are somebody else's matter."""
+    from stream_peer.kafka.client.admin import KafkaAdmin
+    from stream_peer.kafka.client.topic_plan import worker_rights
+
+    settings = replace(invocation.settings, broker_patience=_LATER_PATIENCE)
+    admin = KafkaAdmin(settings, command=invocation.command("topics apply"))
+    return lambda: admin.check(worker_rights(settings))
 
 
 def _compare_feed_settings(invocation: Invocation) -> None:

@@ -25,13 +25,14 @@ from tests.order_free import COMPARED
 pytestmark = [pytest.mark.real_kafka]
 
 SHAPE = Shape(questions=4, feeds=2)
+GROWN = Shape(questions=6, feeds=3)
 ASKED = "moving"
 EXPERTS = 6
 SETTINGS: dict[str, Any] = {"defaults": {"history": True, "vote_rule": "half", "round_every": "2d"}}
 
 
 class Clusters(NamedTuple):
-    """The same deployment on two brokers."""
+    """The same deployment on two brokers, one with more partitions."""
 
     there: Service
     here: Service
@@ -53,7 +54,7 @@ def clusters(
     directory = tmp_path_factory.mktemp("clusters")
     with (
         service(kafka, directory / "there", shape=SHAPE, **SETTINGS) as there,
-        service(other_kafka, directory / "here", shape=SHAPE, **SETTINGS) as here,
+        service(other_kafka, directory / "here", shape=GROWN, **SETTINGS) as here,
     ):
         there.set_up(STREAM_PEER_INSTANCE="w1")
         here.set_up(STREAM_PEER_INSTANCE="w1")
@@ -120,7 +121,7 @@ def import_halfway(here: Service, file: Path) -> int:
     return half
 
 
-def test_a_feed_whose_import_was_interrupted_gives_what_is_order_free_on_another_broker(
+def test_a_feed_whose_import_was_interrupted_gives_what_is_order_free_on_another_broker_with_more_partitions(
     clusters: Clusters, tmp_path: Path
 ) -> None:
     there, here = clusters

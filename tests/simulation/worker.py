@@ -32,7 +32,7 @@ START = 1_772_366_400_000
 _REQUEST_SECONDS = 1.5
 _HEARTBEAT_SECONDS = 0.5
 _WATCH_SECONDS = 0.5
-_DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, write=20.0, shutdown=20.0, broker=60.0)
+_DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, shutdown=20.0, broker=60.0)
 
 
 class Runtime:

@@ -23,6 +23,7 @@ from stream_peer.kafka.client.topic_plan import (
     Ids,
     Resource,
     WantedTopic,
+    agree,
     compare,
     creation_configs,
     in_words,
@@ -225,14 +226,24 @@ class KafkaAdmin:
             return []
         named = in_words(findings)
         if all(finding.kind == "partitions" for finding in findings):
-            return [
-                f"{'; '.join(named)}: partitions cannot change once there is state; set them to what there is, "
-                f"or start a deployment under another prefix (`{self._command} --prefix NEW-`)."
-            ]
+            return [f"{'; '.join(named)}: partitions cannot change once there is state; {self._way_back(findings)}."]
         first = (
             f"The topics at {self._settings.bootstrap} are not as this deployment needs them: run `{self._command}`."
         )
         return [first, *map(_line, named)]
+
+    def _way_back(self, findings: list[Finding]) -> str:
+        """What helps: other settings if the topics agree with each other, else other topics."""
+        if agree(wanted_topics(self._settings), findings):
+            return (
+                "set them to what there is, or start a deployment under another prefix "
+                f"(`{self._command} --prefix NEW-`)"
+            )
+        names = ", ".join(finding.topic for finding in findings)
+        return (
+            f"stop the workers, delete {names}, run `{self._command}`, and start them with on_recreated: keep "
+            "(`Changed topics` in docs/operations says what to send again, and how to get more partitions)"
+        )
 
     def _create(self, client: Any, missing: list[WantedTopic]) -> None:
         if not missing:

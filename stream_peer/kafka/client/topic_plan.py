@@ -9,6 +9,7 @@ from stream_peer.settings.process import Settings
 
 _DAY = 86_400_000
 FOREVER = -1
+_FOLLOWS = "as many as "
 _LOGS = (topics.FORECAST_EVENTS, topics.FEED_LOG)
 
 Rule = Literal["equal", "at-least", "free"]
@@ -103,7 +104,7 @@ def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
     }
     events = {"cleanup.policy": Policy("delete"), "retention.ms": Policy(str(30 * _DAY), "at-least"), **of_brokers}
     controls = {**durable, **of_brokers}
-    setting, follows = "partitions.{}".format, "as many as {}".format
+    setting, follows = "partitions.{}".format, (_FOLLOWS + "{}").format
     return (
         WantedTopic(forecasts, by_question, setting("forecast_events"), events),
         WantedTopic(settings.topic(topics.CONTROL_EVENTS), counts.control_events, setting("control_events"), controls),
@@ -142,6 +143,16 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
         value = actual.configs.get(name)
         if value is not None and not policy.accepts(value):
             yield Finding(wanted.name, "config", f"has {name}={value}, not {policy}")
+
+
+def agree(wanted: Iterable[WantedTopic], findings: Iterable[Finding]) -> bool:
+    """Whether topics whose counts are not as wanted have one count wherever one follows from another."""
+    found = {finding.topic: finding.message for finding in findings}
+    groups: dict[str, set[str | None]] = {}
+    for topic in wanted:
+        first = topic.count_from.removeprefix(_FOLLOWS) if topic.count_from.startswith(_FOLLOWS) else topic.name
+        groups.setdefault(first, set()).add(found.get(topic.name))
+    return all(len(messages) == 1 for messages in groups.values())
 
 
 def in_words(findings: Iterable[Finding]) -> list[str]:

@@ -1,6 +1,6 @@
 """Whether this worker lives, is ready, has started: the answers to an orchestrator's probes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.ownership import RunningApp
@@ -15,9 +15,16 @@ _NOT_STARTED = (False, "starting")
 
 
 class Health:
-    """Answers for a worker that may not have been built yet: ``attach`` it when it is."""
+    """Answers for a worker that may not have been built yet: ``attach`` it when it is.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    topics_fault : callable
+        What is not as planned of the topics; empty: nothing.
+    """
+
+    def __init__(self, topics_fault: Callable[[], str] = lambda: "") -> None:
+        self._topics_fault = topics_fault
         self._heartbeats: Heartbeats | None = None
         self._apps: Sequence[RunningApp] = ()
         self._has_started = False
@@ -36,13 +43,13 @@ class Health:
         return (False, f"{stuck} stands still") if stuck else (True, self._transactions())
 
     def ready(self) -> ProbeAnswer:
-        """Partitions are assigned and recovered, none is rebuilt, brokers answer, and the worker is not stopping."""
+        """Partitions are assigned and recovered, none is rebuilt, brokers and topics are well, and it does not stop."""
         if self._heartbeats is None:
             return _NOT_STARTED
         if self._heartbeats.is_stopping:
             return False, "stopping"
-        if outage := self._heartbeats.outage():
-            return False, outage
+        if fault := self._heartbeats.outage() or self._topics_fault():
+            return False, fault
         waiting = self._waiting()
         rebuilds = [] if waiting else [reason for app in self._apps for reason in _rebuilds(app)]
         return (False, "; ".join(waiting or rebuilds)) if waiting or rebuilds else (True, self._transactions())

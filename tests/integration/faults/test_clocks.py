@@ -10,16 +10,14 @@ from tests.integration.support.events import at, forecast, now, question
 from tests.integration.support.service import APPLY, Shape, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.real_kafka,
-    pytest.mark.induces("a clock a day ahead, then a day back, then half an hour ahead"),
-]
+pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
 
 LIVE = {"live": {"history": False, "idle_after": "1s", "grace": "1s", "min_experts": 2}}
 VOTERS = {"ann": 0.8, "bob": 0.7, "cy": 0.6}
 SKEWS = {"ahead": 86_400, "jumped back": -86_400, "jumped ahead": 1_800}
 
 
+@pytest.mark.induces("a clock a day ahead, then a day behind, then half an hour ahead")
 def test_quiet_questions_close_on_time_whatever_a_workers_clock_says_and_however_it_jumps(
     kafka: KafkaClient, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from tests.integration.support.events import Event, forecast, question
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = [pytest.mark.real_kafka, pytest.mark.induces("records deleted before they are read")]
+pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
 
 PARTITIONS = 2
 NAMES = [f"q{n}" for n in range(60) if partition_of(f"q{n}", PARTITIONS) == 0]
@@ -42,6 +42,7 @@ def lost(made: Service) -> float:
     return made.metric(LOST)
 
 
+@pytest.mark.induces("retention that takes what a stopped worker had not read")
 def test_input_that_went_in_a_night_is_reported_at_the_next_start_although_nothing_comes_and_only_once(
     made: Service,
 ) -> None:

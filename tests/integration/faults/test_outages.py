@@ -14,7 +14,7 @@ from tests.integration.support.kafka_broker import KafkaBroker
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
 
 QUESTIONS, EXPERTS = 120, 30
 FORMER_DEADLINES = 25.0
@@ -53,6 +53,7 @@ def test_a_busy_worker_waits_for_its_brokers_as_long_as_patience_says_and_then_g
             wait_until(lambda: outage(run) > FORMER_DEADLINES, 90, run.logs)
             back()
             worker.wait_ready()
+            run.reconnect()
             run.settle()
             run.tick(milliseconds(24.0 * day + 1))
             run.settle()

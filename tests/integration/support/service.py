@@ -217,10 +217,14 @@ class Service:
 
     def recreate(self, *names: str) -> None:
         """Delete topics by their physical names, and make them as the manual says."""
-        self._clients.close()
-        self._watchers.clear()
+        self.reconnect()
         self.kafka.delete(*names)
         self.run("topics", "apply")
+
+    def reconnect(self) -> None:
+        """Look on with other clients: those that there are may not get over what happened to topics or brokers."""
+        self._clients.close()
+        self._watchers.clear()
 
     def apply(self, feeds: Mapping[str, Mapping[str, Any]]) -> None:
         """Change settings of feeds in the file, and apply them."""

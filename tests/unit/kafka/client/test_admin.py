@@ -188,3 +188,22 @@ def test_a_cluster_of_which_only_some_brokers_answer_is_waited_for(
     KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=30.0)).check()
 
     assert len(pauses) == 3
+
+
+def test_partitions_that_were_added_to_one_topic_have_a_way_back_that_the_other_topics_do_not_refuse(
+    cluster: FakeCluster,
+) -> None:
+    cluster.topics["forecast-events"] = (32, cluster.topics["forecast-events"][1])
+
+    message = refusal(TopicsError)
+
+    assert "delete forecast-events, run `stream-peer topics apply`, and start them with on_recreated: keep" in message
+    assert "set them to what there is" not in message
+
+
+def test_counts_that_agree_with_each_other_are_those_to_set(cluster: FakeCluster) -> None:
+    for topic in WANTED:
+        if "forecast" in topic.count_from:
+            cluster.topics[topic.name] = (32, cluster.topics[topic.name][1])
+
+    assert "set them to what there is" in refusal(TopicsError)

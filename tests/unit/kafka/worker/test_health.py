@@ -81,6 +81,15 @@ def test_a_worker_whose_brokers_are_away_lives_and_is_not_ready_until_they_answe
     assert health.ready() == (True, "")
 
 
+def test_a_worker_whose_topics_changed_says_what_to_do_and_is_not_ready() -> None:
+    _, _, heartbeats = health_of(app())
+    health = Health(lambda: "weights is missing: run `stream-peer topics apply`")
+    health.attach(heartbeats, [app()])
+
+    assert health.ready() == (False, "weights is missing: run `stream-peer topics apply`")
+    assert health.live() == (True, "")
+
+
 def test_a_worker_whose_write_is_not_acknowledged_is_not_ready() -> None:
     health, clock, heartbeats = health_of(app())
 

@@ -301,11 +301,6 @@ def paths_at_fault(environment: dict[str, str] | None = None, **flags: str) -> s
     return {fault.path for fault in caught.value.faults}
 
 
-def test_the_batch_deadline_is_below_half_the_session() -> None:
-    assert load(None, {}, {"session": "41s"}).settings.session == 41
-    assert paths_at_fault(session="40s") == {"batch_deadline"}
-
-
 def test_a_password_in_the_clear_has_to_be_allowed() -> None:
     password = {"STREAM_PEER_SECURITY__PASSWORD": "p"}
     flags = {"security.protocol": "sasl_plaintext", "security.username": "u"}
@@ -339,7 +334,7 @@ def test_the_embedded_broker_is_not_asked_for_what_it_cannot(path: str, text: st
 
 
 def test_a_contradiction_with_a_faulty_value_is_not_reported() -> None:
-    assert paths_at_fault(session="soon", batch_deadline="50s") == {"session"}
+    assert paths_at_fault(broker="embedded", security__protocol="soon") == {"security.protocol"}
 
 
 @pytest.mark.parametrize("bootstrap", ["kafka:port", "kafka:0", "kafka:70000", ":9092", ",", "a:1,b:x"])

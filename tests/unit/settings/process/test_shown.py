@@ -80,7 +80,6 @@ def checker() -> Any:
 def test_the_schema_accepts_a_file_that_uses_units_nulls_and_secret_files(checker: Any) -> None:
     text = """
     session: 30s
-    batch_deadline: 10
     snapshot_every: {bytes: 64MB}
     security: {protocol: sasl_ssl, username: peer, password_file: /run/secrets/password}
     defaults: {round_every: 7d, idle_after: null, mixer: {uniform_share: 0.4}}
