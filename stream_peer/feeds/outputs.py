@@ -37,7 +37,7 @@ from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.weights import DECIMALS
-from stream_peer.feeds.views import FeedRecords, feed_records, heading, list_experts, summary
+from stream_peer.feeds.views import NewestRecords, feed_records, heading, list_experts, summary
 from stream_peer.log.owners import QuestionReading
 from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray, unchecked
@@ -212,7 +212,7 @@ _LONGEST_EXPERT = 4_000
 """Bytes of an expert in weights, at most: its id and its team may be escaped, six bytes for one."""
 
 
-def feed_outputs(feed: Feed, records: FeedRecords) -> list[Output]:
+def feed_outputs(feed: Feed, records: NewestRecords) -> list[Output]:
     """``weights`` and ``error-rates`` of a feed, as records."""
     at, key = feed.path_state.at, feed.name
     return [

@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.outputs import feed_outputs
-from stream_peer.feeds.views import FeedRecords, FeedView, ListedExperts, feed_records, feed_view, list_experts
+from stream_peer.feeds.views import NewestRecords, FeedView, ListedExperts, feed_records, feed_view, list_experts
 from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray
 
@@ -42,7 +42,7 @@ class Publisher:
     def __init__(self) -> None:
         self._unpublished: set[str] = set()
         self._published: dict[str, Publication] = {}
-        self._records: dict[str, FeedRecords] = {}
+        self._records: dict[str, NewestRecords] = {}
         self._views: dict[str, FeedView] = {}
         self._outdated: set[str] = set()
 
@@ -74,7 +74,7 @@ class Publisher:
         self._unpublished.discard(feed.name)
         return feed_outputs(feed, self._newest(feed, listed))
 
-    def _newest(self, feed: Feed, listed: ListedExperts | None = None) -> FeedRecords:
+    def _newest(self, feed: Feed, listed: ListedExperts | None = None) -> NewestRecords:
         """The newest records of a feed; ``listed`` if it is at hand."""
         records = self._records.get(feed.name)
         if records is None or feed.name in self._outdated:

@@ -96,7 +96,7 @@ class ListedExperts(NamedTuple):
     select: FloatArray
 
 
-class FeedRecords(NamedTuple):
+class NewestRecords(NamedTuple):
     """The newest records of a feed, and what the rest of its ``FeedView`` is read from once somebody asks for it.
 
     ``feed``: sums of the feed at that moment; ``questions``: for how many of them the certificate stands.
@@ -152,7 +152,7 @@ def list_experts(feed: Feed) -> ListedExperts:
     return ListedExperts(reading, experts, columns, *published)
 
 
-def feed_records(feed: Feed, listed: ListedExperts) -> FeedRecords:
+def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
     """The outputs keyed by feed."""
     reading, path_state = listed.reading, feed.path_state
     trust, signs, sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed
@@ -177,7 +177,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> FeedRecords:
         drift=_drift(feed, listed),
         groups=_groups(feed, listed),
     )
-    return FeedRecords(
+    return NewestRecords(
         weights,
         _error_rates(feed, reading.rates, common),
         listed,
@@ -192,7 +192,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> FeedRecords:
     )
 
 
-def feed_view(said: FeedRecords) -> FeedView:
+def feed_view(said: NewestRecords) -> FeedView:
     """The records of a feed with all that is gauged of them."""
     listed, signs, feed, certified = said.listed, said.signs, said.feed, said.certified
     squares = float(np.square(listed.mix).sum())
@@ -329,7 +329,7 @@ def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -
     return [experts[place] for place in order.tolist()]
 
 
-def _best_brier(said: FeedRecords) -> float | None:
+def _best_brier(said: NewestRecords) -> float | None:
     """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
     enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(said.feed, _EVALUATED))
     losses = said.records.brier[said.records.evaluated >= enough]
