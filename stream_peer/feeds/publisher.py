@@ -7,7 +7,7 @@ import numpy as np
 
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.outputs import feed_outputs
-from stream_peer.feeds.views import NewestRecords, FeedView, ListedExperts, feed_records, feed_view, list_experts
+from stream_peer.feeds.views import FeedView, ListedExperts, NewestRecords, feed_records, feed_view, list_experts
 from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray
 
