@@ -16,7 +16,7 @@ from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_kafka, pytest.mark.faults]
 
-PATIENT = {"session": "60s", "rebalance_timeout": "60s", "batch_deadline": "9s"}
+PATIENT = {"session": "60s", "rebalance_timeout": "60s"}
 """A freeze is shorter than half a session, and who is killed comes back before a session ends."""
 
 STAGES = {"questions": "question", "feeds-0": "feed", "feeds-1": "feed"}
