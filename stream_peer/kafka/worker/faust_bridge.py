@@ -14,7 +14,6 @@ import inspect
 import json
 import re
 import signal
-import tempfile
 import time
 import uuid
 import zlib
@@ -118,6 +117,7 @@ METHODS = {
     (TableManager, "_update_channels"): ("self",),
     (mode.Worker, "_sentinel_task"): ("self",),
     (AIOKafkaClient, "send"): ("self", "node_id", "request", "group"),
+    (faust.App, "_create_directories"): ("self",),
     (PartitionAssignor, "on_assignment"): ("self", "assignment"),
     (PartitionAssignor, "external_topics_metadata"): ("self",),
     (GroupCoordinator, "_coordination_routine"): ("self",),
@@ -882,6 +882,9 @@ class StageApp(faust.App):
     lease: Lease
     gather: float
 
+    def _create_directories(self) -> None:
+        """Make none: the store is memory, and there may be no place that can be written to."""
+
     @property
     def group(self) -> str:
         """The id of the app and of its group."""
@@ -1022,7 +1025,7 @@ def _options(app_id: str, settings: Settings, partitions: int) -> dict[str, Any]
         "topic_disable_leader": True,
         "web_enabled": False,
         "autodiscover": False,
-        "datadir": Path(tempfile.gettempdir()) / app_id,  # named, never made: the store is memory
+        "datadir": Path(app_id),  # has to be named, and is never made
     }
 
 

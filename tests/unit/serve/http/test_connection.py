@@ -2,8 +2,12 @@ import asyncio
 import contextlib
 import resource
 import socket
+import subprocess
+import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -153,3 +157,19 @@ def test_no_more_connections_are_held_than_a_process_has_descriptors_for(
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))
 
     assert server.most_connections() == most
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux")
+def test_a_probe_is_answered_although_idle_connections_take_every_descriptor() -> None:
+    command = [sys.executable, "-m", "tests.unit.serve.http.few_descriptors"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        place = urlsplit(process.stdout.readline().strip())
+        idle = [socket.create_connection((place.hostname, place.port)) for _ in range(100)]
+        try:
+            with urllib.request.urlopen(f"http://{place.netloc}/healthz/live", timeout=30) as answer:
+                assert answer.status == 200
+        finally:
+            for one in idle:
+                one.close()
+            process.communicate()
