@@ -181,11 +181,14 @@ class NotCaughtUpError(StreamPeerError):
     exit_code = 69
 
 
-def out_of_memory() -> str:
-    """What to say of a `MemoryError`: which limits this process has."""
+def out_of_memory(error: BaseException | None) -> str:
+    """What to say of an error that means too little memory: which limits this process has; empty for all others."""
+    import errno
     import resource
     from pathlib import Path
 
+    if not isinstance(error, MemoryError) and not (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return ""
     found = []
     for what, limit in (("ulimit -v", resource.RLIMIT_AS), ("ulimit -d", resource.RLIMIT_DATA)):
         most = resource.getrlimit(limit)[0]

@@ -171,7 +171,8 @@ def _last_word(error: Exception) -> int:
             _say_no_more()
         _say(f"stream-peer: {error.strerror}: what was written is incomplete")
         return _USAGE
-    _say(f"stream-peer: {out_of_memory()}" if isinstance(error, MemoryError) else _internal(error))
+    memory = out_of_memory(error)
+    _say(f"stream-peer: {memory}" if memory else _internal(error))
     return _INTERNAL
 
 

@@ -1347,8 +1347,8 @@ class StageWorker(mode.Worker):
         except SystemExit as end:
             crash = _behind(end)
         error = self.crash_reason or crash
-        if isinstance(error, MemoryError):
-            log.critical("worker_ends", code=exit_code(error), reason=out_of_memory())
+        if reason := out_of_memory(error):
+            log.critical("worker_ends", code=exit_code(error), reason=reason)
         return exit_code(error)
 
     async def _sentinel_task(self) -> None:

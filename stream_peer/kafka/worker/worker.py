@@ -195,8 +195,7 @@ def fail(error: BaseException) -> None:
     What an operator has to decide is said in the message; where in the code it was noticed helps nobody.
     """
     code = exit_code(error)
-    reason = out_of_memory() if isinstance(error, MemoryError) else str(error) or repr(error)
-    leave(code, reason, None if code == _FOR_OPERATORS else error)
+    leave(code, out_of_memory(error) or str(error) or repr(error), None if code == _FOR_OPERATORS else error)
 
 
 # Its apps.

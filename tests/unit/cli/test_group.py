@@ -164,10 +164,11 @@ raise SystemExit("it went on")
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
 def test_memory_that_runs_out_is_told_with_the_limits_of_the_process(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, error: Exception
 ) -> None:
-    raising(monkeypatch, MemoryError())
+    raising(monkeypatch, error)
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (120_000_000, -1))
 
     ended = run(capsys, "tail")
