@@ -94,12 +94,29 @@ def step(stage: Rebuildable[F], record: Record, effects: Effects, keys: Set[byte
 def rebuild(stage: Rebuildable[F], applied: int) -> Rebuild:
     """Fold the log up to ``applied`` into an empty fold, let ``stage`` adopt it; return the corrections to write."""
     blank, keys = stage.blank()
+    done = _NOTHING
+    while done < applied:
+        done = yield from _fold_on(blank, keys, done, applied)
+    return stage.adopt(blank)
+
+
+def _fold_on(blank: Rebuildable[F], keys: Set[bytes] | None, done: int, applied: int) -> Generator[NeedsLog, Any, int]:
+    """Fold what comes after ``done``; return up to where.
+
+    If all is folded, a record that calls for a rebuild ends it, and the rebuild follows: whoever folded the log first
+    had done so there, and what came later followed from it.
+    """
+    reached = applied
     while records := (yield NeedsLog(applied)):
         effects = Effects()  # of records that were folded before: what they caused is written already
         for record in records:
-            if record.offset <= applied:
+            if done < record.offset <= reached:
                 step(blank, record, effects, keys)
-    return stage.adopt(blank)
+                if keys is None and blank.needs_rebuild:
+                    reached = record.offset
+    while keys is None and blank.needs_rebuild:
+        yield from rebuild(blank, reached)
+    return reached
 
 
 def answer(

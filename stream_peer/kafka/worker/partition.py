@@ -364,7 +364,7 @@ class OwnedPartition:
                 if isinstance(item, NeedsLog):
                     lost, item = await supply(work, item, self.tp, self._context, self._rebuilt_up_to)
                     self._gaps.take_lost()  # the log's start, of which the rebuild knows, lies behind them
-                    if lost:
+                    if lost and not isinstance(item, NeedsLog):  # once, of what was adopted
                         report_lost(self.tp, 0, lost, self._context.observer)
                         feeds.lost(lost)
                 else:

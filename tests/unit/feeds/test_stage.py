@@ -411,6 +411,28 @@ def test_state_that_was_lost_is_folded_anew_from_its_log_and_nothing_is_said_of_
     assert not newest(effects.outputs, topics.REFERENCE_ANSWERS)
 
 
+@pytest.mark.parametrize("change", [expert("dan", forget=True), settings({"defaults": {"loss": "log"}})])
+@pytest.mark.parametrize("schema", [1, None])
+def test_state_that_is_made_again_ends_as_it_was_and_says_nothing_again_though_feeds_were_rebuilt_on_the_way(
+    schema: int | None, change: FeedLogRecord
+) -> None:
+    log = log_of([round_of("q1", FORECASTS), outcome("q1", 1), change, round_of("q2", FORECASTS, final=True)])
+    made = stage()
+
+    if schema is None:
+        made.rebuild_all()
+    else:
+        made.load(msgspec.msgpack.encode([schema, "of another layout"]), {b"e/f/q1": b"?"})
+    found, effects = folded([], made, log)
+
+    whole, (one, other) = folded(log)[0], (Changelog(), Changelog())
+    one.take(found)
+    other.take(whole)
+    assert (one.head, one.entries) == (other.head, other.entries)
+    assert found.views() == whole.views()
+    assert not newest(effects.outputs, topics.REFERENCE_ANSWERS)
+
+
 @pytest.mark.case("C29")
 def test_a_feed_stage_knows_which_control_events_it_met() -> None:
     controls = [
