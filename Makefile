@@ -6,7 +6,8 @@
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
 #   make golden   what BASE=COMMIT and this tree write of the same events, compared byte for byte; LONG=1 folds more
-#   make simulate SEEDS deployments on simulated time, each with its own faults; MUTANT=name breaks the mechanism first
+#   make simulate SEEDS deployments on simulated time, each with its own faults; SEED=n tells of one; MUTANT=name breaks
+#                 the mechanism first
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 #   make house    signs of how simple the package is: size, what a round passes, imports, words of docs
 #   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
@@ -67,7 +68,7 @@ golden: $(VENV)/.dev
 
 SEEDS ?= 1000
 simulate: $(VENV)/.dev
-	$(VENV)/bin/python -m tests.simulation $(SEEDS) $(if $(MUTANT),--mutant "$(MUTANT)")
+	$(VENV)/bin/python -m tests.simulation $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(MUTANT),--mutant "$(MUTANT)")
 
 check: lint docs infra
 

@@ -24,12 +24,23 @@ class NewRecord(NamedTuple):
 
 
 class Log:
-    """One partition. ``high``: up to where it is replicated; readers see no further, and no leader loses it."""
+    """One partition.
+
+    Attributes
+    ----------
+    high : int
+        Up to where it is replicated; readers see no further, and no leader loses it.
+    open_from : int or None
+        Where a transaction begins that has not ended; readers see no further.
+    archive : list of LogRecord
+        Everything that could be read at some time.
+    """
 
     def __init__(self) -> None:
         self.records: list[LogRecord] = []
         self.archive: list[LogRecord] = []
         self.begin = self.end = self.high = 0
+        self.open_from: int | None = None
         self.epoch = 0
         self.has_no_leader_until = 0.0
         self.sequences: dict[int, dict[int, int]] = {}
@@ -48,8 +59,37 @@ class Log:
 
     def read(self, offset: int, most: int) -> tuple[list[LogRecord], int]:
         """Records from an offset on, and the position behind them."""
-        found = [r for r in self.records[self._place(offset) :][:most] if r.offset < self.high]
-        return found, found[-1].offset + 1 if len(found) == most else max(offset, self.high)
+        place, stable = self._place(offset), self.stable
+        found = [record for record in self.records[place : place + most] if record.offset < stable]
+        return found, found[-1].offset + 1 if len(found) == most else max(offset, stable)
+
+    @property
+    def stable(self) -> int:
+        """Up to where readers see: records and gaps."""
+        return self.high if self.open_from is None else min(self.high, self.open_from)
+
+    @property
+    def last(self) -> int:
+        """The offset of the last record; -1: there is none."""
+        return self.archive[-1].offset if self.archive else -1
+
+    def begin_transaction(self, records: int) -> None:
+        """Append records that nobody will ever read."""
+        self.open_from = self.end
+        self.end += records
+        self.replicated(self.end)
+
+    def abort_transaction(self) -> None:
+        """End it, if there is one, by a marker."""
+        if self.open_from is not None:
+            self.open_from = None
+            self.end += 1
+            self.replicated(self.end)
+
+    def remove(self, before: int) -> None:
+        """Remove the start of the log, as retention does."""
+        self.begin = max(self.begin, min(before, self.high))
+        self.records = self.records[self._place(self.begin) :]
 
     def _place(self, offset: int) -> int:
         return bisect_left(self.records, offset, key=lambda record: record.offset)

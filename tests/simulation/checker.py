@@ -9,7 +9,9 @@ import msgspec
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import read_feed_log
+from stream_peer.feeds.outputs import feed_outputs
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.feeds.views import feed_records, list_experts
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.driver import fold_and_publish, pump
@@ -76,7 +78,7 @@ class _Said:
     def __init__(self, log: Sequence[LogRecord], partition: int) -> None:
         self.stage = FeedStage(topic=topics.FEED_LOG, partition=partition, secret=SECRET)
         self.revisions: dict[tuple[str, bytes | None, int], set[bytes]] = {}
-        self.last: dict[tuple[str, bytes | None], bytes | None] = {}
+        self.last: dict[tuple[str, bytes | None], set[bytes | None]] = {}
         for number, record in enumerate(log, 1):
             effects = Effects()
             before = log[:number]
@@ -84,6 +86,8 @@ class _Said:
             for output in effects.outputs:
                 if output.topic not in (topics.DEAD_LETTERS, topics.FEED_LOG):
                     self._take(output)
+                    self.last[output.topic, output.key] = {output.value}
+            self._take_shown(record)
 
     def publishes(self, topic: str, key: bytes | None, value: bytes | None) -> bool:
         """Whether the last record of a key is this partition's: a question may have moved to another one."""
@@ -92,8 +96,16 @@ class _Said:
         said = msgspec.json.decode(value)
         return self.stage.hand_overs.publishes(said["feed"], said["question"])
 
+    def _take_shown(self, record: LogRecord) -> None:
+        """Of a question something else is shown: its feed is said with this revision, if it was to be said anyway."""
+        for name, feed in self.stage.feeds.by_name.items():
+            known = topics.WEIGHTS, name.encode(), record.offset
+            if feed.path_state.revision == record.offset and known not in self.revisions:
+                for output in feed_outputs(feed, feed_records(feed, list_experts(feed))):
+                    self._take(output)
+                    self.last.setdefault((output.topic, output.key), set()).add(output.value)
+
     def _take(self, output: Output) -> None:
-        self.last[output.topic, output.key] = output.value
         if output.value is not None:
             place = output.topic, output.key, _revision(output.value)
             self.revisions.setdefault(place, set()).add(output.value)
@@ -112,8 +124,8 @@ def _of_feed_stage(deployment: Deployment, partition: int, published: Sequence[O
         elif output.value not in known:
             yield f"{output.topic} {output.key!r}: revision {revision} has other bytes"
     newest = {(output.topic, output.key): output.value for output in published}
-    for (topic, key), value in said.last.items():
-        if newest.get((topic, key)) != value and said.publishes(topic, key, value):
+    for (topic, key), values in said.last.items():
+        if newest.get((topic, key)) not in values and all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
     yield from _state(deployment, topics.FEED_LOG, partition, said.stage, log)
 
@@ -138,11 +150,11 @@ def _state(
     reader = ChangelogReader()
     for record in deployment.broker.logs[TopicPartition(CHANGELOGS[topic], partition)].records:
         reader.add(record.offset, record.key or b"", record.value)
-    found, snapshot = reader.recovered(), stage.snapshot()
+    found, snapshot, scrubbed = reader.recovered(), stage.snapshot(), stage.snapshot()  # the second without erased ids
     end = log[-1].offset if log else -1
     if found.applied != end:
         yield f"{topic}-{partition}: durable state covers {found.applied}, and the log ends with {end}"
-    elif log and found.head not in (snapshot.head, stage.snapshot().head):  # the second has scrubbed erased ids
+    elif log and found.head is not None and _facts(found.head) not in map(_facts, (snapshot.head, scrubbed.head)):
         yield f"{topic}-{partition}: the durable head is not that of the log"
     elif log and _lasting(found.entries) != _lasting(snapshot.entries):
         yield f"{topic}-{partition}: the durable state is not that of the log"
@@ -151,3 +163,9 @@ def _state(
 def _lasting(entries: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
     """What is stored, but for hand-overs: those that are written leave the state with the next snapshot."""
     return {key: value for key, value in entries.items() if value is not None and not key.startswith(b"o/")}
+
+
+def _facts(head: bytes) -> object:
+    """What stands in a head besides the schema of feeds: after an upgrade it is written with the next record."""
+    facts = msgspec.msgpack.decode(head)
+    return facts[1:] if isinstance(facts, list) else facts

@@ -1,131 +1,33 @@
-"""From a seed: a deployment, its input, and what breaks; run until everything stands still, then judged.
-
-Everything is drawn from ``random.Random(seed)``, so a seed that fails fails again, with the same timeline.
-"""
+"""A deployment while it runs: brokers, workers, its input and its faults; until everything stands still."""
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Self
+from unittest import mock
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.feeds import stage as feed_stage
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.ownership import StageInput
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
-from stream_peer.settings.feed.document import document_hash
-from stream_peer.settings.process import SnapshotEvery
 from tests.simulation.broker import Broker, NewRecord, Rates
-from tests.simulation.loop import SimulatedLoop
-from tests.simulation.worker import START, Worker
+from tests.simulation.loop import Process, SimulatedLoop
+from tests.simulation.plan import START, Fault, Plan, Sent, raises_schema
+from tests.simulation.worker import Worker
 
-FEEDS = ("red", "green")
-EXPERTS = ("ann", "bob", "cyd", "dan", "eve", "fay")
 CHANGELOGS = {topics.FORECAST_EVENTS: "question-changelog", topics.FEED_LOG: "feed-changelog"}
 SECRET = b"simulated"
 _REST_SECONDS = 240.0  # without faults, for everything to be folded, published and made durable
-_COMPACTION_LAG = 20.0  # seconds; longer than a process that was thought dead may still write
-
-SETTINGS: Mapping[str, Any] = {
-    "defaults": {"round_every": "10s", "grace": "1s", "min_experts": 3, "trust": {"warm_up_questions": 5}}
-}
-LATER: Sequence[Mapping[str, Any]] = ({"loss": "log"}, {"vote_rule": "half"}, {"min_experts": 2}, {"guard": "on"})
-
-
-class Plan(NamedTuple):
-    """What a seed means."""
-
-    seed: int
-    questions: int
-    seconds: float
-    partitions: int
-    feed_log_partitions: int
-    workers: int
-    every: SnapshotEvery
-    rates: Rates
-    faults: int
-
-
-def plan_of(seed: int) -> Plan:
-    """Draw a deployment; every other seed is a small one."""
-    dice = random.Random(seed)
-    is_small = seed % 2 == 0
-    rate = dice.choice((0.0, 0.01, 0.05))
-    return Plan(
-        seed=seed,
-        questions=dice.randint(3, 8) if is_small else dice.randint(20, 40),
-        seconds=dice.uniform(40, 60) if is_small else dice.uniform(60, 100),
-        partitions=dice.randint(1, 4),
-        feed_log_partitions=dice.randint(1, 2),
-        workers=dice.randint(1, 4),
-        every=SnapshotEvery(seconds=dice.choice((1.0, 3.0)), records=dice.choice((3, 20, 1000))),
-        rates=Rates(rate, rate, dice.choice((0.0, 0.02)), dice.choice((0.0, 0.01))),
-        faults=dice.randint(0, 6) if is_small else dice.randint(2, 12),
-    )
-
-
-class Sent(NamedTuple):
-    """A record of the input: when it is written, and what."""
-
-    at: float
-    topic: str
-    key: str
-    event: Mapping[str, Any]
-
-
-def events(plan: Plan, dice: random.Random) -> Iterator[Sent]:
-    """Questions, forecasts, outcomes, corrections and controls, in no order."""
-    for number in range(plan.questions):
-        yield from _of_question(f"q{number}", dice.choice(FEEDS), dice.uniform(1, plan.seconds * 0.6), dice)
-    yield _settings(0.5, SETTINGS)
-    for _ in range(dice.randint(0, 3)):
-        document = {"defaults": {**SETTINGS["defaults"], **dice.choice(LATER)}}
-        yield _settings(dice.uniform(5, plan.seconds), document)
-    for _ in range(dice.randint(0, 4)):
-        change = dice.choice(({"forget": True}, {"excluded": True}, {"excluded": False}, {"team": "desk"}))
-        feed, expert = dice.choice(FEEDS), dice.choice(EXPERTS)
-        yield _control(dice.uniform(5, plan.seconds), "expert", feed=feed, expert_id=expert, **change)
-
-
-def _of_question(question: str, feed: str, opens: float, dice: random.Random) -> Iterator[Sent]:
-    closes = opens + dice.uniform(5, 30)
-
-    def sent(moment: float, kind: str, /, **fields: Any) -> Sent:
-        return Sent(moment, topics.FORECAST_EVENTS, question, {"type": kind, "question_id": question, **fields})
-
-    yield sent(opens, "question", feed=feed, opens_at=_iso(opens), closes_at=_iso(closes))
-    for expert in EXPERTS:
-        for _ in range(dice.randint(0, 2)):
-            at = dice.uniform(opens, closes)
-            yield sent(at, "forecast", expert_id=expert, probability=round(dice.random(), 2), at=_iso(at))
-    if dice.random() < 0.8:
-        at = closes + dice.uniform(0.5, 20)
-        yield sent(at, "resolution", outcome=dice.choice(("yes", "no")), at=_iso(at))
-        if dice.random() < 0.2:
-            outcome = dice.choice(("yes", "no", None, "open"))
-            yield sent(at + dice.uniform(1, 10), "resolution", outcome=outcome, at=_iso(at))
-
-
-def _control(at: float, kind: str, /, **fields: Any) -> Sent:
-    return Sent(
-        at, topics.CONTROL_EVENTS, str(fields.get("feed", "settings")), {"type": kind, "at": _iso(at), **fields}
-    )
-
-
-def _settings(at: float, document: Mapping[str, Any]) -> Sent:
-    return _control(at, "settings", document=document, hash=document_hash(document))
-
-
-def _iso(at: float) -> str:
-    moment = datetime.fromtimestamp((START + int(at * 1000)) / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+_LAG_SECONDS = 20.0  # of compaction and retention; longer than a process that was thought dead may still write
 
 
 class Deployment:
-    """Brokers and workers of a plan, while it runs.
+    """Brokers and workers of a plan; a context manager, in which the schema is that of the last upgrade.
 
     Attributes
     ----------
@@ -145,32 +47,30 @@ class Deployment:
         self.workers: dict[int, Worker] = {}
         self.errors: list[str] = []
         self._starts = 0
-        self._ends_at = plan.seconds
-        self._compactable: list[tuple[float, dict[TopicPartition, int]]] = []
+        self._stack = ExitStack()
+        self._ends: list[tuple[float, dict[TopicPartition, int]]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     def run(self) -> bool:
         """Run the plan; return whether everything came to rest in time."""
-        self._schedule()
-        self.loop.run(lambda: False, self._ends_at)
+        for sent in self.plan.inputs:
+            self.loop.later(sent.at, self._write, sent)
+        for number in range(self.plan.workers):
+            self.loop.later(self.random.uniform(0, 3), self.start, number)
+        for fault in self.plan.faults:
+            self.loop.later(fault.at, self._break, fault)
+        self._note_ends()
+        self.loop.run(lambda: False, self.plan.seconds)
         self._heal()
         rests = self.loop.run(self._is_at_rest, self.loop.now + _REST_SECONDS)
         for process in self.loop.all_processes:
             process.kill()
         return rests
-
-    # --- what happens ---
-
-    def _schedule(self) -> None:
-        for sent in events(self.plan, self.random):
-            self.loop.later(sent.at, self._write, sent)
-        for number in range(self.plan.workers):
-            self.loop.later(self.random.uniform(0, 3), self.start, number)
-        for _ in range(self.plan.faults):
-            fault = self.random.choice(
-                (self._kill, self._freeze, self._cut_off, self._change_leader, self._compact, self._leave)
-            )
-            self.loop.later(self.random.uniform(3, self._ends_at), fault)
-        self._note_ends()
 
     def _write(self, sent: Sent) -> None:
         value = json.dumps(sent.event).encode()
@@ -187,11 +87,14 @@ class Deployment:
             if process.is_alive:
                 self.errors.append(f"{type(error).__name__}: {error}")
                 self.broker.note(f"{process.name} ends: {type(error).__name__}: {error}")
-                process.kill()
-                self.loop.later(1.0, self.start, number)
+                self._end(number, process, 1.0)
 
         self.broker.note(f"{process.name} starts")
         self.workers[number] = Worker(self.broker, process, self._inputs(), self.plan.every, ended)
+
+    def _end(self, number: int, process: Process, away: float) -> None:
+        process.kill()
+        self.loop.later(away, self.start, number)
 
     def _inputs(self) -> list[StageInput]:
         plan = self.plan
@@ -225,76 +128,121 @@ class Deployment:
 
     # --- faults ---
 
-    def _some_worker(self) -> int | None:
+    def _break(self, fault: Fault) -> None:
+        of_worker = {"kill": self._kill, "freeze": self._freeze, "cut off": self._cut_off, "clock": self._set_clock}
+        of_all: dict[str, Callable[[Fault], None]] = {
+            "leader": self._change_leader,
+            "compact": self._compact,
+            "rebalance": self._rebalance,
+            "transaction": self._transact,
+            "retention": self._retain,
+            "all at once": self._kill_all,
+            "upgrade": self._upgrade,
+        }
+        if fault.kind in of_all:
+            of_all[fault.kind](fault)
+            return
         alive = [number for number, worker in self.workers.items() if worker.process.is_alive]
-        return self.random.choice(alive) if alive else None
-
-    def _kill(self) -> None:
-        number = self._some_worker()
-        if number is not None:
-            process = self.workers[number].process
+        if alive:
+            number = alive[int(fault.who * len(alive))]
+            worker = self.workers[number]
 
             def strike() -> None:
-                if process.is_alive:
-                    self.broker.note(f"{process.name} is killed")
-                    process.kill()
-                    self.loop.later(self.random.uniform(0.2, 8), self.start, number)
+                if worker.process.is_alive:
+                    of_worker[fault.kind](fault, number, worker)
 
-            process.strike_after(self.random.randint(1, 200), strike)
+            worker.process.strike_after(fault.steps, strike)
 
-    def _freeze(self) -> None:
-        number = self._some_worker()
-        if number is not None:
-            process = self.workers[number].process
+    def _kill(self, fault: Fault, number: int, worker: Worker) -> None:
+        self.broker.note(f"{worker.process.name} is killed")
+        self._end(number, worker.process, fault.seconds)
 
-            def strike() -> None:
-                self.broker.note(f"{process.name} freezes")
-                process.freeze()
-                self.loop.later(self.random.choice((0.5, 3.0, 9.0, 15.0)), self._thaw, process)
+    def _freeze(self, fault: Fault, _number: int, worker: Worker) -> None:
+        self.broker.note(f"{worker.process.name} freezes")
+        worker.process.freeze()
+        self.loop.later(fault.seconds, self._thaw, worker.process)
 
-            process.strike_after(self.random.randint(1, 200), strike)
+    def _thaw(self, process: Process) -> None:
+        if process.is_frozen:
+            self.broker.note(f"{process.name} thaws")
+            process.thaw()
 
-    def _thaw(self, process: Any) -> None:
-        self.broker.note(f"{process.name} thaws")
-        process.thaw()
-
-    def _cut_off(self) -> None:
+    def _cut_off(self, fault: Fault, _number: int, worker: Worker) -> None:
         """Heartbeats do not get through, everything else does."""
-        number = self._some_worker()
-        if number is not None:
-            name = self.workers[number].process.name
-            self.broker.note(f"{name} is cut off from its coordinators")
-            self.broker.cut_off[name] = self.loop.now + self.random.choice((2.0, 5.0, 9.0, 15.0))
+        self.broker.note(f"{worker.process.name} is cut off from its coordinators for {fault.seconds} s")
+        self.broker.cut_off[worker.process.name] = self.loop.now + fault.seconds
 
-    def _change_leader(self) -> None:
-        tp = self.random.choice(list(self.broker.logs))
+    def _set_clock(self, fault: Fault, _number: int, worker: Worker) -> None:
+        self.broker.note(f"{worker.process.name} has a clock that is {fault.seconds} s ahead")
+        worker.runtime.ahead = int(fault.seconds * 1000)
+
+    def _kill_all(self, fault: Fault) -> None:
+        for number, worker in self.workers.items():
+            if worker.process.is_alive:
+                self._kill(fault, number, worker)
+
+    def _upgrade(self, fault: Fault) -> None:
+        """Everybody gives way to workers of the same release, or of one with another state of feeds."""
+        if raises_schema(fault):
+            raised = feed_stage.SCHEMA + 1  # type: ignore[attr-defined]  # where it is read
+            self.broker.note(f"an upgrade to schema {raised}")
+            self._stack.enter_context(mock.patch.object(feed_stage, "SCHEMA", raised))
+        self._kill_all(fault)
+
+    def _change_leader(self, fault: Fault) -> None:
+        tps = list(self.broker.logs)
+        tp = tps[int(fault.who * len(tps))]
         self.broker.note(f"{tp.topic}-{tp.partition} has another leader")
-        self.broker.logs[tp].change_leader(self.loop.now + self.random.uniform(0, 2))
+        self.broker.logs[tp].change_leader(self.loop.now + fault.seconds / 4)
 
-    def _leave(self) -> None:
+    def _rebalance(self, _fault: Fault) -> None:
         """Every member joins again, as when a worker comes or goes."""
         for group in self.broker.groups.values():
             self.broker.note(f"{group.name}: a rebalance")
             group.rebalance()
 
+    def _transact(self, fault: Fault) -> None:
+        """A producer's transaction on an input, which is aborted after a while."""
+        partition = int(fault.who * self.plan.partitions)
+        log = self.broker.logs[TopicPartition(topics.FORECAST_EVENTS, partition)]
+        if log.open_from is None:
+            self.broker.note(f"a transaction on {topics.FORECAST_EVENTS}-{partition} for {fault.seconds} s")
+            log.begin_transaction(1 + fault.steps % 3)
+            self.loop.later(fault.seconds, log.abort_transaction)
+
     def _note_ends(self) -> None:
+        """Remember where logs end, and up to where inputs are durable: what is old may be removed."""
         ends = {tp: log.high for tp, log in self.broker.logs.items() if tp.topic in CHANGELOGS.values()}
-        self._compactable.append((self.loop.now, ends))
+        ends |= {tp: offset for (_, tp), offset in self.broker.committed.items() if tp.topic == topics.FORECAST_EVENTS}
+        self._ends.append((self.loop.now, ends))
         self.loop.later(5.0, self._note_ends)
 
-    def _compact(self) -> None:
-        old = [ends for at, ends in self._compactable if at <= self.loop.now - _COMPACTION_LAG]
-        for tp, end in old[-1].items() if old else ():
-            self.broker.logs[tp].compact(end)
+    def _old(self) -> dict[TopicPartition, int]:
+        old = [ends for at, ends in self._ends if at <= self.loop.now - _LAG_SECONDS]
+        return old[-1] if old else {}
+
+    def _compact(self, _fault: Fault) -> None:
+        self.broker.note("changelogs are compacted")
+        for tp, end in self._old().items():
+            if tp.topic in CHANGELOGS.values():
+                self.broker.logs[tp].compact(end)
+
+    def _retain(self, _fault: Fault) -> None:
+        self.broker.note("what is durable goes from the start of the input")
+        for tp, end in self._old().items():
+            if tp.topic == topics.FORECAST_EVENTS:
+                self.broker.logs[tp].remove(end)
 
     # --- the end ---
 
     def _heal(self) -> None:
+        self.broker.note("everything heals")
         self.broker.rates = Rates()
         self.broker.cut_off.clear()
+        for log in self.broker.logs.values():
+            log.abort_transaction()
         for process in self.loop.all_processes:
-            if process.is_frozen:
-                self._thaw(process)
+            self._thaw(process)
 
     def _is_at_rest(self) -> bool:
         """Whether all that was written is folded and covered by durable state."""
@@ -302,4 +250,4 @@ class Deployment:
             return False
         owned = {p.tp: p for w in self.workers.values() for app in w.apps for p in app.ownership.partitions()}
         logs = {tp: log for tp, log in self.broker.logs.items() if tp.topic in (*CHANGELOGS, topics.CONTROL_EVENTS)}
-        return all(tp in owned and owned[tp].idle and owned[tp].want >= log.high for tp, log in logs.items())
+        return all(tp in owned and owned[tp].idle and owned[tp].want > log.last for tp, log in logs.items())

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 STEP_SECONDS = 0.000_05  # that a callback takes
+_LOOK_SECONDS = 0.2
 _CURRENT: ContextVar["Process | None"] = ContextVar("process", default=None)
 
 
@@ -159,10 +160,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.call_at(self.now + delay, callback, *args, context=_WORLD)
 
     def run(self, is_done: Callable[[], bool], limit: float) -> bool:
-        """Run until it is done, or until the simulated time is up; return whether it is done."""
+        """Run until it is done, looked at now and then, or the simulated time is up; return whether it is done."""
         asyncio.events._set_running_loop(self)
+        look = self.now
         try:
-            while not is_done():
+            while self.now < look or not is_done():
+                if self.now >= look:
+                    look = self.now + _LOOK_SECONDS
                 self._wake()
                 able = [process for process in self._processes if process.ready and not process.is_frozen]
                 if able:
@@ -170,7 +174,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 elif self._timers and self._timers[0][0] <= limit:
                     self.now = max(self.now, self._timers[0][0])
                 else:
-                    return False
+                    return is_done()
             return True
         finally:
             asyncio.events._set_running_loop(None)

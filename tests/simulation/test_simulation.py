@@ -1,23 +1,22 @@
 """Whatever breaks, state and outputs are those of the bare folds; and a mechanism that is broken is found out."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS
-from tests.simulation.simulate import simulate
+from tests.simulation.mutants import MUTANTS, SECOND
+from tests.simulation.plan import plan_of
+from tests.simulation.simulate import carry_out, shrunk, simulate
 
-SEEDS = range(20)
+SEEDS = range(60)
 
-FINDS = {
-    "the order of batches is not checked": 3,
-    "offsets that are missing count as proven": 3,
-    "repeated records are folded again": 0,
-    "the lease is ignored": 55,
-}
-"""Of some mutants a seed that finds them; ``python -m tests.simulation 1000 --mutant NAME`` finds each."""
+ROOT = Path(__file__).parents[2]
+FINDS = dict(re.findall(r"^\| ([a-z].*) \| (\d+) \|$", (ROOT / "docs/development.md").read_text(), re.MULTILINE))
+"""Of each mutant in the table of the docs a seed that finds it; ``make simulate MUTANT=name`` finds it as well."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -27,8 +26,19 @@ def test_a_deployment_ends_as_the_bare_folds_of_its_logs_do_whatever_breaks(seed
 
 
 @pytest.mark.parametrize(("mutant", "seed"), FINDS.items())
-def test_a_broken_mechanism_is_found(mutant: str, seed: int) -> None:
-    assert simulate(seed, mutant).problems
+def test_a_broken_mechanism_is_found(mutant: str, seed: str) -> None:
+    assert simulate(int(seed), mutant).problems
+    if mutant in SECOND:
+        assert not simulate(int(seed), "the lease is ignored").problems
+
+
+def test_a_deployment_that_fails_is_made_smaller_and_fails_still() -> None:
+    plan = plan_of(1)
+
+    smaller = shrunk(plan, "the order of batches is not checked", runs=12)
+
+    assert len(smaller.inputs) + len(smaller.faults) < len(plan.inputs) + len(plan.faults)
+    assert carry_out(smaller, "the order of batches is not checked").problems
 
 
 def test_what_workers_write_and_when_depends_on_neither_process_nor_hash_seed() -> None:
@@ -42,5 +52,6 @@ def test_what_workers_write_and_when_depends_on_neither_process_nor_hash_seed() 
     assert len(set(one)) == 4
 
 
-def test_every_mutant_named_here_is_one() -> None:
+def test_the_table_names_mutants() -> None:
+    assert len(FINDS) > 10
     assert set(FINDS) <= set(MUTANTS)

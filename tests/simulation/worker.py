@@ -23,15 +23,14 @@ from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import SnapshotEvery
 from tests.simulation.broker import REBALANCE_SECONDS, SESSION_SECONDS, Beat, Broker, Group, NewRecord
 from tests.simulation.loop import Process
+from tests.simulation.plan import START
 
 T = TypeVar("T")
-
-START = 1_772_366_400_000
-"""The time of day at which every simulation begins, in milliseconds."""
 
 _REQUEST_SECONDS = 1.5
 _HEARTBEAT_SECONDS = 0.5
 _WATCH_SECONDS = 0.5
+_IDLE_SECONDS = 0.1
 _DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, shutdown=20.0, broker=60.0)
 
 
@@ -162,7 +161,7 @@ class Logs:
 
     @contextlib.asynccontextmanager
     async def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AsyncIterator[Reading]:
-        end = self._broker.logs[tp].high if up_to is None else up_to + 1
+        end = self._broker.logs[tp].stable if up_to is None else up_to + 1
         yield Reading(self._broker, tp, first, end)
 
 
@@ -214,7 +213,7 @@ class Consumer:
         for tp in tps:
             log = self._broker.logs[tp]
             committed = self._broker.committed.get((self._group.name, tp))
-            found[tp] = LogBounds(log.begin, LogEnd(log.high, log.high), committed)
+            found[tp] = LogBounds(log.begin, LogEnd(log.high, log.stable), committed)
         return found
 
     def accept(self, delivery: Any) -> None:
@@ -280,7 +279,7 @@ class Consumer:
 
     def log_end(self, tp: TopicPartition) -> LogEnd | None:
         log = self._broker.logs[tp]
-        return LogEnd(log.high, log.high)
+        return LogEnd(log.high, log.stable)
 
     async def position_of(self, tp: TopicPartition) -> int | None:
         await asyncio.sleep(0)
@@ -370,10 +369,11 @@ class Consumer:
                     self._ownership.recover(tp, records)
 
     async def _fetch(self) -> None:
-        broker = self._broker
+        broker, places, pause = self._broker, sorted(self._assignment), 0.0
         while True:
-            await asyncio.sleep(broker.latency() + 0.02)
-            for tp in sorted(self._assignment):
+            await asyncio.sleep(broker.latency() + pause)
+            pause = _IDLE_SECONDS
+            for tp in places:
                 sought = self._seeks.pop(tp, None)
                 at = self._positions.get(tp) if sought is None else sought
                 if at is None:
@@ -383,10 +383,11 @@ class Consumer:
                 log = broker.logs[tp]
                 records, self._positions[tp] = log.read(max(at, log.begin), broker.random.choice((1, 3, 10, 40)))
                 if records:
+                    pause = 0.0
                     self._sought.pop(tp, None)
                 if records and not broker.happens(broker.rates.lost_fetches):
                     self._proof = None if sought is None else (tp, sought)
-                    await self._ownership.deliver(Delivery(self, tp, records, LogEnd(log.high, log.high)), self)
+                    await self._ownership.deliver(Delivery(self, tp, records, LogEnd(log.high, log.stable)), self)
 
 
 def _settle(answer: "asyncio.Future[T]", result: T) -> None:

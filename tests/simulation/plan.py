@@ -1,0 +1,167 @@
+"""What a seed means: a deployment, what is written to it and when, and what breaks; drawn before anything runs.
+
+So a seed that fails can be made smaller: without some of its events and faults, the rest is as it was.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from stream_peer.events import topics
+from stream_peer.settings.feed.document import document_hash
+from stream_peer.settings.process import SnapshotEvery
+from tests.simulation.broker import Rates
+
+START = 1_772_366_400_000
+"""The time of day at which every simulation begins, in milliseconds."""
+
+FEEDS = ("red", "green")
+EXPERTS = ("ann", "bob", "cyd", "dan", "eve", "fay")
+
+SETTINGS: Mapping[str, Any] = {
+    "defaults": {"round_every": "10s", "grace": "1s", "min_experts": 3, "trust": {"warm_up_questions": 5}}
+}
+LATER: Sequence[Mapping[str, Any]] = ({"loss": "log"}, {"vote_rule": "half"}, {"min_experts": 2}, {"guard": "on"})
+CONTROLS: Sequence[Mapping[str, Any]] = ({"forget": True}, {"excluded": True}, {"excluded": False}, {"team": "desk"})
+
+FAULTS = (
+    "kill", "kill", "freeze", "freeze", "cut off", "leader", "leader", "compact", "rebalance", "clock", "transaction",
+    "retention", "all at once", "upgrade",
+)  # fmt: skip
+"""Kinds of faults, the usual ones more than once."""
+
+_SECONDS: Mapping[str, Sequence[float]] = {
+    "freeze": (0.5, 3.0, 9.0, 15.0),
+    "cut off": (2.0, 5.0, 9.0, 15.0),
+    "clock": (-86_400.0, -60.0, -1.0, 1.0, 60.0, 290.0, 600.0, 86_400.0),
+    "transaction": (0.1, 2.0, 8.0),
+}
+
+
+class Sent(NamedTuple):
+    """A record of the input: when it is written, and what."""
+
+    at: float
+    topic: str
+    key: str
+    event: Mapping[str, Any]
+
+
+class Fault(NamedTuple):
+    """What breaks, and when.
+
+    Attributes
+    ----------
+    who : float
+        Below 1: which of the workers that live then, or of the partitions.
+    steps : int
+        A worker meets it after so many of its steps: between any two of its awaits.
+    seconds : float
+        How long it lasts; of a clock, by how much it is wrong from then on.
+    """
+
+    at: float
+    kind: str
+    who: float
+    steps: int
+    seconds: float
+
+
+class Plan(NamedTuple):
+    """A deployment, its input, and its faults."""
+
+    seed: int
+    seconds: float
+    partitions: int
+    feed_log_partitions: int
+    workers: int
+    every: SnapshotEvery
+    rates: Rates
+    inputs: Sequence[Sent]
+    faults: Sequence[Fault]
+
+
+def plan_of(seed: int) -> Plan:
+    """Draw a deployment; every other seed is a small one."""
+    dice = random.Random(seed)
+    is_small = seed % 2 == 0
+    rate = dice.choice((0.0, 0.01, 0.05))
+    seconds = dice.uniform(40, 60) if is_small else dice.uniform(60, 100)
+    questions = dice.randint(3, 6) if is_small else dice.randint(25, 38)
+    plan = Plan(
+        seed=seed,
+        seconds=seconds,
+        partitions=dice.randint(1, 4),
+        feed_log_partitions=dice.randint(1, 2),
+        workers=dice.randint(1, 5),
+        every=SnapshotEvery(seconds=dice.choice((1.0, 3.0)), records=dice.choice((3, 20, 1000))),
+        rates=Rates(rate, rate, dice.choice((0.0, 0.02)), dice.choice((0.0, 0.01))),
+        inputs=(),
+        faults=[_fault(seconds, dice) for _ in range(dice.randint(0, 6) if is_small else dice.randint(2, 12))],
+    )
+    return plan._replace(inputs=sorted(_inputs(plan, questions, dice), key=lambda sent: sent.at))
+
+
+def raises_schema(fault: Fault) -> bool:
+    """Whether an upgrade is to a release with another state of feeds."""
+    return fault.kind == "upgrade" and fault.who < 0.5
+
+
+def _fault(seconds: float, dice: random.Random) -> Fault:
+    kind = dice.choice(FAULTS)
+    lasts = dice.choice(_SECONDS[kind]) if kind in _SECONDS else dice.uniform(0.2, 8)
+    return Fault(dice.uniform(3, seconds), kind, dice.random(), dice.randint(1, 200), lasts)
+
+
+def _inputs(plan: Plan, questions: int, dice: random.Random) -> Iterator[Sent]:
+    """Questions, forecasts, outcomes, corrections, moves and controls, in no order."""
+    for number in range(questions):
+        opens = dice.uniform(1, plan.seconds * 0.6)
+        yield from _of_question(f"q{number}", dice.choice(FEEDS), opens, dice)
+    yield _settings(0.5, SETTINGS)
+    for _ in range(dice.randint(0, 3)):
+        document = {"defaults": {**SETTINGS["defaults"], **dice.choice(LATER)}}
+        yield _settings(dice.uniform(5, plan.seconds), document)
+    for _ in range(dice.randint(0, 4)):
+        feed, expert = dice.choice(FEEDS), dice.choice(EXPERTS)
+        yield _control(dice.uniform(5, plan.seconds), "expert", feed=feed, expert_id=expert, **dice.choice(CONTROLS))
+    if dice.random() < 0.2:
+        yield _control(dice.uniform(10, plan.seconds), "feed", feed=dice.choice(FEEDS), reset=True)
+
+
+def _of_question(question: str, feed: str, opens: float, dice: random.Random) -> Iterator[Sent]:
+    closes = opens + dice.uniform(5, 30)
+
+    def sent(moment: float, kind: str, /, **fields: Any) -> Sent:
+        return Sent(moment, topics.FORECAST_EVENTS, question, {"type": kind, "question_id": question, **fields})
+
+    yield sent(opens, "question", feed=feed, opens_at=_iso(opens), closes_at=_iso(closes))
+    for expert in EXPERTS:
+        for _ in range(dice.randint(0, 2)):
+            at = dice.uniform(opens, closes)
+            yield sent(at, "forecast", expert_id=expert, probability=round(dice.random(), 2), at=_iso(at))
+    for _ in range(dice.randint(1, 3) if dice.random() < 0.15 else 0):
+        at = dice.uniform(opens, closes + 20)
+        yield sent(at, "question", feed=dice.choice(FEEDS), at=_iso(at))
+    if dice.random() < 0.8:
+        at = closes + dice.uniform(0.5, 20)
+        yield sent(at, "resolution", outcome=dice.choice(("yes", "no")), at=_iso(at))
+        if dice.random() < 0.2:
+            outcome = dice.choice(("yes", "no", None, "open"))
+            yield sent(at + dice.uniform(1, 10), "resolution", outcome=outcome, at=_iso(at))
+
+
+def _control(at: float, kind: str, /, **fields: Any) -> Sent:
+    return Sent(
+        at, topics.CONTROL_EVENTS, str(fields.get("feed", "settings")), {"type": kind, "at": _iso(at), **fields}
+    )
+
+
+def _settings(at: float, document: Mapping[str, Any]) -> Sent:
+    return _control(at, "settings", document=document, hash=document_hash(document))
+
+
+def _iso(at: float) -> str:
+    moment = datetime.fromtimestamp((START + int(at * 1000)) / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
