@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from random import SystemRandom
@@ -51,6 +52,13 @@ ONE_NODE = {
     "log.cleaner.threads": "1",
     "log.cleaner.dedupe.buffer.size": "2097152",
 }
+THREE_NODES = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+}
 COMPACT_SOON = {
     "log.cleaner.backoff.ms": "200",
     "log.cleaner.min.cleanable.ratio": "0.01",
@@ -75,6 +83,7 @@ class KafkaBroker:
 
     ``config`` overlays server.properties (``COMPACT_SOON`` is ready-made). ``scram`` are ``name=u,password=p``
     texts; they need a format of their own instead of the copied template. The ports stay the same over restarts.
+    ``cluster`` is the id of the cluster that it is a node of, and ``ports`` are those that the other nodes know.
     """
 
     def __init__(
@@ -85,20 +94,27 @@ class KafkaBroker:
         config: Mapping[str, str] | None = None,
         scram: Sequence[str] = (),
         jvm: Sequence[str] = (),
+        cluster: str = "",
+        ports: Sequence[int] = (),
     ) -> None:
         self.jars = jars
         self.directory = directory
-        self.port, self.controller_port = free_ports(2)
+        self.port, self.controller_port = ports or free_ports(2)
         self.log = directory / "server.log"
         self._jvm = [*JVM, *jvm]
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         self._write_configuration(config or {})
-        self._lay_data(scram)
+        self._lay_data(scram, cluster)
 
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._process is not None
 
     @property
     def pid(self) -> int:
@@ -174,13 +190,13 @@ class KafkaBroker:
         self._properties.write_text("".join(lines))
         (self.directory / "log4j2.yaml").write_text(LOG4J.format(file=self.log))
 
-    def _lay_data(self, scram: Sequence[str]) -> None:
-        if self.jars.template.is_dir() and not scram:
+    def _lay_data(self, scram: Sequence[str], cluster: str) -> None:
+        if self.jars.template.is_dir() and not scram and not cluster:
             shutil.copytree(self.jars.template, self.directory / "data")
             return
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        alone = [] if cluster else ["--standalone"]
         users = [word for user in scram for word in ("--add-scram", f"SCRAM-SHA-512=[{user}]")]
-        arguments = ["format", "--standalone", "-t", cluster, "-c", str(self._properties), *users]
+        arguments = ["format", *alone, "-t", cluster or cluster_id(), "-c", str(self._properties), *users]
         command = _java(["-Xmx128m", "-XX:+UseSerialGC"], self.jars, "kafka.tools.StorageTool", *arguments)
         run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if run.returncode:
@@ -197,6 +213,41 @@ class KafkaBroker:
 
     def _log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+class KafkaCluster:
+    """Three brokers, started; ``nodes`` by their ids. Of the three replicas of a record two must have it."""
+
+    def __init__(self, jars: KafkaJars, directory: Path) -> None:
+        ids, cluster, ports = (1, 2, 3), cluster_id(), free_ports(6)
+        of_node = {node: (ports[2 * node - 2], ports[2 * node - 1]) for node in ids}
+        voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in of_node.items())
+
+        def made(node: int) -> KafkaBroker:
+            config = {**THREE_NODES, "node.id": str(node), "controller.quorum.voters": voters}
+            return KafkaBroker(jars, directory / str(node), config=config, cluster=cluster, ports=of_node[node])
+
+        with ThreadPoolExecutor(len(ids)) as pool:
+            self.nodes = dict(zip(ids, pool.map(made, ids), strict=True))
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes.values())
+
+    def __enter__(self) -> Self:
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(KafkaBroker.start, self.nodes.values()))  # none is ready before the second one is
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            if node.runs:
+                node.kill()  # the last one to stop would wait for the others
+
+
+def cluster_id() -> str:
+    """An id that no cluster has."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def prepare(jars: KafkaJars) -> None:
