@@ -46,6 +46,8 @@ class Ended(NamedTuple):
     revision: int = -1
 
 
+# A new field needs a default: records of imported feeds, which the feed-log keeps for ever, have none (former_imports).
+# It also needs another SCHEMA in store, so that feeds are rebuilt with it.
 class PathState(msgspec.Struct, array_like=True):
     """What depends on the path and not only on the sums. It changes the reading, never what was stored.
 

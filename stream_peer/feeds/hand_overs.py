@@ -15,8 +15,8 @@ import msgspec
 from stream_peer.events import topics
 from stream_peer.events.feed_log import HandedOver, QuestionArrived, QuestionMoved, Source, encode_feed_log
 from stream_peer.events.times import NEVER, Milliseconds
+from stream_peer.log.pieces import cut, join_chunks
 from stream_peer.log.stage import Output
-from stream_peer.log.transfers import cut, join_chunks
 
 LONGEST_WAIT = 6 * 3_600_000
 """Six hours, by the time of the log. Later a feed publishes without a hand-over: earlier releases write none."""

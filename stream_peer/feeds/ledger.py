@@ -15,7 +15,7 @@ from stream_peer.events.feed_log import Verdict
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.feeds.facts import Facts, boundary_of, unpack
 from stream_peer.log.clock import Agenda
-from stream_peer.log.transfers import whole
+from stream_peer.log.pieces import whole
 from stream_peer.settings.feed.model import FeedSettings
 
 

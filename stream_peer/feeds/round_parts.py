@@ -7,7 +7,7 @@ import msgspec
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import Round
 from stream_peer.events.rejections import Reason
-from stream_peer.log.transfers import cut, join_chunks, removed
+from stream_peer.log.pieces import cut, join_chunks, removed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Round).decode

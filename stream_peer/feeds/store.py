@@ -22,7 +22,7 @@ from stream_peer.events.feed_log import Source
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.feed import Ended, Feed, PathState
 from stream_peer.feeds.ledger import Entry, decode_entry, encode_expired
-from stream_peer.log.transfers import cut, join_chunks, removed
+from stream_peer.log.pieces import cut, join_chunks, removed
 
 SCHEMA = 7
 """Of the stored form. Any other one leads to a rebuild: the feed-log holds all that is needed."""

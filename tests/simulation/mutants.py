@@ -135,6 +135,22 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
 }
 
 
+FOUND_BY = {
+    "repeated records are folded again": 0,
+    "a rebuild leaves its log out": 0,
+    "the order of batches is not checked": 1,
+    "offsets that are missing count as proven": 1,
+    "rows hold one version": 1,
+    "the head is written before the entries": 3,
+    "revoked partitions live on": 7,
+    "feeds are published before their rebuild": 10,
+    "outputs are not awaited": 11,
+    "tokens are ignored": 24,
+    "all is folded again before anything is rebuilt": 99,
+}
+"""Seeds that find a mutant, to test that each kind of mechanism is tested."""
+
+
 SECOND = {
     "tokens are ignored",
     "recovery reads beyond its token",

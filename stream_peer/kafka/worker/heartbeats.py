@@ -75,7 +75,7 @@ class Heartbeats:
             self._end_wait(self._writes.pop(write))
 
     def progress(self, what: str, token: Hashable, limit: float) -> None:
-        """Report how far ``what`` has come; None: there is nothing to do. PathState still for ``limit`` s is fatal."""
+        """Report how far ``what`` has come; None: there is nothing to do. Standing still for ``limit`` s is fatal."""
         known = self._tokens.get(what)
         if token is None:
             self._tokens.pop(what, None)

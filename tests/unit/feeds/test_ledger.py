@@ -4,7 +4,7 @@ from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.scored import NONE
 from stream_peer.feeds.store import stored_ledgers
-from stream_peer.log.transfers import cut
+from stream_peer.log.pieces import cut
 from tests.unit.feeds.sample_facts import METHOD, facts_of
 
 FORECASTS = [0.9, 0.6, 0.2]

@@ -1,4 +1,4 @@
-from stream_peer.log.transfers import LARGEST, cut, join_chunks, removed
+from stream_peer.log.pieces import LARGEST, cut, join_chunks, removed
 
 
 def test_a_value_of_any_size_comes_back() -> None:
