@@ -18,9 +18,19 @@ import time
 import uuid
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import faust
 import mode
@@ -87,6 +97,8 @@ from stream_peer.log.stage import Headers, Record
 from stream_peer.settings.process import Security, Settings
 
 log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
 
 # Private names with the signatures that are known. The versions are pinned; this finds an installation that ignores the
 # pin, or lacks the compiled stream iterator, whose Python twin acknowledges messages that it skips.
@@ -778,7 +790,7 @@ class BatchConsumer(driver.Consumer):
 
     async def log_start(self, tp: Any) -> int:
         """The first offset that the broker still has."""
-        return int((await self.earliest_offsets(tp))[tp])
+        return int((await patiently(lambda: self.earliest_offsets(tp)))[tp])
 
     async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
         """Write the fencing tokens before Faust recovers: before it asks where the changelogs end."""
@@ -840,7 +852,8 @@ class BatchConsumer(driver.Consumer):
 
     async def bounds(self, tps: Collection[Any]) -> dict[TopicPartition, LogBounds]:
         """Where logs begin and end, and what the group has committed."""
-        ends, firsts = await self.log_ends(*tps), await self.earliest_offsets(*tps)
+        ends = await patiently(lambda: self.log_ends(*tps))
+        firsts = await patiently(lambda: self.earliest_offsets(*tps))
         committed = self._committed_offset
         return {TopicPartition(*tp): LogBounds(firsts[tp], end, committed.get(TP(*tp))) for tp, end in ends.items()}
 
@@ -1117,17 +1130,18 @@ class KafkaWriter(Service):
     async def asked(self, names: Iterable[str]) -> Ids | None:
         """The ids that a broker gives to its cluster and topics now; None: no broker answers."""
         try:
-            return await self.ids(names) if await self._client.client.force_metadata_update() else None
+            client = self._client.client
+            return await cluster_ids(client, names) if await client.force_metadata_update() else None
         except kafka.KafkaError:
             return None
 
     async def ids(self, names: Iterable[str]) -> Ids:
         """The ids of the cluster and of topics."""
-        return await cluster_ids(self._client.client, names)
+        return await patiently(lambda: cluster_ids(self._client.client, names))
 
     async def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""
-        return len(await self._client.partitions_for(topic))
+        return len(await patiently(lambda: self._client.partitions_for(topic)))
 
     async def produce(
         self, rows: Mapping[TopicPartition, Sequence[Writing]], lease: Lease | None = None
@@ -1377,7 +1391,19 @@ class StageWorker(mode.Worker):
         self._schedule_shutdown(number)
 
 
-# What the clients share: options, names of headers that are not UTF-8, ids, ends of logs.
+# What the clients share: patience, options, names of headers that are not UTF-8, ids, ends of logs.
+
+
+async def patiently(ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Ask until brokers answer. The watchdog ends the process when they are away for longer than `broker_patience`."""
+    while True:
+        try:
+            return await ask()
+        except kafka.KafkaError as error:
+            if not (error.retriable or isinstance(error, kafka.KafkaTimeoutError)):
+                raise
+            log.debug("broker_asked_again", reason=repr(error))
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
 def aiokafka_options(security: Security) -> dict[str, Any]:

@@ -1,5 +1,9 @@
 """The proof of order, and the cutting of fetches."""
 
+import pytest
+from aiokafka import errors
+
+from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, OrderProof, _cut
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import now
@@ -93,3 +97,27 @@ def test_long_fetches_are_cut_in_order() -> None:
     batches = [(tp.partition, len(batch), batch[0].offset) for tp, batch in _cut({HERE: fetched})]
 
     assert batches == [(0, BATCH_RECORDS, 0), (0, BATCH_RECORDS, BATCH_RECORDS), (0, 1, 2 * BATCH_RECORDS)]
+
+
+class Brokers:
+    """Brokers that fail in some ways before they answer."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+
+    async def __call__(self) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        return "an answer"
+
+
+async def test_a_question_is_asked_again_while_brokers_are_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faust_bridge, "_ASK_AGAIN_SECONDS", 0)
+    away = errors.KafkaConnectionError(), errors.KafkaTimeoutError(), errors.NodeNotReadyError()
+
+    assert await faust_bridge.patiently(Brokers(*away)) == "an answer"
+
+
+async def test_a_refusal_is_not_asked_for_again() -> None:
+    with pytest.raises(errors.TopicAuthorizationFailedError):
+        await faust_bridge.patiently(Brokers(errors.TopicAuthorizationFailedError()))

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError
 
-from stream_peer.errors import RecordTooLargeError
+from stream_peer.errors import RecordTooLargeError, TopicsError
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker import faust_bridge
@@ -182,6 +182,13 @@ async def test_a_record_that_this_broker_does_not_take_is_named_too() -> None:
 
     with pytest.raises(RecordTooLargeError, match=r"key b'big' for acme-weights-0 .* max\.message\.bytes"):
         await producer_on(client).send(outputs)
+
+
+async def test_a_record_that_is_refused_for_its_time_names_the_clock() -> None:
+    client = KeepingClient(error=InvalidTimestampError())
+
+    with pytest.raises(TopicsError, match=r"acme-weights of the time 2026-03-01T12:00:00Z: the clock of this machine"):
+        await producer_on(client).send([Output("weights", b"a", b"x", 1_772_366_400_000, 0)])
 
 
 async def test_batches_that_are_sent_once_more_are_counted() -> None:
