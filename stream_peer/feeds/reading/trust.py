@@ -18,7 +18,7 @@ from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LE
 from stream_peer.settings.feed.checks import asks_groups
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings
 
-_dependence_of = unchecked(DependenceSums.reading)
+_dependence_of, _dependence_totals = unchecked(DependenceSums.reading), unchecked(DependenceSums.totals)
 
 FEWEST_RANKED = 8
 """So many experts are needed for a rank correlation that says something."""
@@ -50,7 +50,7 @@ class VoteDependence:
 
     def __init__(self, blocks: FloatArray) -> None:
         self._blocks = DependenceSums(blocks)
-        self.effective_questions, self._is_above_zero = self._blocks.totals()
+        self.effective_questions, self._is_above_zero = _dependence_totals(self._blocks)
         self._found: Dependence | None = None
 
     @property

@@ -40,6 +40,7 @@ ALARMING_Z = 3.0
 _FEWEST_BLOCKS = 10
 _SMALLEST_DEVIATION = 1e-9
 _MOST_QUESTIONS = 1e12
+_SUMS = Fields(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)})
 
 
 class VoteMoments(NamedTuple):
@@ -215,6 +216,7 @@ class DependenceSums:
         check_same(self, other)
         return type(self)(self.blocks + other.blocks)
 
+    @checked(self=_SUMS)
     def totals(self) -> tuple[float, bool]:
         """Effective questions, and whether the gap of all of them is above 0: if not, z is not above 0 either.
 
@@ -235,7 +237,7 @@ class DependenceSums:
         b = (third - first * second) / spread
         return effective_size(weight, weight2), fourth - (b * third - (b * first - second) * second) > 0.0
 
-    @checked(self=Fields(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)}), fewest=AT_LEAST_0)
+    @checked(self=_SUMS, fewest=AT_LEAST_0)
     def reading(self, fewest: float = FEWEST_QUESTIONS) -> Dependence:
         """The fourth-moment gap of the votes, and whether it is too large for independent errors.
 
