@@ -25,8 +25,8 @@ from stream_peer.feeds.reading.weights import (
     guarded,
     mixed,
     mixing_key,
+    mixing_of,
     mixing_weights,
-    read_mixing,
     shared_by_groups,
 )
 from stream_peer.feeds.sums import SCALE, UNIT, Sums
@@ -147,13 +147,13 @@ class Shadows:
             for shadow in settings.shadows
         )
 
-    def read(self, feed: Sequence[int], columns: FloatArray, live: Mixing) -> ShadowReading | None:
+    def read(self, feed_sums: Sequence[int], columns: FloatArray, live: Mixing) -> ShadowReading | None:
         """What the shadows say of a round; None if there are no shadows.
 
         Parameters
         ----------
-        feed : sequence of int
-            Columns of the feed.
+        feed_sums : sequence of int
+            Sums of the feed as a whole.
         columns : (rows, n) float64
             Columns of those present, as far as weights are read from them.
         live : Mixing
@@ -169,7 +169,7 @@ class Shadows:
             weights = unchecked(mixers_side_by_side)(
                 self._mixers, columns[EXPERT.span("mix_level", "mix_regret")], answered, known
             ).round(DECIMALS)
-        return ShadowReading(self._plans, weights, self._mixings(feed, live))
+        return ShadowReading(self._plans, weights, self._mixings(feed_sums, live))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
         """How each shadow did, in the order of the settings; nothing at all without shadows."""
@@ -177,12 +177,12 @@ class Shadows:
             return msgspec.UNSET
         return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
 
-    def _mixings(self, feed: Sequence[int], live: Mixing) -> tuple[Mixing, ...]:
+    def _mixings(self, feed_sums: Sequence[int], live: Mixing) -> tuple[Mixing, ...]:
         """Shares and stretch of each shadow, read again only when an outcome has changed what they are read from."""
-        key = mixing_key(feed)
+        key = mixing_key(feed_sums)
         if self._known is None or self._known[0] != key:
             mixers = [shadow.mixer for shadow in self.settings]
-            found = [live if _alike(m, self._live) else read_mixing(feed, m, self._method) for m in mixers]
+            found = [live if _alike(m, self._live) else mixing_of(key, m, self._method) for m in mixers]
             self._known = key, tuple(found)
         return self._known[1]
 

@@ -15,9 +15,9 @@ from stream_peer.feeds.reading.trust import VoteDependence, dependence_key, read
 from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
-    MixingMemo,
     learnt_rows_of,
     mixing_key,
+    mixing_of,
     read_extent,
     rows_of,
 )
@@ -49,8 +49,8 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         Number of the vote rule in force.
     all_rates : tuple of Rates
         Error rates of the vote rules that are used, that in force first.
-    mixing_key : sequence of int
-        What shares of the mixers and stretch depend on; ``mixings``: the last that were read.
+    mixing : Mixing
+        Shares of the mixers, and stretch; ``mixing_key``: what they depend on.
     mean_voters : float or None
         Independent voters a question; None before the first.
     next_vote_rule : VoteRule
@@ -68,18 +68,13 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     method: Method
     rule: int
     all_rates: tuple[Rates, ...]
+    mixing: Mixing
     mixing_key: Sequence[int]
-    mixings: MixingMemo
     mean_voters: float | None
     next_vote_rule: VoteRule
     dependence: VoteDependence
     dependence_key: bytes
     ranks: RankAgreement | None
-
-    @property
-    def mixing(self) -> Mixing:
-        """Shares of the mixers, and stretch."""
-        return self.mixings.of(self.mixing_key)
 
     @property
     def rates(self) -> Rates:
@@ -150,8 +145,8 @@ def read_sums(
         method,
         rule,
         rates,
+        known.mixing if known is not None and known.mixing_key == key else mixing_of(key, settings.mixer, method),
         key,
-        MixingMemo(settings.mixer, method) if known is None else known.mixings,
         round(voters / asked, _VOTERS_DECIMALS) if asked else None,
         next_vote_rule(vote_rule, feed[_YES] * unit, feed[_VOTES] * unit)
         if method.vote_rule == "auto"

@@ -71,32 +71,13 @@ class Mixing(msgspec.Struct, frozen=True, gc=False):
     stretch: float
 
 
-def mixing_key(feed: Sequence[int]) -> Sequence[int]:
-    """What ``read_mixing`` depends on; it changes only when an outcome does."""
-    return feed[FEED.span("peer_peer", "stretch_square")]
-
-
-class MixingMemo:
-    """The last shares of the mixers that were read, and from what: outcomes come in waves, and few of them ask."""
-
-    def __init__(self, mixer: MixerSettings, method: Method) -> None:
-        self._mixer, self._method = mixer, method
-        self._known: tuple[Sequence[int], Mixing] | None = None
-
-    def of(self, key: Sequence[int]) -> Mixing:
-        """``mixing_of`` what it depends on."""
-        if self._known is None or self._known[0] != key:
-            self._known = key, mixing_of(key, self._mixer, self._method)
-        return self._known[1]
-
-
-def read_mixing(feed: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
-    """Outer layer and stretch, from resolved questions only."""
-    return mixing_of(mixing_key(feed), mixer, method)
+def mixing_key(feed_sums: Sequence[int]) -> Sequence[int]:
+    """The sums of a feed that the shares of the mixers and the stretch depend on; only outcomes change them."""
+    return feed_sums[FEED.span("peer_peer", "stretch_square")]
 
 
 def mixing_of(key: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
-    """``read_mixing`` of what it depends on."""
+    """Shares of the mixers, and stretch; ``key``: the sums that they depend on, see ``mixing_key``."""
     pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in key]
     stretch = _stretch_factor(product, square) if method.adjusts else 0.0
     if not method.mixes:
@@ -124,9 +105,9 @@ class Extent(NamedTuple):
     gaps: float
 
 
-def read_extent(feed: Sequence[int], n_experts: int) -> Extent:
+def read_extent(feed_sums: Sequence[int], n_experts: int) -> Extent:
     """How much a feed with so many experts has seen."""
-    return Extent(n_experts, feed[_QUESTIONS] * UNIT, max(feed[_GAPS] * UNIT, 0.0))
+    return Extent(n_experts, feed_sums[_QUESTIONS] * UNIT, max(feed_sums[_GAPS] * UNIT, 0.0))
 
 
 def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: float) -> tuple[FloatArray, FloatArray]:
@@ -331,7 +312,7 @@ class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 def read_certificate(
-    feed: Sequence[int],
+    feed_sums: Sequence[int],
     columns: FloatArray,
     rules: Sequence[int],
     n_experts: int,
@@ -349,7 +330,7 @@ def read_certificate(
     bounds, published = columns[_TRUE_REGRET], EXPERT.span("published_regret", "published_regret_if_zero")
     sums = []
     for rule in rules:
-        estimate = read_estimate(feed, rule, min(1.0 - 0.2 * delta, _SUREST), method)
+        estimate = read_estimate(feed_sums, rule, min(1.0 - 0.2 * delta, _SUREST), method)
         own, ends = columns[expert_span(rule)], _interval_ends(estimate)
         sums.append((own, ends))
         against, if_one, if_zero = own[published]

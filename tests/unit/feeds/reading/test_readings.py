@@ -11,9 +11,9 @@ from stream_peer.feeds.reading.weights import (
     counted_questions,
     mixed,
     mixing_key,
+    mixing_of,
     mixing_weights,
     read_certificate,
-    read_mixing,
     read_records,
     read_regret,
     read_weights,
@@ -31,7 +31,7 @@ EXTENT = Extent(experts=2, questions=9.0, gaps=0.0)
 
 
 def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
-    mixing = read_mixing(agreeing(1000), MIXER, METHOD)
+    mixing = mixing_of(mixing_key(agreeing(1000)), MIXER, METHOD)
 
     assert mixing == Mixing((0.4, 0.35, 0.15, 0.1), 0.0)
     assert mixing_key(agreeing(1000)) == mixing_key(agreeing(5))
