@@ -9,7 +9,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -82,19 +82,19 @@ def room_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def longest_chain(modules: Mapping[str, str]) -> int:
-    """Modules of one room of which each imports the next, at most; modules that import each other count once."""
+def longest_chain(modules: Mapping[str, str]) -> Sequence[str]:
+    """The most modules of one room of which each imports the next; modules that import each other count once."""
     imports = {
         name: {found for found in _imported(text, modules) if _beside(found, name)} for name, text in modules.items()
     }
     circle = _circles(imports)
 
     @cache
-    def depth(of: frozenset[str]) -> int:
+    def chain(of: frozenset[str]) -> tuple[str, ...]:
         below = {circle[found] for name in of for found in imports[name]} - {of}
-        return 1 + max(map(depth, below), default=0)
+        return (" = ".join(sorted(of)), *max(map(chain, sorted(below, key=sorted)), key=len, default=()))
 
-    return max(map(depth, circle.values()), default=0)
+    return max(map(chain, circle.values()), key=len, default=())
 
 
 def _beside(one: str, other: str) -> bool:
@@ -191,7 +191,7 @@ def signs(tree: Path, *, measured: bool) -> dict[str, str]:
         calls,
         files,
         f"{sum(map(import_lines, package.values())) / code:.1%}",
-        str(longest_chain(package)),
+        str(len(longest_chain(package))),
         f"{words_of_docs(tree):,}",
     )
     return dict(zip(BEFORE, found, strict=True))
@@ -204,6 +204,8 @@ def main() -> None:
     print(f"{'sign':{width}} {'66ed76e':>9} {'now':>9}")
     for name, value in signs(tree, measured=tree == ROOT).items():
         print(f"{name:{width}} {BEFORE[name]:>9} {value:>9}")
+    chain = longest_chain({name: text for name, text in sources(tree / PACKAGE).items() if room_of(name) != "lab"})
+    print("\nthe longest chain:", " → ".join(chain).replace(f"{PACKAGE}.", ""))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 _LATER_PATIENCE = 5.0  # seconds that a look at the topics waits for a broker while the worker runs
 
-_EXPLAINS = "import sys; sys.path.append(sys.argv[1]); from stream_peer.tools.explain.served import main; main()"
+_EXPLAINS = "import sys; sys.path.append(sys.argv[1]); from stream_peer.tools.explain.process import main; main()"
 """The process that explains weights for HTTP runs this. A worker imports none of it."""
 
 

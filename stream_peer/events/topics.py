@@ -1,4 +1,4 @@
-"""The topics, by their logical names. A deployment's prefix is put in front by topology and adapters."""
+"""The topics, by their logical names, and the size of their records. Topology and adapters put the prefix in front."""
 
 FORECAST_EVENTS = "forecast-events"
 CONTROL_EVENTS = "control-events"
@@ -15,3 +15,6 @@ KEYED_BY_FEED = (WEIGHTS, ERROR_RATES)
 KEYED_BY_QUESTION = (REFERENCE_ANSWERS, PEER_LOSSES, MIXED_FORECASTS)
 OUTPUTS = (*KEYED_BY_FEED, *KEYED_BY_QUESTION, DEAD_LETTERS)
 ALL = (*INPUTS, FEED_LOG, *OUTPUTS)
+
+MAX_RECORD_BYTES = 900_000
+"""Of a record or batch that the service writes: with key and headers it stays below a broker's usual limit, 1 MB."""

@@ -18,7 +18,7 @@ MOST_GROUPS = 200
 """More are not kept: they stand in the head of their partition, which is one record."""
 
 
-def check(feed: Feed) -> None:
+def check_alarms(feed: Feed) -> None:
     """Look through the last questions, if enough new ones have come since they were looked through last."""
     path_state = feed.path_state
     if path_state.ordinals - path_state.checked < CHECK_EVERY:

@@ -10,7 +10,7 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.alarm_checks import check
+from stream_peer.feeds.alarm_checks import check_alarms
 from stream_peer.feeds.feed import Ended, Feed, with_meaning
 from stream_peer.feeds.feed_reading import read, trust_of
 from stream_peer.feeds.ledger import Entry
@@ -149,7 +149,7 @@ class Feeds:
             feed.learner_path.put_in(entry, len(feed.roster))
         entry.touched = record.timestamp
         feed.path_state.ordinals = feed.ledger.ordinals
-        check(feed)
+        check_alarms(feed)
         feed.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         reading = self.changed(feed, record)

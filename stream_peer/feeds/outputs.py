@@ -29,6 +29,7 @@ from stream_peer.events.outputs import (
     output_headers,
 )
 from stream_peer.events.times import Milliseconds, to_iso
+from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.feeds.facts import Facts, losses_of, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
@@ -205,7 +206,6 @@ def _shadows(feed: Feed, facts: Facts | None) -> dict[str, ShadowForecasts] | ms
     }
 
 
-LARGEST = 900_000
 _SAMPLE = 100
 """So many experts tell about how large a record is."""
 _LONGEST_EXPERT = 4_000
@@ -227,7 +227,7 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
     outputs = feed_outputs(feed, feed_records(feed, list_experts(feed)))
-    most = 1 + (len(feed.roster.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // LARGEST
+    most = 1 + (len(feed.roster.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // MAX_RECORD_BYTES
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]
     return [Output(topic, key, None, at) for topic, key in dict.fromkeys(keys)]
@@ -244,7 +244,7 @@ def published(topic: str, key: str, record: Published, at: Milliseconds) -> list
 
 def _may_be_large(record: Weights | PeerLosses) -> bool:
     """Whether the record may be too large if all ids are as long as they can be; half of the room is for the rest."""
-    return 2 * len(record.experts) * _LONGEST_EXPERT > LARGEST
+    return 2 * len(record.experts) * _LONGEST_EXPERT > MAX_RECORD_BYTES
 
 
 def _parts(record: Weights | PeerLosses) -> list[bytes]:
@@ -255,16 +255,16 @@ def _parts(record: Weights | PeerLosses) -> list[bytes]:
     experts, empty = record.experts, len(encode_output(msgspec.structs.replace(record, experts=[])))
     sample = experts[:_SAMPLE]
     guess = empty + len(encode_output(sample)) * len(experts) // len(sample)
-    slices = _slices(experts, -(-guess // LARGEST))
+    slices = _slices(experts, -(-guess // MAX_RECORD_BYTES))
     whole = empty + sum(len(encoded) - 1 for encoded in slices if len(encoded) > 2) - 1  # a comma between two of them
-    parts = -(-whole // LARGEST)
+    parts = -(-whole // MAX_RECORD_BYTES)
     if parts == 1:
         return []
     while True:
         if parts != len(slices):
             slices = _slices(experts, parts)
         values = [_part(record, part, slices) for part in range(parts)]
-        if max(map(len, values)) <= LARGEST:
+        if max(map(len, values)) <= MAX_RECORD_BYTES:
             return values
         parts += 1
 

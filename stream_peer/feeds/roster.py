@@ -12,7 +12,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.sums import IndexArray, Sums
-from stream_peer.feeds.vote_units import joined, numbers_of
+from stream_peer.feeds.vote_units import numbers_of, united_numbers
 from stream_peer.log.ids import Given, Names, digest_of_id, taken
 from stream_peer.numerics.arguments import IntArray
 
@@ -224,7 +224,7 @@ class Roster:
         if not self.teams and not self._groups:
             return None
         if self._teams is None:
-            self._teams = joined(self.declared_teams(), numbers_of(self._groups, len(self)))
+            self._teams = united_numbers(self.declared_teams(), numbers_of(self._groups, len(self)))
         return self._teams[places]
 
     def declared_teams(self) -> IntArray:

@@ -23,12 +23,12 @@ def numbers_of(groups: Sequence[Sequence[int]], n_experts: int) -> IntArray:
     return numbers
 
 
-def joined(teams: IntArray, groups: IntArray) -> IntArray:
+def united_numbers(teams: IntArray, groups: IntArray) -> IntArray:
     """Numbers of teams that hold a group together: what shares a member becomes one.
 
     Examples
     --------
-    >>> joined(np.array([0, 0, -1, 1, -1]), np.array([-1, 5, 5, -1, -1])).tolist()
+    >>> united_numbers(np.array([0, 0, -1, 1, -1]), np.array([-1, 5, 5, -1, -1])).tolist()
     [0, 0, 0, 1, -1]
     """
     numbers = teams.copy()

@@ -25,12 +25,12 @@ from stream_peer.events.incoming import (
     decode,
 )
 from stream_peer.events.times import Milliseconds
+from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.sources import MARKERS
 from stream_peer.log.stage import Output, Record
 from stream_peer.questions.control_stage import SETTINGS_KEY, check_control, check_settings
 
-_PIECES_BYTES = 900_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -140,7 +140,7 @@ def _packed(pieces: Sequence[T]) -> Iterator[list[T]]:
     packed, size = list[T](), 0
     for piece in pieces:
         size += len(_encode(piece)) + 1
-        if packed and size > _PIECES_BYTES:
+        if packed and size > MAX_RECORD_BYTES:
             yield packed
             packed, size = [], len(_encode(piece)) + 1
         packed.append(piece)

@@ -22,6 +22,7 @@ from stream_peer.events.feed_log import (
     encode_feed_log,
 )
 from stream_peer.events.times import NEVER, YEAR_1900, Milliseconds
+from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.log.clock import Agenda, Clock
 from stream_peer.log.stage import Effects, Record, Warned
 from stream_peer.questions.history import StandingForecasts
@@ -30,7 +31,6 @@ from stream_peer.questions.schedule import RoundPlan, Terms, missing_times
 from stream_peer.questions.state import NOT_TOLD, Emitted, QuestionState, Told
 from stream_peer.questions.store import QuestionStore
 
-MAX_RECORD_BYTES = 900_000
 _DIGEST_BYTES = 12
 
 NextSource = Callable[[], Source]

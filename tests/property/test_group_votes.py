@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.feeds.reading.weights import shared_by_groups
-from stream_peer.feeds.vote_units import NONE, joined, united
+from stream_peer.feeds.vote_units import NONE, united, united_numbers
 from stream_peer.numerics.answers import leave_one_out_of, majority, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
 
@@ -27,7 +27,7 @@ def crowds(draw: st.DrawFn) -> Crowd:
     n = draw(st.integers(1, 8))
     forecasts = np.array(draw(st.lists(EIGHTHS, min_size=n, max_size=n)))
     groups, teams = (np.array(draw(st.lists(st.integers(NONE, 2), min_size=n, max_size=n))) for _ in range(2))
-    return Crowd(forecasts, groups, joined(teams, groups), draw(st.integers(0, 1)))
+    return Crowd(forecasts, groups, united_numbers(teams, groups), draw(st.integers(0, 1)))
 
 
 def decided(units: list[tuple[int, float]], coin: int) -> int:
@@ -92,7 +92,7 @@ def test_teams_hold_groups_together_and_keep_their_members(crowd: Crowd) -> None
     for group in range(3):
         assert len(set(teams[crowd.groups == group].tolist())) <= 1
         assert (teams[crowd.groups == group] >= 0).all()
-    assert (joined(teams, crowd.groups) == teams).all()
+    assert (united_numbers(teams, crowd.groups) == teams).all()
 
 
 @given(crowds())

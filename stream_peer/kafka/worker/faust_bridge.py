@@ -76,6 +76,7 @@ from stream_peer.errors import (
     out_of_memory,
 )
 from stream_peer.events.times import to_iso
+from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
@@ -1065,7 +1066,6 @@ def credentials(security: Security) -> Any:
 RECORD_LIMIT = 1_048_576
 """Bytes of a record with its key and headers: what brokers take unless told otherwise."""
 
-_BATCH_LIMIT = 900_000
 _OVERHEAD = 100  # batch and record headers
 
 
@@ -1101,7 +1101,7 @@ class KafkaWriter(Service):
         self._client = AIOKafkaProducer(
             enable_idempotence=True,
             linger_ms=0,
-            max_batch_size=_BATCH_LIMIT,
+            max_batch_size=MAX_RECORD_BYTES,
             max_request_size=RECORD_LIMIT,
             compression_type=self._compression,
             **self._options,
@@ -1246,11 +1246,11 @@ def _fill(builder: Any, records: Sequence[Writing], start: int, topic: str) -> i
     append = builder.append
     for index in range(start, len(records)):
         timestamp, key, value, headers = records[index]
-        if value is not None and len(value) > _BATCH_LIMIT - 10_000:
+        if value is not None and len(value) > MAX_RECORD_BYTES - 10_000:
             _check_size(topic, key, value, headers)
         if append(timestamp=timestamp, key=key, value=value, headers=list(headers)) is None:
             if index == start:
-                raise _too_large(topic, key, _size(key, value, headers), _BATCH_LIMIT)
+                raise _too_large(topic, key, _size(key, value, headers), MAX_RECORD_BYTES)
             return index
     builder.close()
     return len(records)

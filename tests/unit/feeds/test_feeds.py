@@ -186,7 +186,7 @@ def test_a_deleted_feed_is_gone_with_every_key_of_its_outputs() -> None:
 
 
 def test_a_deleted_feed_leaves_no_part_of_when_it_was_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_peer.feeds.outputs.LARGEST", 3_000)
+    monkeypatch.setattr("stream_peer.feeds.outputs.MAX_RECORD_BYTES", 3_000)
     crowd = [f"{'e' * 200}{k}" for k in range(20)]
     large: list[FeedLogRecord] = [round_of(f"q{k}", dict.fromkeys(crowd, 0.7)) for k in range(3)]
     small: list[FeedLogRecord] = [expert(name, excluded=True) for name in crowd[3:]]

@@ -3,7 +3,8 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import ErrorRateSummary, PeerLosses, ScoredExpert, Weights, encode_output
-from stream_peer.feeds.outputs import LARGEST, published
+from stream_peer.events.topics import MAX_RECORD_BYTES
+from stream_peer.feeds.outputs import published
 from stream_peer.log.stage import Output
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.tools.replay.history import ReplayHistory
@@ -51,7 +52,7 @@ def test_large_records_are_split_by_expert_and_nobody_is_lost() -> None:
     parts = decoded(outputs)
 
     assert [output.key for output in outputs] == [b"q/%d" % number for number in range(len(parts))]
-    assert all(len(output.value or b"") <= LARGEST for output in outputs)
+    assert all(len(output.value or b"") <= MAX_RECORD_BYTES for output in outputs)
     assert [(part.part, part.parts) for part in parts] == [(k, len(parts)) for k in range(len(parts))]
     assert [expert for part in parts for expert in part.experts] == record.experts
     assert {tuple(output.headers) for output in outputs} == {(("schema", b"1"), ("settings", b"0"))}
@@ -95,8 +96,8 @@ def test_groups_are_split_as_their_experts_are_however_many_and_large(id_length:
         records.add_weights(output.key or b"", output.value)
         history.add(output.topic, output.value, output.headers, output.key)
 
-    assert max(len(output.value or b"") for output in outputs) <= LARGEST
-    assert len(outputs) < 2 + 2 * len(encode_output(whole)) / LARGEST
+    assert max(len(output.value or b"") for output in outputs) <= MAX_RECORD_BYTES
+    assert len(outputs) < 2 + 2 * len(encode_output(whole)) / MAX_RECORD_BYTES
     for output in outputs:
         part = msgspec.json.decode(output.value or b"", type=Weights)
         assert {name for group in part.groups or [] for name in group.experts} <= {one.id for one in part.experts}

@@ -126,7 +126,7 @@ def test_a_repeated_source_does_nothing() -> None:
     assert repeated.outputs == []
     assert repeated.counts["duplicate", ""] == 1
     assert feed_stage.snapshot().head == before
-    assert len(effects.outputs) == 5
+    assert len(effects.outputs) == len((*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION))
 
 
 def test_a_recreated_source_topic_is_news() -> None:
@@ -227,7 +227,7 @@ def test_small_moves_wait_for_the_snapshot() -> None:
     assert list(feed_stage.changed_feeds()) == ["f"]
     feed_stage.publish(effects)
 
-    assert [output.topic for output in effects.outputs[first:]] == [topics.WEIGHTS, topics.ERROR_RATES]
+    assert [output.topic for output in effects.outputs[first:]] == [*topics.KEYED_BY_FEED]
     assert feed_stage.changed_feeds() == {}
 
 
@@ -257,7 +257,7 @@ def test_huge_rounds_fit_into_records() -> None:
 
     changelog.take(feed_stage)
 
-    assert max(len(output.value or b"") for output in effects.outputs) <= 900_000
+    assert max(len(output.value or b"") for output in effects.outputs) <= topics.MAX_RECORD_BYTES
     assert max(map(len, changelog.entries.values())) <= 390_000
     parts = [record for key, record in newest(effects.outputs, topics.WEIGHTS).items() if key.startswith("f/")]
     assert [(record["part"], record["parts"]) for record in parts] == [(k, len(parts)) for k in range(len(parts))]

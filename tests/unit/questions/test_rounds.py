@@ -9,6 +9,7 @@ from stream_peer.events.feed_log import (
     Source,
 )
 from stream_peer.events.partitioning import partition_of
+from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.questions.history import StandingForecasts
 from stream_peer.questions.rounds import content_digest, reconcile, refresh_emitted
 from stream_peer.questions.state import QuestionState, Truth
@@ -259,5 +260,5 @@ def test_a_round_over_the_limit_of_the_broker_is_split_by_expert() -> None:
     rounds = [record for record in records(outputs) if isinstance(record, Round)]
     assert [name for record in rounds for name in record.experts] == names
     assert [(record.part, record.parts, record.src.index) for record in rounds] == [(0, 3, 0), (1, 3, 1), (2, 3, 2)]
-    assert all(len(output.value or b"") <= 900_000 for output in outputs)
+    assert all(len(output.value or b"") <= MAX_RECORD_BYTES for output in outputs)
     assert all(record.final for record in rounds)

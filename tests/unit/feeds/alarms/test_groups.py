@@ -13,7 +13,7 @@ from stream_peer.feeds.alarm_checks import MOST_GROUPS, largest
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.vote_units import joined, numbers_of, united
+from stream_peer.feeds.vote_units import numbers_of, united, united_numbers
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,
@@ -233,8 +233,8 @@ def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time(
 
 
 def test_a_declared_team_stays_one_and_takes_in_the_group_of_its_members() -> None:
-    assert joined(np.array([0, 0, 1, -1, -1, -1]), np.array([-1, 0, 0, 0, 1, 1])).tolist() == [0, 0, 0, 0, 3, 3]
-    assert joined(np.array([-1, -1]), np.array([-1, -1])).tolist() == [-1, -1]
+    assert united_numbers(np.array([0, 0, 1, -1, -1, -1]), np.array([-1, 0, 0, 0, 1, 1])).tolist() == [0, 0, 0, 0, 3, 3]
+    assert united_numbers(np.array([-1, -1]), np.array([-1, -1])).tolist() == [-1, -1]
     assert numbers_of([[2, 0]], 4).tolist() == [0, -1, 0, -1]
 
     team = [expert(copy, team="one mind") for copy in COPIES]
@@ -332,7 +332,7 @@ def test_news_of_a_group_is_published_though_no_weight_moves() -> None:
     feed.path_state.groups = [Group([0, 1], "copies", 1.0, 0.2, 40)]
     feed_stage.feeds.publisher.changed(feed)
 
-    assert len(feed_stage.feeds.publisher.publish(feed, only_news=True)) == 2
+    assert len(feed_stage.feeds.publisher.publish(feed, only_news=True)) == len(topics.KEYED_BY_FEED)
 
 
 def test_of_very_many_groups_the_largest_are_kept_in_their_order() -> None:

@@ -9,7 +9,7 @@ from stream_peer.errors import BrokerUnavailableError
 from stream_peer.serve.explanation import ExplainFault, ExplainTask, WeightExplanation
 from stream_peer.serve.http.explain import ExplainTool
 from stream_peer.settings.process import Settings
-from stream_peer.tools.explain.served import main
+from stream_peer.tools.explain.process import main
 
 
 def tool(play: str = "season", *arguments: object, settings: Settings | None = None) -> ExplainTool:

@@ -70,7 +70,7 @@ def test_other_interleavings_and_partitions_change_nothing_that_is_order_free(op
     assert {key: order_free(key[0], value) for key, value in straight.items()} == {
         key: order_free(key[0], value) for key, value in other.items()
     }
-    assert len(straight) == 40 * 3 + 2
+    assert len(straight) == 40 * len(topics.KEYED_BY_QUESTION) + len(topics.KEYED_BY_FEED)
 
 
 def test_a_replay_repeats_itself_byte_by_byte() -> None:
@@ -290,7 +290,7 @@ def test_an_expert_that_is_forgotten_is_as_if_it_had_never_been(options: dict[st
     assert {key: order_free(key[0], value) for key, value in forgotten.items()} == {
         key: order_free(key[0], value) for key, value in never.items()
     }
-    assert len(never) == 40 * 3 + 2
+    assert len(never) == 40 * len(topics.KEYED_BY_QUESTION) + len(topics.KEYED_BY_FEED)
 
 
 def test_an_expert_that_is_excluded_has_no_weight_and_gets_it_back_when_it_is_included() -> None:
