@@ -6,8 +6,7 @@ from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.outputs import feed_outputs, question_outputs
-from stream_peer.feeds.views import feed_records, list_experts
+from stream_peer.feeds.outputs import newest_outputs, question_outputs
 from stream_peer.log.stage import Output
 
 _IN_ONE_RECORD = 200
@@ -29,11 +28,7 @@ def corrections(before: Feed, after: Feed, elsewhere: Set[str]) -> Iterator[Outp
         if latest is not None and len(latest.experts) > _IN_ONE_RECORD:
             yield from _tombstones(question_outputs(before, read(before), question_id, former, latest), outputs)
     if len(before.roster.experts) > _IN_ONE_RECORD:
-        yield from _tombstones(_of_feed(before), _of_feed(after))
-
-
-def _of_feed(feed: Feed) -> list[Output]:
-    return feed_outputs(feed, feed_records(feed, list_experts(feed)))
+        yield from _tombstones(newest_outputs(before), newest_outputs(after))
 
 
 def _tombstones(before: list[Output], after: list[Output]) -> Iterator[Output]:

@@ -39,7 +39,7 @@ from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.feeds.views import NewestRecords, feed_records, heading, list_experts, summary
-from stream_peer.log.owners import QuestionReading
+from stream_peer.log.owners import QuestionRecords
 from stream_peer.log.stage import Output
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss
@@ -53,7 +53,7 @@ def question_outputs(feed: Feed, reading: Reading, question_id: str, entry: Entr
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
     rates = _rates(reading, facts)
-    answer, forecast = _reading(feed, entry, facts, common, rates)
+    answer, forecast = _records(feed, entry, facts, common, rates)
     experts = _scored(feed, facts, outcome, rates) if facts else []
     losses = PeerLosses(**common, error_rate=answer.error_rate, experts=experts)
     at = feed.path_state.at
@@ -64,17 +64,19 @@ def question_outputs(feed: Feed, reading: Reading, question_id: str, entry: Entr
     ]
 
 
-def read_question(feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None) -> QuestionReading:
+def question_records(
+    feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None
+) -> QuestionRecords:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
-    return _reading(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(reading, facts))
+    return _records(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(reading, facts))
 
 
-def _reading(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: Rates) -> QuestionReading:
+def _records(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: Rates) -> QuestionRecords:
     provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
     outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
-    return QuestionReading(
+    return QuestionRecords(
         ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=summary(rates)),
         MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
     )
@@ -221,12 +223,17 @@ def feed_outputs(feed: Feed, records: NewestRecords) -> list[Output]:
     ]
 
 
+def newest_outputs(feed: Feed) -> list[Output]:
+    """The outputs keyed by feed, read off its sums as they stand."""
+    return feed_outputs(feed, feed_records(feed, list_experts(feed)))
+
+
 def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
     """Records that say that a feed's outputs are gone, those of parts included.
 
     The weights may have had more parts than they have now: there are as many records as they can ever have had.
     """
-    outputs = feed_outputs(feed, feed_records(feed, list_experts(feed)))
+    outputs = newest_outputs(feed)
     most = 1 + (len(feed.roster.experts) + len(feed.roster.erased)) * _LONGEST_EXPERT // MAX_RECORD_BYTES
     keys = [(output.topic, key) for output in outputs for key in (output.key, feed.name.encode())]
     keys += [(topics.WEIGHTS, f"{feed.name}/{part}".encode()) for part in range(most) if most > 1]

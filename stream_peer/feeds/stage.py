@@ -11,7 +11,7 @@ from stream_peer.feeds.fold import Change, FeedFold
 from stream_peer.feeds.hand_overs import HandOvers
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
-from stream_peer.feeds.outputs import read_question
+from stream_peer.feeds.outputs import question_records
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.store import (
     SCHEMA,
@@ -24,7 +24,7 @@ from stream_peer.feeds.store import (
 )
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.draws import fingerprint
-from stream_peer.log.owners import QuestionReading
+from stream_peer.log.owners import QuestionRecords
 from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Effects, Output, Record, Snapshot
 from stream_peer.settings.feed.document import FeedSettingsBook
@@ -85,13 +85,13 @@ class FeedStage(FeedFold):
         """Whether there is such a feed."""
         return feed in self.feeds.by_name
 
-    def reading(self, feed: str, question_id: str) -> QuestionReading | None:
+    def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
         found = self.feeds.by_name.get(feed)
         entry = None if found is None else found.ledger.entries.get(question_id)
         if found is None or entry is None or not entry.rounds:
             return None
-        return read_question(found, read(found), question_id, entry, entry.latest())
+        return question_records(found, read(found), question_id, entry, entry.latest())
 
     @property
     def settings_hash(self) -> str:

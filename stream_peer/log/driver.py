@@ -5,13 +5,13 @@ many at a time as the pump likes, then with none: that was all up to ``up_to``. 
 stage as it was before the rebuild. `Write` and `Checkpoint` are carried out and acknowledged before the pump goes on.
 
 `Driver` is for an owner of a partition, whose state outlives it: ``kafka/worker/partition.py``. Without durable state
-`fold` and `fold_and_publish` are enough: ``tools/replay/run.py``, ``tools/replay/feed_log_reader.py``, and of
-explanations ``tools/explain/weight.py``.
+`fold`, `fold_and_publish` and `publish_before` are enough: ``tools/replay/run.py``,
+``tools/replay/feed_log_reader.py``, and of explanations ``tools/explain/weight.py``.
 
 When feeds are published differs, and so does which revisions exist; their bytes do not:
 
 - the worker publishes a feed at most once in its ``publish_every``, before each snapshot, and after rebuilds;
-- a replay of files publishes when the time of the log moves on, after each rebuild, and at the end;
+- a replay of files publishes before each record of a later time (`publish_before`), after rebuilds, and at the end;
 - a replay of the log publishes after every record, since any revision may be one that a worker has published;
 - an explanation publishes nothing.
 """
@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, S
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Effects, Output, PublishingStage, Rebuildable, Record, Snapshot, Stage, Stateful
 
 _AT_ONCE = 500
@@ -81,6 +82,13 @@ def fold_and_publish(
         stage.publish(effects)
     effects.outputs += stage.hand_overs_due()
     stage.handed_over()
+
+
+def publish_before(stage: PublishingStage[F], record: Record, latest: Milliseconds, effects: Effects) -> Milliseconds:
+    """Publish feeds that have news if ``record``, which is folded next, is later than ``latest``: the later of both."""
+    if record.timestamp > latest:
+        stage.publish(effects, list(stage.changed_feeds()))
+    return max(latest, record.timestamp)
 
 
 def step(stage: Rebuildable[F], record: Record, effects: Effects, keys: Set[bytes] | None) -> None:
@@ -182,7 +190,7 @@ class Driver:
         The last offset that the durable state covers.
     records : int
         Folded since the last checkpoint.
-    feeds : PublishingStage or None
+    publishing : PublishingStage or None
         The stage, if it has feeds.
     """
 
@@ -190,7 +198,7 @@ class Driver:
         self, stage: Stage, applied: int, every: Every, clock: Callable[[], float], *, must_checkpoint: bool = False
     ) -> None:
         self.stage = stage
-        self.feeds: PublishingStage[Any] | None = stage if isinstance(stage, PublishingStage) else None
+        self.publishing: PublishingStage[Any] | None = stage if isinstance(stage, PublishingStage) else None
         self.applied = applied
         self.covered = _NOTHING if must_checkpoint else applied
         self.records = self._bytes = 0
@@ -204,7 +212,7 @@ class Driver:
     @property
     def needs_rebuild(self) -> bool:
         """Whether nothing may be folded, published or made durable before a rebuild."""
-        return self.feeds is not None and self.feeds.needs_rebuild
+        return self.publishing is not None and self.publishing.needs_rebuild
 
     def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
         """Fold records until a moment, and none after one that needs a rebuild; return how many."""
@@ -220,21 +228,21 @@ class Driver:
         return len(records)
 
     def _fold(self, records: Sequence[Record], effects: Effects) -> int:
-        stage, feeds = self.stage, self.feeds
+        stage, publishing = self.stage, self.publishing
         for number, record in enumerate(records, 1):
             stage.step(record, effects)
-            if feeds is not None and feeds.needs_rebuild:
+            if publishing is not None and publishing.needs_rebuild:
                 return number
         return len(records)
 
     def publish_due(self, effects: Effects) -> None:
         """Publish changed feeds that were not published within their ``publish_every``."""
-        if self.feeds is None or self.needs_rebuild or not (changed := self.feeds.changed_feeds()):
+        if self.publishing is None or self.needs_rebuild or not (changed := self.publishing.changed_feeds()):
             return
         at = self._clock()
         due = [feed for feed, every in changed.items() if at - self._published_at.get(feed, 0.0) >= every / 1000]
         if due:
-            self.feeds.publish(effects, due)
+            self.publishing.publish(effects, due)
             self._published_at.update(dict.fromkeys(due, at))
 
     def written(self, records: int) -> None:
@@ -251,7 +259,7 @@ class Driver:
 
     def rebuild(self) -> Generator[NeedsLog | Write, Sequence[Record] | None, None]:
         """Rebuild until the state agrees with its log; write the corrections, and publish every changed feed."""
-        stage = self.feeds
+        stage = self.publishing
         while stage is not None and stage.needs_rebuild:
             corrections = yield from rebuild(stage, self.applied)
             yield Write(corrections)
@@ -273,7 +281,7 @@ class Driver:
         """
         if self._is_rebuilt:
             return self.applied > self.covered
-        if self.feeds is not None and self.feeds.hand_overs_due():
+        if self.publishing is not None and self.publishing.hand_overs_due():
             return True
         if not self.records:
             return self._is_fresh and rewrite
@@ -292,14 +300,14 @@ class Driver:
             applied = self.applied
             yield Checkpoint(self.stage.snapshot, applied, self._is_rebuilt)
             self.covered = applied
-        if self.feeds is not None and (hand_overs := self.feeds.hand_overs_due()):
+        if self.publishing is not None and (hand_overs := self.publishing.hand_overs_due()):
             yield Write(iter(hand_overs))
-            self.feeds.handed_over()
+            self.publishing.handed_over()
         self._since, self.records, self._bytes = self._clock(), 0, 0
         self._is_fresh = self._is_rebuilt = False
 
     def _publish(self) -> Iterator[Write]:
-        if self.feeds is not None:
+        if self.publishing is not None:
             effects = Effects()
-            self.feeds.publish(effects)
+            self.publishing.publish(effects)
             yield Write(iter(effects.outputs))

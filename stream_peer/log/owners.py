@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from stream_peer.events.outputs import MixedForecast, ReferenceAnswer
 
 
-class QuestionReading(NamedTuple):
+class QuestionRecords(NamedTuple):
     """The newest outputs of a question, as of the last record that changed its feed."""
 
     reference_answer: ReferenceAnswer
@@ -18,7 +18,7 @@ class Home(Protocol):
     def has_feed(self, feed: str) -> bool:
         """Whether there is such a feed."""
 
-    def reading(self, feed: str, question_id: str) -> QuestionReading | None:
+    def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         """The newest outputs of a question; None if no round of it was scored, or it has left the ledger."""
 
 

@@ -9,9 +9,8 @@ import msgspec
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import read_feed_log
-from stream_peer.feeds.outputs import feed_outputs
+from stream_peer.feeds.outputs import newest_outputs
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.views import feed_records, list_experts
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.driver import fold_and_publish, pump
@@ -101,7 +100,7 @@ class _Said:
         for name, feed in self.stage.feeds.by_name.items():
             known = topics.WEIGHTS, name.encode(), record.offset
             if feed.path_state.revision == record.offset and known not in self.revisions:
-                for output in feed_outputs(feed, feed_records(feed, list_experts(feed))):
+                for output in newest_outputs(feed):
                     self._take(output)
                     self.last.setdefault((output.topic, output.key), set()).add(output.value)
 

@@ -86,8 +86,8 @@ async def _acknowledged_first(self: OwnedPartition) -> None:
 
 
 def _published_early(self: Driver, effects: Effects) -> None:
-    if self.feeds is not None and (changed := self.feeds.changed_feeds()):
-        self.feeds.publish(effects, list(changed))
+    if self.publishing is not None and (changed := self.publishing.changed_feeds()):
+        self.publishing.publish(effects, list(changed))
 
 
 def _due_when_rebuilt(self: Driver, *, now: bool, rewrite: bool) -> bool:

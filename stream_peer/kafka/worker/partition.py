@@ -256,8 +256,8 @@ class OwnedPartition:
 
     async def _count(self) -> None:
         """Have the stage compute what its loading left, which takes long if there is much of it."""
-        if (feeds := self._driver.feeds) is not None:
-            pieces, goes_on = feeds.recount(), True
+        if (stage := self._driver.publishing) is not None:
+            pieces, goes_on = stage.recount(), True
             with self._inbox.paused():
                 while goes_on:
                     async with self._context.turn:
@@ -273,10 +273,10 @@ class OwnedPartition:
         """Whatever is to be done now. Nothing is made durable between a record that calls for a rebuild and its end."""
         if self._inbox and not self._driver.needs_rebuild:
             await self._handle()
-        if (feeds := self._driver.feeds) is not None:
-            self._audit(feeds)
+        if (stage := self._driver.publishing) is not None:
+            self._audit(stage)
             if self._driver.needs_rebuild:
-                await self._rebuild(feeds)
+                await self._rebuild(stage)
         if lost := self._gaps.take_lost():
             self._take_note_of_lost(lost)
         if self._checkpoint_due() and not self._stopped:
@@ -284,8 +284,8 @@ class OwnedPartition:
 
     def _take_note_of_lost(self, records: int) -> None:
         """Have the state cover what is gone, so that it is reported once, whoever owns the partition next."""
-        if self._driver.feeds is not None:
-            self._driver.feeds.lost(records)
+        if self._driver.publishing is not None:
+            self._driver.publishing.lost(records)
         if self._writer is not None and not self._inbox:  # else what comes behind the gap is about to be folded
             self._inbox.skip(self._gaps.reached)
             self._driver.pass_over(self._gaps.reached)

@@ -332,22 +332,22 @@ def _quoted(name: str) -> str:
 def _of_question(request: web.Request, home: Home, feed: str, question: str) -> web.Response:
     if not home.has_feed(feed):
         raise ProblemError(404, f"there is no feed {feed!r}", "No such feed")
-    reading = home.reading(feed, question)
-    if reading is None:
+    records = home.question_records(feed, question)
+    if records is None:
         detail = (
             f"no round of a question {question!r} counts in feed {feed}: it has none yet, was withdrawn, or was "
             "settled so long ago that only the topics still have it"
         )
         raise ProblemError(404, detail, "No such question")
-    revision = reading.reference_answer.revision
+    revision = records.reference_answer.revision
 
     def make() -> QuestionAnswer:
         return QuestionAnswer(
             feed=feed,
             question=question,
             revision=revision,
-            reference_answer=reading.reference_answer,
-            mixed_forecast=reading.mixed_forecast,
+            reference_answer=records.reference_answer,
+            mixed_forecast=records.mixed_forecast,
         )
 
     return cached_answer(request, tag_of(revision), make)

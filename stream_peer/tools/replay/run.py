@@ -18,7 +18,7 @@ from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.dead_letters import refusal_of, refuse
-from stream_peer.log.driver import fold_and_publish, pump
+from stream_peer.log.driver import fold_and_publish, publish_before, pump
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, LogRecord, Output, Record, Stateful, Warned
 from stream_peer.questions.control_stage import ControlStage
@@ -227,17 +227,14 @@ class Run:
                 self.history.add(output.topic, output.value, output.headers, output.key)
 
     def _append(self, output: Output) -> None:
-        """A record of the feed-log, folded at once. Weights are published when the log's time moves on."""
+        """A record of the feed-log, folded at once; if its time is later, what changed before is published first."""
         partition = output.partition
         if partition is None:  # a hand-over, of which one feed does not know where the other is
             partition = partition_of(output.key or b"", len(self._feeds))
-        stage = self._feeds[partition]
-        effects = Effects()
-        if output.timestamp > self._log_times[partition]:
-            self._log_times[partition] = output.timestamp
-            stage.publish(effects, list(stage.changed_feeds()))
-            self._take(effects)
+        stage, effects = self._feeds[partition], Effects()
         record = LogRecord(next(self._log_offsets[partition]), output.timestamp, output.key, output.value)
+        self._log_times[partition] = publish_before(stage, record, self._log_times[partition], effects)
+        self._take(effects)
         if self._kept:
             self._kept[partition].append(record)
         effects = Effects()

@@ -44,22 +44,22 @@ def test_annulled_questions_have_no_outcome_loss() -> None:
     assert newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]["outcome"] == "annulled"
 
 
-def test_a_reading_is_what_was_published_of_the_question_last() -> None:
+def test_the_records_of_a_question_are_what_was_published_of_the_question_last() -> None:
     stage, effects = folded(log_of([round_of("q", FORECASTS), outcome("q", 1)]))
 
-    reading = stage.reading(FEED, "q")
+    records = stage.question_records(FEED, "q")
 
-    assert reading is not None
-    assert to_builtins(reading.reference_answer) == newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]
-    assert to_builtins(reading.mixed_forecast) == newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
+    assert records is not None
+    assert to_builtins(records.reference_answer) == newest(effects.outputs, topics.REFERENCE_ANSWERS)["q"]
+    assert to_builtins(records.mixed_forecast) == newest(effects.outputs, topics.MIXED_FORECASTS)["q"]
 
 
-def test_there_is_no_reading_of_what_was_not_scored() -> None:
+def test_there_are_no_records_of_what_was_not_scored() -> None:
     stage, _ = folded(log_of([round_of("q", FORECASTS), outcome("known-outcome-only", 1)]))
 
     assert (stage.has_feed(FEED), stage.has_feed("another")) == (True, False)
-    assert [stage.reading(FEED, name) for name in ("never-heard-of", "known-outcome-only")] == [None, None]
-    assert stage.reading("another", "q") is None
+    assert [stage.question_records(FEED, name) for name in ("never-heard-of", "known-outcome-only")] == [None, None]
+    assert stage.question_records("another", "q") is None
 
 
 def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothing() -> None:
@@ -80,9 +80,9 @@ def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothi
     assert {expert["outcome_loss"] for expert in newest(effects.outputs, topics.PEER_LOSSES)["q"]["experts"]} == {None}
     assert shown.feeds.feed(FEED).blocks.sums.equals(without.feeds.feed(FEED).blocks.sums)
     assert shown.agrees()
-    reading = changelog.restored().reading(FEED, "q")
-    assert reading is not None
-    assert reading.mixed_forecast.provisional_outcome == 1
+    records = changelog.restored().question_records(FEED, "q")
+    assert records is not None
+    assert records.mixed_forecast.provisional_outcome == 1
 
 
 def test_a_provisional_outcome_of_a_question_without_rounds_says_nothing() -> None:

@@ -12,6 +12,7 @@ from stream_peer.log.driver import (
     answer,
     fold,
     fold_and_publish,
+    publish_before,
     pump,
     rebuild,
 )
@@ -172,3 +173,12 @@ def test_a_feed_is_published_at_most_once_in_its_interval() -> None:
         driver.publish_due(effects)
         published.append(len(effects.outputs))
     assert published == [1, 0, 1]
+
+
+def test_a_replay_publishes_before_a_record_of_a_later_time_and_none_of_the_same_or_an_earlier_one() -> None:
+    stage, latest, published = RebuildingStage(), -1, []
+    for time in (5, 5, 4, 6):
+        stage.changed, effects = {"econ": 1_000}, Effects()
+        latest = publish_before(stage, LogRecord(0, time, b"a", b"1"), latest, effects)
+        published.append((len(effects.outputs), latest))
+    assert published == [(1, 5), (0, 5), (0, 5), (1, 6)]

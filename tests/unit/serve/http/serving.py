@@ -11,7 +11,7 @@ import aiohttp
 from yarl import URL
 
 from stream_peer.events.outputs import Weights, encode_output
-from stream_peer.log.owners import Here, Home, Owner, QuestionReading, Unknown
+from stream_peer.log.owners import Here, Home, Owner, QuestionRecords, Unknown
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.serve.http import About, EarlyProbes, HttpServer, Sources
 from stream_peer.serve.http.explain import ExplainAnswers, ExplainTool
@@ -70,7 +70,7 @@ class Broken:
     def has_feed(self, feed: str) -> bool:
         raise RuntimeError(feed)
 
-    def reading(self, feed: str, question_id: str) -> QuestionReading | None:
+    def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         raise RuntimeError(question_id)
 
 

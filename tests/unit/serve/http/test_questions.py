@@ -14,13 +14,13 @@ async def test_the_owner_tells_the_latest_reference_answer_and_mix() -> None:
     async with serving() as client:
         found = await client.get(PATH)
 
-    reading = home().reading(FEED, QUESTION)
-    assert reading is not None
+    records = home().question_records(FEED, QUESTION)
+    assert records is not None
     assert found.status == 200
     assert (found.json["feed"], found.json["question"], found.json["revision"]) == (FEED, QUESTION, 0)
-    assert found.json["reference_answer"]["reference_answer"] == reading.reference_answer.reference_answer
+    assert found.json["reference_answer"]["reference_answer"] == records.reference_answer.reference_answer
     assert found.json["reference_answer"]["state"] == "scored"
-    assert found.json["mixed_forecast"]["mix"] == reading.mixed_forecast.mix
+    assert found.json["mixed_forecast"]["mix"] == records.mixed_forecast.mix
 
 
 async def test_an_answer_that_is_known_is_not_sent_again() -> None:
