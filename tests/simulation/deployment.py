@@ -151,7 +151,10 @@ class Deployment:
                 if worker.process.is_alive:
                     of_worker[fault.kind](fault, number, worker)
 
-            worker.process.strike_after(fault.steps, strike)
+            if fault.kind == "freeze" and fault.steps % 2 == 0:
+                worker.sender.strike = strike
+            else:
+                worker.process.strike_after(fault.steps, strike)
 
     def _kill(self, fault: Fault, number: int, worker: Worker) -> None:
         self.broker.note(f"{worker.process.name} is killed")

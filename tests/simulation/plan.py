@@ -56,7 +56,8 @@ class Fault(NamedTuple):
     who : float
         Below 1: which of the workers that live then, or of the partitions.
     steps : int
-        A worker meets it after so many of its steps: between any two of its awaits.
+        A worker meets it after so many of its steps: between any two of its awaits. It freezes, if they are even,
+        before its producer sends.
     seconds : float
         How long it lasts; of a clock, by how much it is wrong from then on.
     """

@@ -58,10 +58,14 @@ class Runtime:
 
 
 class Sender:
-    """An idempotent producer: every request is repeated until it is acknowledged; one at a time for a partition."""
+    """An idempotent producer: every request is repeated until it is acknowledged; one at a time for a partition.
+
+    ``strike``: called once, before a request: its records were handed over, and are not sent yet.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self.retries = 0
+        self.strike: Callable[[], None] | None = None
         self._broker = broker
         self._ids: dict[TopicPartition, int] = defaultdict(broker.producer)
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
@@ -105,6 +109,10 @@ class Sender:
         sequence = self._sequences[tp]
         self._sequences[tp] += 1
         while True:
+            if self.strike is not None:
+                strike, self.strike = self.strike, None
+                strike()
+                await asyncio.sleep(0)
             await self._allowed(tp, tenure)
             answer: asyncio.Future[int | None] = loop.create_future()
             if not broker.happens(broker.rates.lost_requests):
@@ -428,7 +436,8 @@ class Worker:
         self._heartbeats = Heartbeats(_DEADLINES, self.runtime.now)
         self._ended = ended
         clock = BrokerClock(self.runtime.now)
-        producer = BatchProducer(Sender(broker), str, self._heartbeats, clock=clock)
+        self.sender = Sender(broker)
+        producer = BatchProducer(self.sender, str, self._heartbeats, clock=clock)
         context = WorkerContext(
             producer,
             NullObserver(),
