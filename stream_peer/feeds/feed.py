@@ -148,7 +148,7 @@ class Feed:
 
     def adopt(self, settings: FeedSettings, settings_hash: str) -> None:
         """Settings from here on. Those that change meaning may differ only while nothing was scored."""
-        chooses_anew = (settings.preset, settings.method) != (self.settings.preset, self.settings.method)
+        chooses_anew = settings.meaning() != self.settings.meaning()
         self.settings, self.method = settings, self.method_of(settings)
         if settings.memory != self.blocks.memory:
             self._begin()

@@ -30,7 +30,8 @@ def read(feed: Feed) -> Reading:
 def trust_of(feed: Feed, reading: Reading) -> Trust:
     """The state of trust that follows on the present one, and why."""
     signs = signs_of(feed, reading)
-    return next_trust(feed.path_state.trust, reading.rates, reading.mean_voters, feed.settings, signs)
+    before, evidence = feed.path_state.trust, feed.method.evidence
+    return next_trust(before, reading.rates, reading.mean_voters, feed.settings, signs, evidence)
 
 
 def signs_of(feed: Feed, reading: Reading) -> Signs:

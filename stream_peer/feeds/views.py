@@ -44,7 +44,6 @@ from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
 from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.losses import SQUARED
-from stream_peer.settings.feed.checks import asks_groups
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5
 """In how many scored forecasts of resolved questions the best expert must have stood, and in what share of them."""
@@ -371,13 +370,13 @@ def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:
     by_outcomes = outcome_reasons(rates)
     if by_outcomes and rates.status in ("biased-reveal", "contradicted"):
         return by_outcomes
-    evidence, coins, strange = "votes", _STANDS_IN, _STANDS_IN
-    if asks_groups(feed.settings):
-        evidence, coins, strange = "answers of the groups", "a rate of 0.25 stands in", "the nearest rates stand in"
+    evidence, coins, strange = feed.method.evidence, _STANDS_IN, _STANDS_IN
+    if evidence != "votes":
+        coins, strange = "a rate of 0.25 stands in", "the nearest rates stand in"
     reasons = {
-        "insufficient": "fewer than 50 effective questions"
-        if feed.settings.method.error_rate != "outcomes"
-        else "fewer than 50 resolved questions, or none of one outcome",
+        "insufficient": "fewer than 50 resolved questions, or none of one outcome"
+        if feed.method.asks_outcomes
+        else "fewer than 50 effective questions",
         "balanced": "groups answer yes and no about equally often: both are taken to err alike",
         "uninformative": f"{evidence} vary no more from question to question than random votes would; {coins}",
         "contradicted": f"{evidence} are not those of independent experts on two kinds of questions; {strange}",

@@ -1,7 +1,7 @@
 """A method: the mathematics of one feed as an object of functions, chosen once, when settings are adopted.
 
-Nothing in the fold asks which method it is; it calls these functions. ``served`` has the methods that a worker serves.
-Others come from `stream_peer.lab`, and are given to the stages of a replay.
+Nothing in the fold asks which method it is; it calls these functions and reads these words. ``served`` has the methods
+that a worker serves. Others come from `stream_peer.lab`, and are given to the stages of a replay.
 """
 
 from collections.abc import Callable
@@ -158,6 +158,9 @@ Gap: TypeAlias = Callable[[FloatArray, FloatArray, int, float], float]
 """Mixability gap of a round: of priced regrets, selection weights, experts seen, sum of gaps."""
 
 
+Evidence: TypeAlias = Literal["votes", "answers of the groups"]
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """The mathematics of one feed. It never changes while the feed has rounds.
@@ -186,6 +189,10 @@ class Method:
         Whether regrets are taken from the mean over those present, and not from the selection weights.
     reads_classes : bool
         Whether votes at 1/2 give error rates of each class, too.
+    evidence : str
+        What error rates are read from, as reasons name it.
+    asks_outcomes : bool
+        Whether error rates are those of resolved questions alone.
     estimates : bool
         Whether error rates are estimated from votes, so that outcomes can contradict them.
     leaves_one_out : bool
@@ -209,6 +216,8 @@ class Method:
     is_frozen: bool = False
     from_mean: bool = False
     reads_classes: bool = False
+    evidence: Evidence = "votes"
+    asks_outcomes: bool = False
     estimates: bool = True
     leaves_one_out: bool = True
     certifies: bool = True

@@ -40,6 +40,7 @@ def _paper(settings: FeedSettings) -> Method:
         select=hedge_at_any_time,
         is_frozen=True,
         from_mean=True,
+        evidence="answers of the groups",
         leaves_one_out=False,
         certifies=False,
         mixes=False,

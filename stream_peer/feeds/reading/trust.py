@@ -8,14 +8,13 @@ import numpy as np
 
 from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.columns import EXPERT
-from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.methods.method import Evidence, Method
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
 from stream_peer.feeds.sums import SCALE, UNIT, Sums
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LEAST_Z
-from stream_peer.settings.feed.checks import asks_groups
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings
 
 _dependence_of, _dependence_totals = unchecked(DependenceSums.reading), unchecked(DependenceSums.totals)
@@ -147,7 +146,12 @@ UNTRIED: TrustState = "warming-up"
 
 
 def next_trust(
-    before: TrustState, rates: Rates, mean_voters: float | None, settings: FeedSettings, signs: Signs | None = None
+    before: TrustState,
+    rates: Rates,
+    mean_voters: float | None,
+    settings: FeedSettings,
+    signs: Signs | None = None,
+    evidence: Evidence = "votes",
 ) -> Trust:
     """The state after a record, given the one before it: the first of these that holds.
 
@@ -172,6 +176,8 @@ def next_trust(
         Voters a question; None before the first question.
     settings : FeedSettings
     signs : Signs, optional
+    evidence : str
+        What the method reads error rates from.
 
     Returns
     -------
@@ -182,7 +188,6 @@ def next_trust(
         if mean_voters < limit:
             return Trust("low-evidence", (f"{mean_voters:.2f} voters a question, {settings.min_experts} are needed",))
     if rates.estimate.status != "insufficient":
-        evidence = "answers of the groups" if asks_groups(settings) else "votes"
         alarm = _uninformative(before, rates, evidence)
         alarm = alarm or _at_odds(before, rates, signs, settings.trust, evidence)
         if alarm:

@@ -49,13 +49,15 @@ _Rate = Callable[[RateSums, float], ErrorRate]
 class _Estimator(NamedTuple):
     """An estimator of error rates, and what it needs.
 
-    ``rate`` None: moments of the votes. ``groups`` that reference answers are asked of; ``by_class``: the moments that
+    ``rate`` None: moments of the votes. ``groups`` that reference answers are asked of, where the estimator needs more
+    than two; ``of_groups``: it reads their answers and not the votes; ``by_class``: the moments that
     tell the classes apart; ``of_votes``: outcomes can contradict it; ``sees_flips``: its sums hold answers that were
     inverted at random already.
     """
 
     rate: _Rate | None = None
     groups: int = 0
+    of_groups: bool = False
     by_class: bool = False
     of_votes: bool = True
     sees_flips: bool = False
@@ -83,6 +85,8 @@ def replayed_method(settings: FeedSettings) -> Method:
         path=Paths.beginning(chosen),
         is_frozen=chosen.pricing == "frozen",
         reads_classes=estimator.by_class,
+        evidence="answers of the groups" if estimator.of_groups else "votes",
+        asks_outcomes=chosen.error_rate == "outcomes",
         estimates=estimator.of_votes,
         leaves_one_out=chosen.against == "others",
         certifies=chosen.against in ("others", "other-group"),
@@ -160,10 +164,10 @@ _ESTIMATORS: Mapping[str, _Estimator] = {
     "class-moments": _Estimator(by_class=True),
     "outcomes": _Estimator(_measured_rate, of_votes=False, sees_flips=True),
     "known": _Estimator(of_votes=False),
-    "two-groups": _Estimator(rate_of_two_groups),
-    "equal-groups": _Estimator(_rate_of_equal_groups),
-    "three-references": _Estimator(_rate_of_three, groups=3),
-    "three-class-references": _Estimator(_rate_of_three_by_class, groups=3),
+    "two-groups": _Estimator(rate_of_two_groups, of_groups=True),
+    "equal-groups": _Estimator(_rate_of_equal_groups, of_groups=True),
+    "three-references": _Estimator(_rate_of_three, groups=3, of_groups=True),
+    "three-class-references": _Estimator(_rate_of_three_by_class, groups=3, of_groups=True),
 }
 
 

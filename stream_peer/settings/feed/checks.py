@@ -42,11 +42,6 @@ def only_in_replay(settings: FeedSettings) -> list[tuple[str, str]]:
     return faults
 
 
-def asks_groups(settings: FeedSettings) -> bool:
-    """Whether error rates are read off the answers of groups, and not off the votes of experts."""
-    return settings.preset == "paper" or settings.method.error_rate in _OF_GROUPS
-
-
 def mixes(settings: FeedSettings) -> bool:
     """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
     return settings.preset != "paper" and settings.method.mixer == "auto"

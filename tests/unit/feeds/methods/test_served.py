@@ -1,10 +1,13 @@
 """What meaning settings amount to."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import stream_peer.feeds
 from stream_peer.errors import SettingsError
 from stream_peer.feeds.methods.method import Method, NeededDraws
 from stream_peer.feeds.methods.served import served_method
@@ -29,6 +32,27 @@ def test_the_preset_paper_is_a_method_of_its_own_that_a_worker_serves() -> None:
     assert paper == method({"preset": "paper"})
     assert (paper.draws, paper.is_frozen, paper.from_mean) == (NeededDraws(2), True, True)
     assert (paper.mixes, paper.adjusts, paper.certifies, paper.keeps_histograms) == (False,) * 4
+
+
+def test_error_rates_are_read_from_answers_of_groups_under_the_preset_paper_and_estimators_of_groups() -> None:
+    by_groups = [name for name, chosen in VARIANTS.items() if method(chosen).evidence == "answers of the groups"]
+    by_outcomes = [name for name, chosen in VARIANTS.items() if method(chosen).asks_outcomes]
+
+    assert by_groups == [
+        name for name in VARIANTS if "groups" in name or "three" in name or name in ("paper", "all at once")
+    ]
+    assert by_outcomes == ["everybody", "outcomes"]
+
+
+def test_no_module_of_feeds_but_the_methods_asks_which_variant_the_settings_choose() -> None:
+    feeds = Path(stream_peer.feeds.__file__).parent
+    asked = re.compile(r"settings\.(preset|method)\b|settings\.feed\.checks")
+
+    assert [
+        str(file.relative_to(feeds))
+        for file in sorted(feeds.rglob("*.py"))
+        if asked.search(file.read_text(encoding="utf-8")) and file.parent.name != "methods"
+    ] == []
 
 
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)

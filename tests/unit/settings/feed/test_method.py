@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from stream_peer.errors import SettingsError
-from stream_peer.settings.feed.checks import asks_groups, only_in_replay
+from stream_peer.settings.feed.checks import only_in_replay
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import BUILT_IN, PAPER, FeedSettings, MethodSettings
 from tests.feed_variants import GROUPS, KNOWN, VARIANTS, Settings, variant
@@ -115,15 +115,6 @@ def test_settings_of_a_feed_overlay_single_ones_of_the_defaults() -> None:
 
     assert book.of("econ").method == MethodSettings(learner="top-committee", committee=3, pricing="frozen")
     assert book.of("other").method == MethodSettings(pricing="frozen")
-
-
-def test_groups_are_asked_by_the_preset_paper_and_by_estimators_of_groups() -> None:
-    by_groups = [name for name, chosen in VARIANTS.items() if asks_groups(taken(chosen))]
-
-    assert by_groups == [
-        name for name in VARIANTS if "groups" in name or "three" in name or name in ("paper", "all at once")
-    ]
-    assert not asks_groups(FeedSettings())
 
 
 def test_the_preset_paper_is_what_its_settings_would_be_but_for_its_own_mean() -> None:
