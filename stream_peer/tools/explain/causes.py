@@ -24,13 +24,25 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.methods.method import Path
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.weights import Basis, Extent, Mixing, expert_weights, published_weights
+from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, Mixing, expert_weights, published_weights
 from stream_peer.feeds.sums import IndexArray
 from stream_peer.numerics.arguments import FloatArray, IntArray
-from stream_peer.serve.explanation import CauseKind, InputOfWeight
+from stream_peer.serve.explanation import CauseKind, InputOfWeight, WeightKind
 from stream_peer.settings.feed.model import MixerSettings
 
 CAUSES: tuple[CauseKind, ...] = get_args(CauseKind)
+
+MIX_COLUMNS = (
+    "mix_level",
+    "mix_slope",
+    "mix_answer",
+    "scored",
+    "compared",
+    "mix_regret",
+    "fast_regret",
+    "fast_absolute",
+)
+"""Columns that the mixers' weights are read from."""
 
 QuestionRecord: TypeAlias = Round | RoundWithdrawn | OutcomeRevealed
 
@@ -81,13 +93,25 @@ class WeightReading(NamedTuple):
         mix, select = self.weights[:, place].tolist()
         return mix, select
 
-    def inputs(self, expert: str) -> list[InputOfWeight]:
-        """The numbers that its weights are read from, under the names that ``feeds.columns`` declares."""
+    def inputs(self, expert: str, weight: WeightKind) -> list[InputOfWeight]:
+        """The numbers that its weights are read from, columns under the names that ``feeds.columns`` declares.
+
+        For ``mix`` those come first that the mixers read, and what follows from them.
+        """
         place = self.feed.roster.place(expert)
         if place is None or place >= self.weights.shape[1]:
             return []
+        columns = self._columns(place)
+        if weight == "select":
+            return [*columns, *self._of_mixers(place), *self._shared_inputs()]
+        by_name = {one.name: one for one in columns}
+        first = [by_name.pop(name) for name in MIX_COLUMNS]
+        return [*first, *self._of_mixers(place), *self._shared_inputs(), *by_name.values()]
+
+    def _columns(self, place: int) -> list[InputOfWeight]:
+        """Sums of the expert of a place."""
         rules = [VOTE_RULES[of_rule.rule] for of_rule in self.rates]
-        found = [
+        return [
             InputOfWeight(
                 name=column.name if rule == "half" else f"{column.name} ({rule})",
                 value=float(self.columns[EXPERT.at(column.name, rule), place]),
@@ -96,7 +120,22 @@ class WeightReading(NamedTuple):
             for column in EXPERT.columns
             for rule in (rules if column.by_rule else rules[:1])
         ]
-        return [*found, *self._shared_inputs()]
+
+    def _of_mixers(self, place: int) -> Iterator[InputOfWeight]:
+        """The mixers' own weights of the expert of a place, and the counts over the listed experts that enter."""
+        if place not in self.listed:
+            return
+        weights, position = self.learnt(), int(np.flatnonzero(self.listed == place)[0])
+        for name in ("peer", "truth_slow", "truth_fast"):
+            value = float(getattr(weights, name)[position])
+            yield InputOfWeight(name=f"weight_{name}", value=value, meaning=f"the expert's weight in the mixer {name}")
+        scored, compared = self.columns[[EXPERT.at("scored"), EXPERT.at("compared")]][:, self.listed]
+        for name, value, meaning in (
+            ("mean_questions", float((scored + compared).mean()), "n̄: mean of scored + compared of the listed experts"),
+            ("mean_resolved", float(compared.mean()), "m̄: mean of compared of the listed experts"),
+            ("n_experts", float(len(self.listed)), "N: the listed experts; the mixer mean gives each of them 1/N"),
+        ):
+            yield InputOfWeight(name=name, value=value, meaning=meaning)
 
     def _shared_inputs(self) -> Iterator[InputOfWeight]:
         """Those that are the same for all experts of the feed."""
@@ -108,6 +147,12 @@ class WeightReading(NamedTuple):
             yield InputOfWeight(name=f"share_{mixer}", value=share, meaning="share of the mixer in the mix")
         yield InputOfWeight(name="net_share", value=self.net_share, meaning="share of the plain mean by the safety net")
         yield InputOfWeight(name="shrink", value=self.shrink, meaning="share of equal weights in the selection weights")
+
+    def learnt(self) -> ExpertWeights:
+        """The learners' weights of the listed experts, at least one."""
+        columns, method = self.columns[:, self.listed], self.feed.method
+        basis = Basis(self.listed, columns, self.rates, self.seen, self.mixer, method)
+        return expert_weights(basis, self.path)
 
     def lists(self, expert: str) -> bool:
         """Whether an expert has weights."""
@@ -148,9 +193,7 @@ def _read(reading: WeightReading) -> FloatArray:
     found = np.zeros((2, reading.columns.shape[1]))
     listed = reading.listed
     if len(listed):
-        columns, method = reading.columns[:, listed], reading.feed.method
-        basis = Basis(listed, columns, reading.rates, reading.seen, reading.mixer, method)
-        weights = expert_weights(basis, reading.path)
+        weights = reading.learnt()
         groups = None if reading.groups is None else reading.groups[listed]
         found[:, listed] = published_weights(weights, reading.mixing, reading.net_share, reading.shrink, groups)
     return found

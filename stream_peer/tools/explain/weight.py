@@ -70,7 +70,7 @@ def answer_request(request: ExplainRequest, probe: WeightProbe, log_start: int =
         return ExplainFault("span", "the span would begin after its end")
     found = explanation_of(timeline, feed, request.weight, request.questions)
     if found is not None and request.inputs and timeline.reading is not None:
-        found = msgspec.structs.replace(found, inputs=timeline.reading.inputs(expert))
+        found = msgspec.structs.replace(found, inputs=timeline.reading.inputs(expert, request.weight))
     if found is not None:
         return found if not log_start else _of_part(found, log_start)
     if expert not in probe.experts:

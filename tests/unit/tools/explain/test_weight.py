@@ -22,7 +22,9 @@ from stream_peer.serve.explanation import (
 from stream_peer.tools.explain.weight import answer_request, explanation_of, probe_for, run_explanations
 from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimeline
 from stream_peer.tools.explain.words import goes_beyond, sentences
+from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
+from tests.golden.lives import STORY
 from tests.unit.tools.replay.file_lines import lines, season
 
 EXPERTS = [f"e{number}" for number in range(5)]
@@ -191,6 +193,34 @@ def test_inputs_are_the_sums_and_shares_that_the_weight_is_read_from_if_they_are
     ]
     assert inputs["scored"] + inputs["resolved"] > 0.0
     assert sum(value for name, value in inputs.items() if name.startswith("share_")) == pytest.approx(1.0)
+
+
+def test_the_published_mix_is_recomputed_from_the_inputs_of_the_life_of_a_question() -> None:
+    probes = [probe_for(ExplainRequest("macro", name, inputs=True)) for name in ("amara", "dora")]
+    replay([read_lines(STORY)], ReplayOptions(), probes=probes)
+    found = []
+    for name, probe in zip(("amara", "dora"), probes, strict=True):
+        probe.finish()
+        explanation = answer_request(ExplainRequest("macro", name, inputs=True), probe)
+        assert isinstance(explanation, WeightExplanation)
+        found.append((explanation.until.weight, [*(explanation.inputs or [])]))
+
+    (published, listed), (_, of_other) = found
+    x, other = ({one.name: one.value for one in some} for some in (listed, of_other))
+
+    assert [one.name for one in listed[:8]] == [
+        *("mix_level", "mix_slope", "mix_answer", "scored", "compared", "mix_regret", "fast_regret", "fast_absolute")
+    ]
+    mix = x["share_mean"] / x["n_experts"] + sum(
+        x[f"share_{mixer}"] * x[f"weight_{mixer}"] for mixer in ("peer", "truth_slow", "truth_fast")
+    )
+    mix = (1 - x["net_share"]) * mix + x["net_share"] / x["n_experts"]
+    assert mix == pytest.approx(published, abs=1e-6)
+    regrets = [0.3 * one["mix_level"] + 0.35 * one["mix_slope"] - one["mix_answer"] for one in (x, other)]
+    ratio_peer = math.exp(24 * (regrets[0] - regrets[1]) / (x["mean_questions"] + 40))
+    ratio_slow = math.exp(24 * (x["mix_regret"] - other["mix_regret"]) / (x["mean_resolved"] + 10))
+    assert x["weight_peer"] / other["weight_peer"] == pytest.approx(ratio_peer, rel=1e-6)
+    assert x["weight_truth_slow"] / other["weight_truth_slow"] == pytest.approx(ratio_slow, rel=1e-6)
 
 
 def test_an_explanation_says_that_the_log_has_lost_its_beginning() -> None:
