@@ -20,23 +20,23 @@ DRAWN = {"against": "other-group", "groups": "redrawn"}
 KNOWN = {"error_rate": "known", "known_zero": 0.3, "known_one": 0.1}
 
 REFERENCES: dict[str, Settings] = {
-    "weighted": variant(reference="weighted"),
-    "mean": variant(reference="mean"),
-    "product": variant(reference="product"),
-    "everybody": variant(against="everybody", error_rate="outcomes"),
-    "everybody, by product": variant(reference="product", against="everybody", **KNOWN),
+    "reference-weighted": variant(reference="weighted"),
+    "reference-mean": variant(reference="mean"),
+    "reference-product": variant(reference="product"),
+    "against-everybody": variant(against="everybody", error_rate="outcomes"),
+    "against-everybody-by-product": variant(reference="product", against="everybody", **KNOWN),
     "flipped": variant(flip_probability=0.2),
 }
 RATES: dict[str, Settings] = {
     "class-moments": variant(error_rate="class-moments"),
     "two-groups": variant(**GROUPS, error_rate="two-groups"),
-    "two-groups, drawn": variant(**DRAWN, error_rate="two-groups"),
-    "two-groups, flipped": variant(**GROUPS, error_rate="two-groups", flip_probability=0.2),
+    "two-groups-drawn": variant(**DRAWN, error_rate="two-groups"),
+    "two-groups-flipped": variant(**GROUPS, error_rate="two-groups", flip_probability=0.2),
     "equal-groups": variant(**DRAWN, error_rate="equal-groups", reference="mean"),
     "three-references": variant(**DRAWN, error_rate="three-references"),
     "three-class-references": variant(**GROUPS, error_rate="three-class-references"),
     "outcomes": variant(error_rate="outcomes"),
-    "known": variant(**KNOWN),
+    "known-rates": variant(**KNOWN),
 }
 LEARNERS: dict[str, Settings] = {
     "hedge": variant(learner="hedge", learning_rate=0.3),
@@ -47,22 +47,22 @@ LEARNERS: dict[str, Settings] = {
 }
 OF_THE_PATH: dict[str, Settings] = {
     "fixed-share": variant(learner="fixed-share"),
-    "fixed-share, at a rate": variant(learner="fixed-share", learning_rate=2.0, share=0.1, mixer="select"),
+    "fixed-share-at-a-rate": variant(learner="fixed-share", learning_rate=2.0, share=0.1, mixer="select"),
     "gradient-hedge": variant(mixer="gradient-hedge"),
     "gradient-normal-hedge": variant(mixer="gradient-normal-hedge"),
-    "outcome mixer": variant(mixer="outcomes"),
-    "hybrid": variant(mixer="hybrid"),
-    "five": variant(mixer="five"),
+    "mixer-outcomes": variant(mixer="outcomes"),
+    "mixer-hybrid": variant(mixer="hybrid"),
+    "mixer-five": variant(mixer="five"),
 }
 """Which go by what they said before, and not by the sums alone."""
 
 OTHERS: dict[str, Settings] = {
     "frozen": variant(pricing="frozen"),
-    "frozen, own medians": {**variant(pricing="frozen"), "vote_rule": "own-median"},
-    "select": variant(mixer="select"),
+    "frozen-own-median": {**variant(pricing="frozen"), "vote_rule": "own-median"},
+    "mixer-select": variant(mixer="select"),
     "spherical": {"loss": "spherical"},
     "paper": {"preset": "paper"},
-    "all at once": {
+    "all-at-once": {
         "loss": "log",
         **variant(**DRAWN, error_rate="equal-groups", learner="ada-hedge", pricing="frozen", mixer="select"),
     },
@@ -70,6 +70,15 @@ OTHERS: dict[str, Settings] = {
 
 OF_THE_SUMS = {**REFERENCES, **RATES, **LEARNERS, **OTHERS}
 VARIANTS = {**OF_THE_SUMS, **OF_THE_PATH}
+
+NOT_RECORDED = {
+    "against-everybody-by-product",
+    "two-groups-flipped",
+    "outcomes",
+    "fixed-share-at-a-rate",
+    "all-at-once",
+}
+"""Those of which there is no golden life."""
 
 
 def crowd(questions: int, share_of_ones: float = 0.3, seed: int = 1) -> list[Event]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.feed_variants import NOT_RECORDED, VARIANTS
 from tests.golden import random_lives, rare_lives
 from tests.golden.records import Life, Sent, read_life
 
@@ -19,39 +20,8 @@ DATA_SETS = {"crowd_bluebirds.jsonl": 4428, "us_polls_general.jsonl.gz": 5000, "
 
 Document = Mapping[str, Any]
 
-_DRAWN = {"against": "other-group", "groups": "redrawn"}
-_IN_GROUPS = {"against": "group-a"}
-VARIANTS: dict[str, Document] = {
-    "reference-weighted": {"method": {"reference": "weighted"}},
-    "reference-mean": {"method": {"reference": "mean"}},
-    "reference-product": {"method": {"reference": "product"}},
-    "against-everybody": {"method": {"against": "everybody", "error_rate": "outcomes"}},
-    "known-rates": {"method": {"error_rate": "known", "known_zero": 0.3, "known_one": 0.1}},
-    "flipped": {"method": {"flip_probability": 0.2}},
-    "class-moments": {"method": {"error_rate": "class-moments"}},
-    "two-groups": {"method": {**_IN_GROUPS, "error_rate": "two-groups"}},
-    "two-groups-drawn": {"method": {**_DRAWN, "error_rate": "two-groups"}},
-    "equal-groups": {"method": {**_DRAWN, "error_rate": "equal-groups", "reference": "mean"}},
-    "three-references": {"method": {**_DRAWN, "error_rate": "three-references"}},
-    "three-class-references": {"method": {**_IN_GROUPS, "error_rate": "three-class-references"}},
-    "hedge": {"method": {"learner": "hedge", "learning_rate": 0.3}},
-    "any-time-hedge": {"method": {"learner": "any-time-hedge"}},
-    "ada-hedge": {"method": {"learner": "ada-hedge"}},
-    "follow-the-leader": {"method": {"learner": "follow-the-leader"}},
-    "top-committee": {"method": {"learner": "top-committee", "committee": 3}},
-    "fixed-share": {"method": {"learner": "fixed-share"}},
-    "gradient-hedge": {"method": {"mixer": "gradient-hedge"}},
-    "gradient-normal-hedge": {"method": {"mixer": "gradient-normal-hedge"}},
-    "mixer-outcomes": {"method": {"mixer": "outcomes"}},
-    "mixer-hybrid": {"method": {"mixer": "hybrid"}},
-    "mixer-five": {"method": {"mixer": "five"}},
-    "mixer-select": {"method": {"mixer": "select"}},
-    "frozen": {"method": {"pricing": "frozen"}},
-    "frozen-own-median": {"method": {"pricing": "frozen"}, "vote_rule": "own-median"},
-    "spherical": {"loss": "spherical"},
-    "paper": {"preset": "paper"},
-}
-"""Of the mathematics, those that only a replay serves: each on the first half of the life of a question."""
+RECORDED_VARIANTS = {name: document for name, document in VARIANTS.items() if name not in NOT_RECORDED}
+"""Of the mathematics, those that only a replay serves, and the preset paper: each on the first half of the story."""
 _OF_STORY = 122
 
 
@@ -68,7 +38,7 @@ def lives() -> dict[str, Callable[[], Life]]:
         "edges": rare_lives.edges,
         "import-events": lambda: read_life(IMPORTED),
     }
-    variants = {f"variant-{name}": _varied(f"variant-{name}", document) for name, document in VARIANTS.items()}
+    variants = {f"variant-{name}": _varied(f"variant-{name}", document) for name, document in RECORDED_VARIANTS.items()}
     return {**own, **variants}
 
 

@@ -39,9 +39,9 @@ def test_error_rates_are_read_from_answers_of_groups_under_the_preset_paper_and_
     by_outcomes = [name for name, chosen in VARIANTS.items() if method(chosen).asks_outcomes]
 
     assert by_groups == [
-        name for name in VARIANTS if "groups" in name or "three" in name or name in ("paper", "all at once")
+        name for name in VARIANTS if "groups" in name or "three" in name or name in ("paper", "all-at-once")
     ]
-    assert by_outcomes == ["everybody", "outcomes"]
+    assert by_outcomes == ["against-everybody", "outcomes"]
 
 
 def test_no_module_of_feeds_but_the_methods_asks_which_variant_the_settings_choose() -> None:

@@ -186,17 +186,17 @@ def test_each_estimator_reads_its_sums() -> None:
     weight, weight2, a, b, _, ab, *_ = GROUP_SUMS
     two = (weight, weight2, a, b, ab)
 
-    assert rate(RATES["two-groups"]) == rate(RATES["two-groups, drawn"]) == TwoGroupSums(*two).estimate(0.9)
+    assert rate(RATES["two-groups"]) == rate(RATES["two-groups-drawn"]) == TwoGroupSums(*two).estimate(0.9)
     assert rate(RATES["equal-groups"]) == EqualGroupSums(*two).estimate(0.9)
     assert rate(RATES["three-references"]) == ThreeReferenceSums(*GROUP_SUMS).estimate(0.9)
     assert rate(RATES["three-class-references"]) == ThreeReferenceClassSums(*GROUP_SUMS).estimate(0.9)
     assert rate(RATES["outcomes"]) == TruthSums(*TRUTH).estimate(0.9)
-    assert rate(RATES["known"]) == ErrorRate(0.3, 0.1, 0.2, 0.2, 300.0, "ok", 0.0)
+    assert rate(RATES["known-rates"]) == ErrorRate(0.3, 0.1, 0.2, 0.2, 300.0, "ok", 0.0)
     assert rate(RATES["class-moments"]) is None
 
 
 def test_answers_that_are_turned_round_err_at_the_rate_that_follows() -> None:
-    plain, turned = rate(RATES["two-groups"]), rate(RATES["two-groups, flipped"])
+    plain, turned = rate(RATES["two-groups"]), rate(RATES["two-groups-flipped"])
 
     assert plain is not None
     assert turned is not None

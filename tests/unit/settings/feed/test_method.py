@@ -130,13 +130,25 @@ def _named(method: MethodSettings) -> dict[str, Any]:
 def test_the_documentation_names_every_variant(repository: Path) -> None:
     """Each value of each setting, in the table that the section on variants refers to."""
     section = (repository / "docs" / "generated" / "feed-settings.md").read_text(encoding="utf-8")
-    values = [
+    values = _values()
+
+    assert len(values) > 30
+    assert [value for name, value in values if value not in section] == []
+    assert all(name in section for name, _ in values)
+
+
+def test_the_variants_of_the_tests_have_each_value_of_each_setting() -> None:
+    tried = {pair for chosen in VARIANTS.values() for pair in chosen.get("method", {}).items()}
+    built_in = {(name, getattr(BUILT_IN, name)) for name in MethodSettings.__struct_fields__}
+
+    assert set(_values()) <= tried | built_in
+
+
+def _values() -> list[tuple[str, str]]:
+    """Each value of each setting of the method that has names for its values."""
+    return [
         (name, value)
         for name, kind in get_type_hints(MethodSettings).items()
         for value in get_args(kind)
         if isinstance(value, str)
     ]
-
-    assert len(values) > 30
-    assert [value for name, value in values if value not in section] == []
-    assert all(name in section for name, _ in values)
